@@ -1,0 +1,46 @@
+# Each target does its own set-up: a virtual environment in .venv, made once and kept fresh by a stamp.
+# Needs only Python 3.11 or newer, and the package index that pip is set up for.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types imports pytest bench clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/stamp-apps ## k-means on a real data set, on a local cluster of 4 workers.
+	$(BIN)/python -m spartan_ng.apps.demo
+
+test: lint types imports pytest ## Lint, types, import directions, tests.
+
+lint: $(VENV)/stamp-test ## Format and lint (ruff).
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/stamp-test ## Types (mypy strict).
+	$(BIN)/mypy
+
+imports: $(VENV)/stamp-test ## Import directions (import-linter).
+	$(BIN)/lint-imports
+
+pytest: $(VENV)/stamp-test ## Tests only.
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+bench: $(VENV)/stamp-bench ## Benchmarks side by side; writes benchmarks/RESULTS.md. NAMES="a b" picks some.
+	$(BIN)/python -m benchmarks $(NAMES)
+
+clean: ## Remove the environment and what tools left.
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+# One extra installs the package itself, editable; a changed pyproject.toml installs again.
+$(VENV)/stamp-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
