@@ -1,0 +1,17 @@
+"""Where the elements of an array lie: boxes of indices, cuts over workers, references to tiles."""
+
+from spartan_ng.arrays.extent import Box, box_of, box_shape, box_size, intersect, is_empty
+from spartan_ng.arrays.ref import ArrayRef
+from spartan_ng.arrays.tiling import Tiling, cut
+
+__all__ = [
+    "ArrayRef",
+    "Box",
+    "Tiling",
+    "box_of",
+    "box_shape",
+    "box_size",
+    "cut",
+    "intersect",
+    "is_empty",
+]

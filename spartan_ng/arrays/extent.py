@@ -1,0 +1,37 @@
+"""Boxes of global indices: an extent `[ul, lr)` as one half-open interval for each axis.
+
+Spartan (ATC '15), section 4: tiles are addressed by where they lie in the global array.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+Box = tuple[tuple[int, int], ...]
+"""One `(lo, hi)` for each axis, `lo <= hi`, in global indices."""
+
+
+def box_of(shape: tuple[int, ...]) -> Box:
+    """The box that covers a whole array of `shape`."""
+    return tuple((0, n) for n in shape)
+
+
+def box_shape(box: Box) -> tuple[int, ...]:
+    """The shape of the data inside `box`."""
+    return tuple(hi - lo for lo, hi in box)
+
+
+def box_size(box: Box) -> int:
+    """The number of elements inside `box`."""
+    return prod(hi - lo for lo, hi in box)
+
+
+def is_empty(box: Box) -> bool:
+    """Whether no element lies inside `box`."""
+    return any(hi <= lo for lo, hi in box)
+
+
+def intersect(a: Box, b: Box) -> Box | None:
+    """The common part of two boxes of one array, or None where they share no element."""
+    out = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
+    return None if is_empty(out) else out

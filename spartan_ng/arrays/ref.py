@@ -1,0 +1,69 @@
+"""A reference to an array that has a value: on the driver, in a backend's tiles, or both.
+
+The graph's DATA leaves hold one. A backend that keeps tiles for it registers `release`, called once
+when nobody refers to the array any more.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays.tiling import Tiling
+
+_serial = count(1)
+
+
+class ArrayRef:
+    """An array with a value.
+
+    Parameters
+    ----------
+    shape, dtype, format : the array's; format is "dense" or "csr"
+    value : the driver's own copy (numpy.ndarray or scipy.sparse.csr_array), or None
+    """
+
+    __slots__ = ("__weakref__", "backend", "dtype", "format", "nnz", "serial", "shape", "tiling", "value")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        *,
+        value: Any = None,
+        format: str = "dense",
+        tiling: Tiling | None = None,
+        nnz: int | None = None,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.format = format
+        self.value = value
+        self.tiling = tiling
+        self.nnz = nnz
+        self.backend: object | None = None
+        """The backend whose workers hold tiles under this `serial`, if any."""
+        self.serial = next(_serial)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dense form, or of a CSR array's data and indices (12 bytes a non-zero)."""
+        if self.format == "csr" and self.nnz is not None:
+            return self.nnz * (self.dtype.itemsize + 4) + 8 * (self.shape[0] + 1)
+        n = self.dtype.itemsize
+        for s in self.shape:
+            n *= s
+        return n
+
+    def on_release(self, backend: object, release: Callable[[int], None]) -> None:
+        """Record that `backend` holds tiles, to be dropped by `release(serial)` with this reference."""
+        self.backend = backend
+        weakref.finalize(self, release, self.serial).atexit = False
+
+    def __repr__(self) -> str:
+        where = "driver" if self.value is not None else "workers"
+        return f"ArrayRef({self.shape}, {self.dtype}, {self.format}, on {where}, tiling={self.tiling})"

@@ -1,0 +1,112 @@
+"""How one array is cut over the workers: a grid of parts, or a full copy on each worker.
+
+Axis `a` of size n is cut into `parts[a]` nearly equal parts; part p is `[p*n//parts, (p+1)*n//parts)`.
+The tile at grid index `idx` lives on rank `sum(idx[a] * strides[a])`. The strides make views exact:
+the transpose of a (2, 2) grid with strides (2, 1) has strides (1, 2), so that tile (i, j) of A.T lives
+with tile (j, i) of A. No axis is cut into more parts than it has elements.
+
+Spartan (ATC '15), section 2 (row, column, block) and 3.4 (duplicate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from spartan_ng.arrays.extent import Box
+
+
+def cut(n: int, parts: int, index: int) -> tuple[int, int]:
+    """The half-open interval of part `index` when `n` elements are cut into `parts`."""
+    return index * n // parts, (index + 1) * n // parts
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """A grid of `parts` for each axis with the rank `strides`, or a full copy on each worker."""
+
+    parts: tuple[int, ...]
+    strides: tuple[int, ...]
+    duplicate: bool = False
+
+    @classmethod
+    def grid(cls, *parts: int) -> Tiling:
+        """A grid whose tiles are numbered over the ranks in row-major order."""
+        strides, step = [], 1
+        for p in reversed(parts):
+            strides.append(step)
+            step *= p
+        return cls(tuple(parts), tuple(reversed(strides)))
+
+    @classmethod
+    def single(cls, ndim: int) -> Tiling:
+        """The whole array as one tile on rank 0."""
+        return cls((1,) * ndim, (0,) * ndim)
+
+    @classmethod
+    def copies(cls, ndim: int) -> Tiling:
+        """A full copy on each worker."""
+        return cls((1,) * ndim, (0,) * ndim, duplicate=True)
+
+    @property
+    def ntiles(self) -> int:
+        """Number of tiles of the grid (1 for a duplicate: each copy is the same tile)."""
+        n = 1
+        for p in self.parts:
+            n *= p
+        return n
+
+    def rank(self, index: tuple[int, ...]) -> int:
+        """The rank that holds the tile at grid `index` (any rank for a duplicate)."""
+        return sum(i * s for i, s in zip(index, self.strides, strict=True))
+
+    def box(self, shape: tuple[int, ...], index: tuple[int, ...]) -> Box:
+        """The extent of the tile at grid `index` in an array of `shape`."""
+        return tuple(cut(n, p, i) for n, p, i in zip(shape, self.parts, index, strict=True))
+
+    def index_on(self, rank: int) -> tuple[int, ...] | None:
+        """The grid index of the tile on `rank`, or None where it holds none."""
+        if self.duplicate:
+            return (0,) * len(self.parts)
+        index = [0] * len(self.parts)
+        rest = rank
+        for axis in sorted(range(len(self.parts)), key=lambda a: -self.strides[a]):
+            if self.parts[axis] > 1:
+                index[axis] = min(rest // self.strides[axis], self.parts[axis] - 1)
+                rest -= index[axis] * self.strides[axis]
+        return tuple(index) if rest == 0 else None
+
+    def box_on(self, shape: tuple[int, ...], rank: int) -> Box | None:
+        """The extent of the tile on `rank`, or None where it holds none."""
+        index = self.index_on(rank)
+        return None if index is None else self.box(shape, index)
+
+    def tiles(self, shape: tuple[int, ...], within: Box) -> Iterator[tuple[int, Box]]:
+        """`(rank, extent)` of every tile that shares elements with the box `within`."""
+        spans = []
+        for n, p, (lo, hi) in zip(shape, self.parts, within, strict=True):
+            if hi <= lo:
+                return
+            first, last = (lo * p) // max(n, 1), ((hi - 1) * p) // max(n, 1)
+            while first + 1 < p and cut(n, p, first)[1] <= lo:
+                first += 1
+            while last + 1 < p and cut(n, p, last)[1] < hi:
+                last += 1
+            spans.append(range(first, last + 1))
+        for index in product(*spans):
+            yield self.rank(index), self.box(shape, index)
+
+    def transpose(self, axes: tuple[int, ...]) -> Tiling:
+        """The tiling of the transposed array, tile for tile on the same ranks."""
+        return Tiling(
+            tuple(self.parts[a] for a in axes), tuple(self.strides[a] for a in axes), self.duplicate
+        )
+
+    def __str__(self) -> str:
+        """`duplicate`, `single`, or the grid, as in `4x1`."""
+        if self.duplicate:
+            return "duplicate"
+        if self.ntiles == 1:
+            return "single"
+        return "x".join(map(str, self.parts))

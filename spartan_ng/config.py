@@ -1,0 +1,100 @@
+"""The options a user may set, in one typed object, changed for a while by `config.override(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+from spartan_ng.errors import OptionError
+
+TILINGS = ("row", "column", "block", "duplicate", "single")
+"""The tilings that can be forced."""
+KERNELS = ("auto", "interpret", "compile")
+"""The ways to run fused bodies."""
+
+
+MASTER_VARIABLE = "SPARTAN_NG_MASTER"
+"""Environment variable with the address of the master that programs connect to."""
+KEYS_VARIABLE = "SPARTAN_NG_KEYS"
+"""Environment variable with the directory of CurveZMQ keys."""
+
+
+@dataclass(slots=True)
+class Config:
+    """Every option; an assignment is checked at once and raises `OptionError`.
+
+    Parameters
+    ----------
+    small_bytes : operands up to this many bytes in all are worked on by NumPy at once, on the driver
+    tiling : a tiling forced on every array ("row", "column", "block", "duplicate", "single"), or None
+    disabled_passes : names of optimizer passes to leave out
+    threads : threads of an embedded worker, None for all cores
+    memory_bytes : memory budget of an embedded worker, None for what the machine has
+    timeout_s : how long to wait for an answer from a cluster
+    progress : show a progress bar; None shows it on a terminal only
+    kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
+        before the first run
+    """
+
+    small_bytes: int = 1 << 20
+    tiling: str | None = None
+    disabled_passes: frozenset[str] = frozenset()
+    threads: int | None = None
+    memory_bytes: int | None = None
+    timeout_s: float = 30.0
+    progress: bool | None = None
+    kernels: str = "auto"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _NAMES:
+            raise OptionError(f"config: no option {name!r}; options are {', '.join(sorted(_NAMES))}")
+        object.__setattr__(self, name, _checked(name, value))
+
+    @contextmanager
+    def override(self, **options: Any) -> Iterator[Config]:
+        """Set options inside a `with` block, and set them back after it."""
+        before = {f.name: getattr(self, f.name) for f in fields(self)}
+        try:
+            for name, value in options.items():
+                setattr(self, name, value)
+            yield self
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+
+_NAMES = frozenset(Config.__dataclass_fields__)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value in its canonical type, or OptionError."""
+    if name == "tiling":
+        if value is not None and value not in TILINGS:
+            raise OptionError(f"config: tiling={value!r} is not None or one of {', '.join(TILINGS)}")
+        return value
+    if name == "disabled_passes":
+        if isinstance(value, str) or not all(isinstance(v, str) for v in value):
+            raise OptionError(f"config: disabled_passes={value!r} is not a set of names")
+        return frozenset(value)
+    if name == "progress":
+        if value not in (None, True, False):
+            raise OptionError(f"config: progress={value!r} is not None, True or False")
+        return value
+    if name == "kernels":
+        if value not in KERNELS:
+            raise OptionError(f"config: kernels={value!r} is not one of {', '.join(KERNELS)}")
+        return value
+    if value is None and name in ("threads", "memory_bytes"):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise OptionError(f"config: {name}={value!r} is not a number")
+    least = 0 if name == "small_bytes" else 1 if name in ("threads", "memory_bytes") else 1e-3
+    if not value >= least:
+        raise OptionError(f"config: {name}={value!r} is less than {least}")
+    return float(value) if name == "timeout_s" else int(value)
+
+
+config = Config()
+"""The options in force."""

@@ -1,0 +1,68 @@
+"""Every error the library raises on purpose, in one tree.
+
+    SpartanError
+    ├── ShapeError(ValueError)         operands whose shapes do not fit the operation
+    ├── OptionError(ValueError)        a configuration value out of its range
+    ├── EvaluationError(RuntimeError)  a plan failed while it ran
+    │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
+    │   ├── WorkerLost                 a worker died while it held tiles that are needed
+    │   └── JobCancelled               the job was stopped before it ended
+    ├── MemoryBudgetError(MemoryError) what must be in memory at once exceeds the budget
+    └── ConnectionFailed(ConnectionError)
+        ├── MasterUnreachable          nobody answered within the timeout
+        ├── AuthenticationFailed       keys are missing or wrong
+        └── VersionMismatch            the two ends speak different protocol versions
+
+Each also subclasses what NumPy or Python raises for the same mistake, so that code written for
+NumPy keeps catching it. Wrong axes and dtypes raise NumPy's own `AxisError` and `TypeError`.
+"""
+
+from __future__ import annotations
+
+
+class SpartanError(Exception):
+    """The root of the library's own errors."""
+
+
+class ShapeError(SpartanError, ValueError):
+    """Shapes that the operation cannot combine."""
+
+
+class OptionError(SpartanError, ValueError):
+    """A configuration value that is not one of the allowed ones."""
+
+
+class EvaluationError(SpartanError, RuntimeError):
+    """A plan failed while it ran."""
+
+
+class UserFunctionError(EvaluationError):
+    """A user's function raised on a worker; the message holds its traceback and the user's line."""
+
+
+class WorkerLost(EvaluationError):
+    """A worker died while it held tiles that the program still needs."""
+
+
+class JobCancelled(EvaluationError):
+    """The job was stopped before it ended."""
+
+
+class MemoryBudgetError(SpartanError, MemoryError):
+    """What must be in memory at one time exceeds the budget; the message names the bytes."""
+
+
+class ConnectionFailed(SpartanError, ConnectionError):
+    """A cluster connection could not be made."""
+
+
+class MasterUnreachable(ConnectionFailed):
+    """Nobody answered at the master's address within the timeout."""
+
+
+class AuthenticationFailed(ConnectionFailed):
+    """The keys are missing, or the other end does not accept them."""
+
+
+class VersionMismatch(ConnectionFailed):
+    """The two ends speak different protocol versions."""

@@ -1,0 +1,349 @@
+"""The rules that build nodes: shapes, dtypes and formats, with NumPy's errors at the call.
+
+One function an operator, source and view. Dtypes of ufuncs come from `ufunc.resolve_dtypes`; a view of a
+view of the same kind is one view. Nothing here computes a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import SCANS
+
+INTP = np.dtype(np.intp)
+
+
+# --- sources ---------------------------------------------------------------------------------------
+
+
+def data(ref: ArrayRef) -> Node:
+    """A leaf that has a value."""
+    return Node(Op.DATA, None, (), (), ref.shape, ref.dtype, ref.format, ref)
+
+
+def constant(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
+    """A leaf for a NumPy value (or scalar) that the driver holds; the value must not change after."""
+    array = np.asarray(value, dtype)
+    return data(ArrayRef(array.shape, array.dtype, value=array))
+
+
+def iota(n: int) -> Node:
+    """0, 1, ..., n - 1 as int64."""
+    return Node(Op.INDEX, "iota", (), (), (int(n),), np.dtype(np.int64))
+
+
+def random(
+    distribution: str,
+    key: tuple[Any, ...],
+    parameters: tuple[Any, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Node:
+    """Random numbers; see `ops.random` for the keys."""
+    return Node(Op.RANDOM, distribution, (), (key, *parameters), shape, dtype)
+
+
+# --- operators -------------------------------------------------------------------------------------
+
+
+def map_(
+    fn: str | UserFunction,
+    *inputs: Node,
+    dtype: np.dtype[Any] | None = None,
+    params: tuple[Any, ...] = (),
+) -> Node:
+    """An elementwise function (or a user's tile function) of operands broadcast together.
+
+    `dtype` is the result's; for a row of the table whose operands already have the dtypes of one of the
+    ufunc's loops it may be left out.
+    """
+    shape = broadcast_shapes(str(fn), *(i.shape for i in inputs))
+    if dtype is None:
+        dtype = elementwise_dtypes(str(fn), *(i.dtype for i in inputs))[-1]
+    return Node(Op.MAP, fn, inputs, params, shape, dtype, _map_format(fn, inputs))
+
+
+def cast(a: Node, dtype: np.dtype[Any]) -> Node:
+    """The same elements as another dtype."""
+    if a.dtype == dtype:
+        return a
+    return Node(Op.MAP, "cast", (a,), (), a.shape, dtype, a.format)
+
+
+def compress(a: Node, mask: Node, count: int) -> Node:
+    """The `count` elements (or sub-arrays) of `a` where `mask`, over its leading axes, is true."""
+    if mask.shape != a.shape[: mask.ndim]:
+        raise ShapeError(
+            f"filter: a mask of shape {mask.shape} does not cover the leading axes of shape {a.shape}"
+        )
+    return Node(Op.FILTER, "compress", (a, mask), (count,), (count, *a.shape[mask.ndim :]), a.dtype)
+
+
+def fold(
+    fn: str | UserFunction,
+    a: Node,
+    axes: Sequence[int],
+    *,
+    dtype: np.dtype[Any] | None = None,
+    where: Node | None = None,
+) -> Node:
+    """Fold `a` along `axes` (dropped); `where`, broadcast to a's shape, says which elements count."""
+    axes = tuple(sorted(axes))
+    if dtype is None:
+        dtype = a.dtype if isinstance(fn, UserFunction) else FOLDS[fn].dtype(a.dtype)
+    shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    inputs = (a,) if where is None else (a, broadcast(where, a.shape))
+    return Node(Op.FOLD, fn, inputs, (axes,), shape, dtype)
+
+
+def scan(fn: str | UserFunction, a: Node, axis: int, dtype: np.dtype[Any] | None = None) -> Node:
+    """The cumulative aggregate of `a` along `axis`."""
+    if dtype is None:
+        dtype = a.dtype if isinstance(fn, UserFunction) else SCANS[fn].dtype(a.dtype)
+    return Node(Op.SCAN, fn, (a,), (axis,), a.shape, dtype)
+
+
+def contract(
+    a: Node,
+    b: Node,
+    labels_a: tuple[int, ...],
+    labels_b: tuple[int, ...],
+    labels_out: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Node:
+    """Einstein sum of two operands; labels missing in the output are summed over, all others kept.
+
+    Each label stands at most once in each operand; a label of the output stands in an operand; a label
+    that is summed stands in both.
+    """
+    size: dict[int, int] = {}
+    for labels, node in ((labels_a, a), (labels_b, b)):
+        for label, n in zip(labels, node.shape, strict=True):
+            if size.setdefault(label, n) != n:
+                raise ShapeError(
+                    f"contract: shapes {a.shape} and {b.shape} differ along a joined axis: "
+                    f"{size[label]} != {n}"
+                )
+    shape = tuple(size[label] for label in labels_out)
+    return Node(Op.JOIN_UPDATE, "contract", (a, b), (labels_a, labels_b, labels_out), shape, dtype)
+
+
+def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
+    """NumPy's `matmul` of operands with one or more axes, batch axes broadcast."""
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError("matmul: an operand has no axes; use multiply for scalars")
+    inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: shapes {a.shape} and {b.shape} do not fit: {a.shape[-1]} columns meet {inner} rows"
+        )
+    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+    a = broadcast(a, batch + a.shape[-2:]) if a.ndim > 2 else a
+    b = broadcast(b, batch + b.shape[-2:]) if b.ndim > 2 else b
+    letters = tuple(range(3, 3 + len(batch)))
+    la = (letters if a.ndim > 2 else ()) + ((0, 2) if a.ndim > 1 else (2,))
+    lb = (letters if b.ndim > 2 else ()) + ((2, 1) if b.ndim > 1 else (2,))
+    lo = letters + ((0,) if a.ndim > 1 else ()) + ((1,) if b.ndim > 1 else ())
+    return contract(a, b, la, lb, lo, dtype)
+
+
+def concatenate(nodes: Sequence[Node], axis: int) -> Node:
+    """Arrays of one dtype, one after the other along `axis`."""
+    first = nodes[0]
+    for n in nodes[1:]:
+        if n.shape[:axis] + n.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
+            raise ShapeError(
+                f"concatenate: shapes {first.shape} and {n.shape} differ in another axis than {axis}"
+            )
+    total = sum(n.shape[axis] for n in nodes)
+    shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+    return Node(Op.JOIN_UPDATE, "concatenate", tuple(nodes), (axis,), shape, first.dtype)
+
+
+def assign(base: Node, value: Node, region: tuple[tuple[int, int], ...]) -> Node:
+    """`base` with `value` written at `(start, step)` of each axis; value's shape is the region's."""
+    if base.dtype != value.dtype:
+        value = cast(value, base.dtype)
+    return Node(Op.JOIN_UPDATE, "assign", (base, value), region, base.shape, base.dtype)
+
+
+def take(a: Node, indices: Node, axis: int) -> Node:
+    """Elements (or sub-arrays) of `a` at int64 `indices` in [0, n) along `axis`."""
+    shape = a.shape[:axis] + indices.shape + a.shape[axis + 1 :]
+    return Node(Op.JOIN_UPDATE, "take", (a, indices), (axis,), shape, a.dtype)
+
+
+def scatter(base: Node, indices: Node, values: Node, accumulate: str = "") -> Node:
+    """1-d `base` with 1-d `values` put (or accumulated by a ufunc) at 1-d int64 `indices`."""
+    return Node(Op.JOIN_UPDATE, "scatter", (base, indices, values), (accumulate,), base.shape, base.dtype)
+
+
+def along_axis(
+    function: str,
+    inputs: Sequence[Node],
+    axis: int,
+    *,
+    length: int | None = None,
+    dtype: np.dtype[Any],
+    keywords: tuple[tuple[str, Any], ...] = (),
+) -> Node:
+    """A row of `AXIS_FUNCTIONS` on whole lines along `axis`, whose length becomes `length`."""
+    a = inputs[0]
+    shape = a.shape if length is None else (*a.shape[:axis], length, *a.shape[axis + 1 :])
+    params = (function, axis, keywords)
+    return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, shape, dtype)
+
+
+def bincount(x: Node, length: int, weights: Node | None = None) -> Node:
+    """How often (or with which summed weight) each of 0 .. length - 1 stands in the 1-d int64 `x`."""
+    inputs = (x,) if weights is None else (x, weights)
+    dtype = INTP if weights is None else np.dtype(np.float64)
+    return Node(Op.JOIN_UPDATE, "bincount", inputs, (length,), (length,), dtype)
+
+
+def join_update(
+    fn: UserFunction,
+    inputs: Sequence[Node],
+    axes: Sequence[int],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    accumulate: str | UserFunction = "add",
+) -> Node:
+    """The paper's `join_update`: tiles joined along `axes` (-1: whole), updates accumulated.
+
+    `fn(box_0, tile_0, box_1, tile_1, ...)` gives `(location, data)` pairs, see the public operator.
+    """
+    sizes = {n.shape[axis] for n, axis in zip(inputs, axes, strict=True) if axis >= 0}
+    if len(sizes) > 1:
+        raise ShapeError(f"join_update: joined axes have different lengths {sorted(sizes)}")
+    params = (tuple(axes), accumulate)
+    return Node(Op.JOIN_UPDATE, fn, tuple(inputs), params, shape, dtype)
+
+
+# --- views -----------------------------------------------------------------------------------------
+
+
+def slice_(a: Node, starts: Sequence[int], steps: Sequence[int], shape: tuple[int, ...]) -> Node:
+    """`a[starts[i] + steps[i] * j]` for j below shape[i], on every axis."""
+    params = tuple(
+        (int(s), int(t)) if n > 1 else (int(s), 1) for s, t, n in zip(starts, steps, shape, strict=True)
+    )
+    if 0 not in shape and all(p == (0, 1) for p in params) and shape == a.shape:
+        return a
+    if a.op is Op.SLICE and 0 not in shape:
+        params = tuple((s0 + t0 * s, t0 * t) for (s0, t0), (s, t) in zip(a.params, params, strict=True))
+        a = a.inputs[0]
+    return Node(Op.SLICE, None, (a,), params, tuple(shape), a.dtype, a.format)
+
+
+def transpose(a: Node, axes: Sequence[int]) -> Node:
+    """The axes of `a` in another order."""
+    axes = tuple(axes)
+    if axes == tuple(range(a.ndim)):
+        return a
+    if a.op is Op.TRANSPOSE:
+        axes = tuple(a.params[0][i] for i in axes)
+        a = a.inputs[0]
+        if axes == tuple(range(a.ndim)):
+            return a
+    shape = tuple(a.shape[i] for i in axes)
+    return Node(Op.TRANSPOSE, None, (a,), (axes,), shape, a.dtype, a.format)
+
+
+def reshape(a: Node, shape: tuple[int, ...]) -> Node:
+    """The same elements in C order under another shape."""
+    shape = tuple(int(n) for n in shape)
+    if shape == a.shape:
+        return a
+    if prod(shape) != a.size:
+        raise ShapeError(f"reshape: {a.size} elements of shape {a.shape} do not fill shape {shape}")
+    if a.op is Op.RESHAPE:
+        return reshape(a.inputs[0], shape)
+    return Node(Op.RESHAPE, None, (a,), (), shape, a.dtype)
+
+
+def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
+    """NumPy's broadcast of `a` to `shape`."""
+    if shape == a.shape:
+        return a
+    if broadcast_shapes("broadcast_to", a.shape, shape) != shape:
+        raise ShapeError(f"broadcast_to: shape {a.shape} does not broadcast to {shape}")
+    return Node(Op.BROADCAST, None, (a,), (), tuple(shape), a.dtype)
+
+
+# --- rules -----------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's broadcasting; the error names the operation and every shape."""
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(map(str, shapes))
+        raise ShapeError(f"{operation}: shapes {listed} do not broadcast") from None
+
+
+def elementwise_dtypes(
+    fn: str, *operands: Any, casting: str = "same_kind", dtype: Any = None
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of operands and results of an elementwise row.
+
+    An operand is a dtype, or `int`, `float`, `complex` for a Python scalar (weak, NEP 50).
+    """
+    row = ELEMENTWISE[fn]
+    if row.is_ufunc:
+        asked: dict[str, Any] = {}
+        if dtype is not None:
+            asked["signature"] = (None,) * row.nin + (np.dtype(dtype),) * row.nout
+        resolve: Any = row.function.resolve_dtypes  # type: ignore[attr-defined]
+        resolved: tuple[np.dtype[Any], ...] = resolve(
+            (*operands, *(None,) * row.nout), casting=casting, **asked
+        )
+        return resolved
+    if fn == "where":
+        return (np.dtype(bool), *[np.result_type(*map(_weak, operands[1:]))] * 3)
+    (operand,) = operands
+    real = {"c": {8: "f4", 16: "f8", 32: "f16"}}
+    out = real.get(operand.kind, {}).get(operand.itemsize, operand)
+    return (operand, np.dtype(out))
+
+
+def _weak(operand: Any) -> Any:
+    """A stand-in for a Python scalar that `result_type` treats as weak."""
+    return operand(0) if isinstance(operand, type) and operand in (int, float, complex) else operand
+
+
+def axes_tuple(axis: Any, ndim: int) -> tuple[int, ...]:
+    """NumPy's `axis` argument (None, int or tuple) as a sorted tuple; raises `AxisError`."""
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(sorted(normalize_axis_tuple(axis, ndim)))
+
+
+def axis_index(axis: Any, ndim: int) -> int:
+    """NumPy's single `axis` as a non-negative int; raises `AxisError`."""
+    return int(normalize_axis_index(axis, ndim))
+
+
+def _map_format(fn: str | UserFunction, inputs: tuple[Node, ...]) -> str:
+    """The result's format: sparse where every zero of the sparse operand stays zero."""
+    sparse = [i.format == "csr" for i in inputs]
+    if not any(sparse) or isinstance(fn, UserFunction):
+        return "dense"
+    zero = ELEMENTWISE[fn].zero
+    keeps = zero in ("unary", "any") or (zero == "all" and all(sparse))
+    return "csr" if keeps else "dense"

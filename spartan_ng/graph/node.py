@@ -1,0 +1,106 @@
+"""The expression graph: immutable nodes of five operators, three kinds of sources, four kinds of views.
+
+Spartan (ATC '15), section 3.1-3.2. What each operator's `fn` and `params` hold:
+
+- MAP: `fn` an elementwise row or a `UserFunction`; inputs broadcast as NumPy does; params the row's own.
+- FILTER: "compress" of (a, mask); params (count,). The mask covers the leading axes.
+- FOLD: a fold row or a `UserFunction` of (a[, where]); params (axes,), sorted, dropped from the shape.
+- SCAN: a scan row or a `UserFunction` of (a,); params (axis,).
+- JOIN_UPDATE: a join row or a `UserFunction`; inputs and params as in `ops.joins`.
+- DATA: no inputs; `data` is the array.
+- INDEX: "iota"; element i of a 1-d int64 array is i.
+- RANDOM: a distribution row; params (key, *parameters) as in `ops.random`.
+- SLICE: of (a,); params (start, step) for each axis. Steps are not 0; all axes are kept.
+- TRANSPOSE: of (a,); params (axes,).
+- RESHAPE, BROADCAST: of (a,); the shape says all.
+
+`format` is "dense" or "csr" (two-dimensional, cut along rows).
+Nodes never change and are equal only to themselves. Walk them with a stack: chains get 100,000 long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.ops.functions import UserFunction
+
+
+class Op(StrEnum):
+    """The kinds of nodes."""
+
+    MAP = "map"
+    FILTER = "filter"
+    FOLD = "fold"
+    SCAN = "scan"
+    JOIN_UPDATE = "join_update"
+    DATA = "data"
+    INDEX = "index"
+    RANDOM = "random"
+    SLICE = "slice"
+    TRANSPOSE = "transpose"
+    RESHAPE = "reshape"
+    BROADCAST = "broadcast"
+
+
+OPERATORS = frozenset({Op.MAP, Op.FILTER, Op.FOLD, Op.SCAN, Op.JOIN_UPDATE})
+SOURCES = frozenset({Op.DATA, Op.INDEX, Op.RANDOM})
+VIEWS = frozenset({Op.SLICE, Op.TRANSPOSE, Op.RESHAPE, Op.BROADCAST})
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Node:
+    """One step of the program; see the module's table for `fn`, `inputs` and `params`."""
+
+    op: Op
+    fn: str | UserFunction | None
+    inputs: tuple[Node, ...]
+    params: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    format: str = "dense"
+    data: ArrayRef | None = None
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for s in self.shape:
+            n *= s
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the value in its format, as far as it is known before it is computed."""
+        return self.data.nbytes if self.data is not None else self.size * self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        name = self.op.value if self.fn is None else f"{self.op.value}:{self.fn}"
+        return f"<{name} {self.shape} {self.dtype}>"
+
+
+def topological(roots: Iterable[Node]) -> list[Node]:
+    """Every node the roots depend on, inputs before users, each once, in a fixed order."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    for root in roots:
+        stack: list[tuple[Node, bool]] = [(root, False)]
+        while stack:
+            node, inputs_done = stack.pop()
+            if inputs_done:
+                order.append(node)
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                stack.extend((i, False) for i in reversed(node.inputs) if i not in seen)
+    return order

@@ -1,0 +1,1 @@
+"""The tables: one visible row for each elementwise function, fold, scan, join and distribution."""

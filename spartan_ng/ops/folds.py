@@ -1,0 +1,130 @@
+"""Folds: a state for each block, states combined in a fixed order, one value at the end.
+
+Spartan (ATC '15), section 3.1 (`fold`). A fold's state is a tuple of arrays that have the result's
+shape; `combine` is associative, and is always applied in the order of the blocks, so that it need
+not commute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+State = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A fold by an associative ufunc: `add` makes sums, `maximum` makes maxima, and so on.
+
+    Parameters
+    ----------
+    name : the ufunc's name
+    ufunc : combines two values
+    identity : what an empty fold gives, or None where NumPy raises
+    flops : cost of one element, in floating-point operations
+    """
+
+    name: str
+    ufunc: np.ufunc
+    identity: Any = None
+    flops: int = 1
+
+    def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The result's dtype for elements of `dtype`, as `ufunc.reduce` has it."""
+        return self.ufunc.reduce(np.ones(1, dtype)).dtype  # type: ignore[no-any-return]
+
+    def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of the state's arrays."""
+        return (out,)
+
+    def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
+        """The state of one block; `offset` is the block's first global index along `axes[0]`."""
+        if where is None:
+            return (self.ufunc.reduce(x, axis=axes, dtype=out),)
+        initial = self.identity if self.identity is not None else _initial(self.ufunc, out)
+        return (self.ufunc.reduce(x, axis=axes, dtype=out, where=where, initial=initial),)
+
+    def combine(self, a: State, b: State) -> State:
+        """The state of two neighbouring blocks."""
+        return (self.ufunc(a[0], b[0]),)
+
+    def finalize(self, state: State) -> Any:
+        """The value of a state."""
+        return state[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgFold:
+    """The index of the first extreme element along one axis (NaN counts as the most extreme)."""
+
+    name: str
+    find: Callable[..., Any]
+    better: np.ufunc
+    identity: Any = None
+    flops: int = 2
+
+    def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Indices are `intp`."""
+        return np.dtype(np.intp)
+
+    def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """The extreme value and its global index."""
+        return (dtype, out)
+
+    def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
+        """The extreme value of one block and its global index."""
+        (axis,) = axes
+        index = self.find(x, axis=axis)
+        value = np.take_along_axis(x, np.expand_dims(index, axis), axis).squeeze(axis)
+        return (value, index + offset)
+
+    def combine(self, a: State, b: State) -> State:
+        """The earlier of two equal values wins; a NaN wins over every number."""
+        takes_b = self.better(b[0], a[0])
+        if a[0].dtype.kind in "fc":
+            takes_b = (takes_b | np.isnan(b[0])) & ~np.isnan(a[0])
+        return tuple(np.where(takes_b, y, x) for x, y in zip(a, b, strict=True))
+
+    def finalize(self, state: State) -> Any:
+        """The index."""
+        return state[1]
+
+
+def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """A neutral start for `minimum`-like and `maximum`-like folds over a mask."""
+    greatest = ufunc in (np.minimum, np.fmin)
+    if dtype.kind == "f":
+        return np.inf if greatest else -np.inf
+    if dtype.kind == "b":
+        return greatest
+    info = np.iinfo(dtype)
+    return info.max if greatest else info.min
+
+
+_ROWS: list[Fold | ArgFold] = [
+    Fold("add", np.add, 0),
+    Fold("multiply", np.multiply, 1),
+    Fold("minimum", np.minimum),
+    Fold("maximum", np.maximum),
+    Fold("fmin", np.fmin),
+    Fold("fmax", np.fmax),
+    Fold("logical_and", np.logical_and, True),
+    Fold("logical_or", np.logical_or, False),
+    Fold("logical_xor", np.logical_xor, False),
+    Fold("bitwise_and", np.bitwise_and, -1),
+    Fold("bitwise_or", np.bitwise_or, 0),
+    Fold("bitwise_xor", np.bitwise_xor, 0),
+    Fold("logaddexp", np.logaddexp, -np.inf, flops=45),
+    Fold("logaddexp2", np.logaddexp2, -np.inf, flops=45),
+    Fold("hypot", np.hypot, 0.0, flops=12),
+    Fold("gcd", np.gcd, 0, flops=20),
+    ArgFold("argmin", np.argmin, np.less),
+    ArgFold("argmax", np.argmax, np.greater),
+]
+
+FOLDS: dict[str, Fold | ArgFold] = {row.name: row for row in _ROWS}
+"""Every fold by its name."""

@@ -1,0 +1,41 @@
+"""Users' own functions inside operators: what they are called, and where the user wrote the call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+class UserFunction:
+    """A user's function and the user's file and line that put it into the program."""
+
+    __slots__ = ("function", "origin")
+
+    def __init__(self, function: Callable[..., Any], origin: str | None = None) -> None:
+        self.function = function
+        self.origin = origin or users_line()
+
+    def __str__(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UserFunction) and self.function is other.function
+
+    def __hash__(self) -> int:
+        return hash(id(self.function))
+
+
+def users_line() -> str:
+    """`file:line` of the innermost caller outside this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not str(Path(name).resolve()).startswith(_PACKAGE):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "<unknown>"

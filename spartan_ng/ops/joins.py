@@ -1,0 +1,57 @@
+"""Joins: the instances of `join_update` that the library builds itself.
+
+Spartan (ATC '15), section 3.1: pieces of the inputs are joined along axes, the join yields data with a
+location in the output, and what meets at one location is accumulated.
+
+- contract(a, b); params (labels_a, labels_b, labels_out): small ints as einsum's letters; sums over the
+  labels that the output lacks.
+- concatenate(a, b, ...); params (axis,): pieces one after the other.
+- assign(base, value); params (start, step) for each axis: the value, which has the region's shape, in
+  its place in the base.
+- take(a, indices); params (axis,): int64 indices in [0, n) stand for the axis.
+- scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
+  name accumulates.
+- along_axis(a[, b]); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
+- bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length).
+- a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+JOINS = ("contract", "concatenate", "assign", "take", "scatter", "along_axis", "bincount")
+"""Names of the library's own joins."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisFunction:
+    """A function of whole lines along one axis, as `sort`.
+
+    Parameters
+    ----------
+    name : NumPy's name
+    function : called as `function(a, ..., axis=axis, **keywords)`
+    flops : cost of one element, in floating-point operations
+    """
+
+    name: str
+    function: Callable[..., Any]
+    flops: int = 30
+
+
+_ROWS = [
+    AxisFunction("sort", np.sort),
+    # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout.
+    AxisFunction("argsort", lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable")),
+    AxisFunction("partition", lambda a, axis, kth: np.partition(a, kth, axis=axis)),
+    AxisFunction("argpartition", lambda a, axis, kth: np.argpartition(a, kth, axis=axis)),
+    AxisFunction("take_along_axis", lambda a, b, axis: np.take_along_axis(a, b, axis=axis)),
+]
+
+AXIS_FUNCTIONS: dict[str, AxisFunction] = {row.name: row for row in _ROWS}
+"""Every function of whole lines by its name."""

@@ -1,0 +1,129 @@
+"""Random numbers as functions of the global index, so that no layout changes them.
+
+Two kinds of keys. `("stream", state)` gives NumPy's own stream: element i of the array is draw i of the
+bit generator, reached by jumping; only draws that take exactly one step of the generator can do it.
+`("blocks", seed)` cuts the array's index space into fixed logical blocks and draws each from a
+generator of its own, seeded by the block's position; any distribution, drawn in parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape
+
+_BLOCK_ELEMENTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution: `draw(generator, shape, dtype, *parameters)` gives the numbers."""
+
+    name: str
+    draw: Callable[..., Any]
+    flops: int = 20
+
+
+_ROWS = [
+    Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 5),
+    Distribution("uniform", lambda g, shape, dtype, low, high: low + (high - low) * g.random(shape)),
+    Distribution("standard_normal", lambda g, shape, dtype: g.standard_normal(shape, dtype=dtype)),
+    Distribution("normal", lambda g, shape, dtype, loc, scale: g.normal(loc, scale, shape)),
+    Distribution("integers", lambda g, shape, dtype, low, high: g.integers(low, high, shape, dtype=dtype)),
+    Distribution("standard_exponential", lambda g, shape, dtype: g.standard_exponential(shape, dtype=dtype)),
+    Distribution("poisson", lambda g, shape, dtype, lam: g.poisson(lam, shape)),
+    Distribution("binomial", lambda g, shape, dtype, n, p: g.binomial(n, p, shape)),
+    Distribution("gamma", lambda g, shape, dtype, k, theta: g.gamma(k, theta, shape)),
+    Distribution("beta", lambda g, shape, dtype, a, b: g.beta(a, b, shape)),
+]
+
+DISTRIBUTIONS: dict[str, Distribution] = {row.name: row for row in _ROWS}
+"""Every distribution by its name."""
+
+
+def logical_block(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the logical blocks that an array of `shape` is drawn in.
+
+    Axes are cut to near-equal powers of two, so that row-wise and column-wise tiles both draw
+    few blocks in vain.
+    """
+    block = [1] * len(shape)
+    size = 1
+    while size < _BLOCK_ELEMENTS:
+        growing = [a for a, n in enumerate(shape) if block[a] < n]
+        if not growing:
+            break
+        axis = min(growing, key=lambda a: (block[a], -a))
+        block[axis] *= 2
+        size *= 2
+    return tuple(block)
+
+
+def draw(
+    distribution: str,
+    key: tuple[Any, ...],
+    parameters: tuple[Any, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    box: Box,
+) -> np.ndarray[Any, Any]:
+    """The numbers inside `box` of the random array of `shape` that `key` names."""
+    kind, seed = key
+    row = DISTRIBUTIONS[distribution]
+    if kind == "stream":
+        return _stream(row, seed, parameters, shape, dtype, box)
+    block = logical_block(shape)
+    out = np.empty(box_shape(box), dtype)
+    spans = [range(lo // b, -(-hi // b)) for (lo, hi), b in zip(box, block, strict=True)]
+    for index in product(*spans):
+        lo = [i * b for i, b in zip(index, block, strict=True)]
+        size = tuple(min(b, n - s) for b, n, s in zip(block, shape, lo, strict=True))
+        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=index)))
+        numbers = row.draw(generator, size, dtype, *parameters)
+        source = tuple(slice(max(b0 - s, 0), b1 - s) for (b0, b1), s in zip(box, lo, strict=True))
+        target = tuple(
+            slice(max(s - b0, 0), max(s - b0, 0) + len(range(n)[sl]))
+            for (b0, _), s, n, sl in zip(box, lo, size, source, strict=True)
+        )
+        out[target] = numbers[source]
+    return out
+
+
+def _stream(
+    row: Distribution,
+    state: tuple[int, int, int],
+    parameters: tuple[Any, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    box: Box,
+) -> np.ndarray[Any, Any]:
+    """Numbers of one PCG64 stream: jump to the first index of each contiguous run, draw the run."""
+    out = np.empty(box_shape(box), dtype)
+    if out.size == 0:
+        return out
+    last = len(shape)
+    while last > 1 and box[last - 1] == (0, shape[last - 1]):
+        last -= 1
+    run = out.reshape((*box_shape(box)[: last - 1], -1)) if shape else out.reshape(1)
+    strides = np.ones(len(shape), np.int64)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    first = sum(lo * int(s) for (lo, _), s in zip(box, strides, strict=True))
+    value, increment, offset = state
+    for index in np.ndindex(run.shape[:-1]):
+        position = first + sum(i * int(s) for i, s in zip(index, strides, strict=False))
+        bits = np.random.PCG64()
+        bits.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": value, "inc": increment},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        bits.advance(offset + position)
+        run[index] = row.draw(np.random.Generator(bits), run.shape[-1:], dtype, *parameters)
+    return out
