@@ -1,0 +1,206 @@
+"""Cut the graph into stages: fuse each node into its consumers' pass, or store its value.
+
+One pass over the nodes, users before inputs. A node is fused when all that read it are in one stage and
+see it under the same labels, and when computing it block by block repeats no work: the domain
+dimensions that the node does not follow must then stay whole, so they must be small. Everything
+else is stored and becomes the root of a stage. Sources that cost nothing (`iota`) and views are repeated
+in every stage that reads them.
+
+This is the fuse-no-redundancy heuristic over the templates Cell, Row and (small-sided) Outer of
+"On Optimizing Operator Fusion Plans", section 4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.optimizer.fusion.labels import (
+    WHOLE,
+    Labels,
+    input_labels,
+    is_fusible,
+    is_transparent,
+    root,
+    whole_dimensions,
+)
+
+LINE_BYTES = 1 << 18
+"""The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
+SIDE_BYTES = 1 << 20
+"""The largest operand that a fused product or lookup may read whole for every block."""
+SMALL_DOMAIN = 64
+"""Uncut dimensions must leave at least this many tasks' worth of the domain to cut."""
+SMALL_REPEAT = 64
+"""Elements that may be computed again for every block."""
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """One stage to be: its root (a node whose value is stored), domain and fused members."""
+
+    root: Node
+    domain: tuple[int, ...]
+    out: Labels
+    whole: set[int]
+    uncut: set[int] = field(default_factory=set)
+    """Dimensions that tiles must not cut (their blocks may be): axes of sparse operands."""
+    members: list[tuple[Node, Labels]] = field(default_factory=list)
+    """Fused nodes and views with their labels, users before inputs."""
+    separate: bool = False
+    """A stage of its own kind: nothing is fused into it."""
+
+    def canonical(self, labels: Labels) -> Labels:
+        """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
+        return tuple(WHOLE if d in self.whole else d for d in labels)
+
+
+@dataclass(slots=True)
+class Grouping:
+    """All stages, users before inputs, and the stored nodes."""
+
+    groups: list[Group]
+    stored: dict[Node, Group]
+
+
+Demand = tuple[Group, Labels | None]
+
+
+def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: bool = False) -> Grouping:
+    """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
+
+    `cut_lines` says that there are workers to sort a single line together.
+    """
+    demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
+    result = Grouping([], {})
+    for node in reversed(order):
+        if node.op is Op.DATA:
+            continue
+        wanted = demands[node]
+        if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
+            _pass_through(node, wanted, demands)
+        elif (
+            node not in roots
+            and is_fusible(node, cut_lines)
+            and (target := _fusible_into(node, wanted, fuse)) is not None
+        ):
+            for stage, labels in target:
+                stage.whole |= whole_dimensions(node, labels) | _missing(node, stage, labels)
+                stage.members.append((node, labels))
+                _demand(node, stage, input_labels(node, labels), demands)
+        else:
+            _store(node, result, demands, cut_lines)
+    return result
+
+
+def _store(node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool) -> None:
+    """Open a stage that ends in `node`."""
+    if is_fusible(node, cut_lines):
+        shape = root(node)
+        stage = Group(node, shape.domain, shape.out, set(shape.whole))
+        _demand(node, stage, shape.inputs, demands)
+    elif is_transparent(node) or node.op is Op.SLICE:
+        labels = tuple(range(node.ndim))
+        stage = Group(node, node.shape, labels, set())
+        passed = input_labels(node, labels) if is_transparent(node) else (None,)
+        _demand(node, stage, passed, demands)
+    else:
+        stage = Group(node, node.shape, tuple(range(node.ndim)), set(), separate=True)
+        _demand(node, stage, (None,) * len(node.inputs), demands)
+    result.groups.append(stage)
+    result.stored[node] = stage
+
+
+def _demand(
+    node: Node,
+    stage: Group,
+    labels: tuple[Labels | None, ...],
+    demands: dict[Node, dict[Demand, None]],
+) -> None:
+    for source, seen in zip(node.inputs, labels, strict=True):
+        demands[source][(stage, seen)] = None
+        if source.format == "csr" and seen is not None:
+            stage.uncut.update(d for d in (seen[1],) if d != WHOLE)
+
+
+def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:
+    """Ask the view's input in the view's stead; a slice asks for the stored array."""
+    for stage, labels in wanted:
+        if labels is None or not is_transparent(node):
+            _demand(node, stage, (None,), demands)
+        else:
+            stage.members.append((node, labels))
+            _demand(node, stage, input_labels(node, labels), demands)
+
+
+def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tuple[Group, Labels]] | None:
+    """The stages (with labels) to compute the node in, or None where its value is to be stored."""
+    if node.op is Op.RANDOM or node.fn == "bincount":
+        return None
+    places = [(stage, labels) for stage, labels in wanted if labels is not None]
+    if len(places) < len(wanted) or any(stage.separate for stage, _ in places):
+        return None
+    if node.op is Op.INDEX:
+        return places
+    places = list(dict.fromkeys((stage, stage.canonical(labels)) for stage, labels in places))
+    if len(places) != 1 or not fuse:
+        return None
+    ((stage, labels),) = places
+    return places if _repeats_nothing(node, stage, labels) and _lines_fit(node, labels) else None
+
+
+def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:
+    """Domain dimensions that the node does not follow and must not be computed again for."""
+    if node.op is Op.INDEX or (node.size <= SMALL_REPEAT and node.op is Op.MAP):
+        return set()
+    return {d for d, n in enumerate(stage.domain) if d not in labels and n > 1}
+
+
+def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether keeping the missing dimensions whole leaves enough of the domain to cut."""
+    whole = stage.whole | _missing(node, stage, labels) | whole_dimensions(node, labels)
+    if whole == stage.whole:
+        return True
+    kept = prod(stage.domain[d] for d in whole)
+    left = prod(n for d, n in enumerate(stage.domain) if d not in whole and d not in stage.uncut)
+    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= 4096
+
+
+def _lines_fit(node: Node, labels: Labels) -> bool:
+    """Whether the whole axes that the node needs fit the cache for each element of the block."""
+    if node.op is Op.MAP:
+        return True
+    if _reduced_length(node) > node.size:
+        return False  # the reduction is the larger dimension: better to cut it
+    if node.op is Op.FOLD:
+        (axes,) = node.params
+        trailing = tuple(range(node.inputs[0].ndim - len(axes), node.inputs[0].ndim))
+        return axes == trailing and _line_bytes(node.inputs[0], input_labels(node, labels)[0]) <= LINE_BYTES
+    if node.fn == "along_axis":
+        a = node.inputs[0]
+        axis = node.params[1]
+        return bool(axis == a.ndim - 1 and a.shape[axis] * a.dtype.itemsize <= LINE_BYTES)
+    seen = input_labels(node, labels)
+    if node.fn == "take":
+        return node.inputs[0].nbytes <= SIDE_BYTES
+    lines = all(_line_bytes(i, s) <= LINE_BYTES for i, s in zip(node.inputs, seen, strict=True))
+    return lines and min(i.nbytes for i in node.inputs) <= SIDE_BYTES
+
+
+def _reduced_length(node: Node) -> int:
+    """How many elements make one element of the value."""
+    if node.op is Op.FOLD:
+        return node.inputs[0].size // max(node.size, 1)
+    if node.fn == "contract":
+        la, _, lo = node.params
+        return prod(n for x, n in zip(la, node.inputs[0].shape, strict=True) if x not in lo)
+    return 1
+
+
+def _line_bytes(node: Node, labels: Labels) -> int:
+    n = node.dtype.itemsize
+    for size, label in zip(node.shape, labels, strict=True):
+        if label == WHOLE:
+            n *= size
+    return n

@@ -1,0 +1,152 @@
+"""How the axes of a node's inputs follow the axes of its value: the rules that fusion rests on.
+
+A fused stage runs over a *domain*; a label names the domain dimension that an axis follows, or is `WHOLE`
+where every task sees the whole axis. Labels make one notion of what the papers call templates: a chain in
+which every axis is labelled is a Cell operator, a matrix-vector product with a `WHOLE` inner axis makes a
+Row operator, a product whose three labels are all cut is a cuboid.
+
+Fusion plans (SystemML), Table 1; FuseME (SIGMOD '22), section 3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spartan_ng.graph.node import Node, Op
+
+WHOLE = -1
+Labels = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The domain of a stage that ends in a node, and the labels of the node and of its inputs.
+
+    Domain dimensions missing in `out` are reduced; those in `whole` must not be cut.
+    """
+
+    domain: tuple[int, ...]
+    out: Labels
+    inputs: tuple[Labels, ...]
+    whole: frozenset[int] = frozenset()
+
+
+def is_fusible(node: Node, cut_lines: bool) -> bool:
+    """Whether the node runs inside a fused stage at all (the others are stages of their own kind).
+
+    With `cut_lines`, sorting a 1-d array is not left to the one task that would see its whole line.
+    """
+    if cut_lines and is_line_sort(node):
+        return False
+    if node.op in (Op.MAP, Op.FOLD, Op.INDEX, Op.RANDOM):
+        return True
+    return node.op is Op.JOIN_UPDATE and node.fn in ("contract", "along_axis", "take", "bincount")
+
+
+def is_line_sort(node: Node) -> bool:
+    """Whether the node sorts a 1-d array, which is worth cutting over the workers."""
+    return node.fn == "along_axis" and node.ndim == 1 and node.params[0] in ("sort", "argsort")
+
+
+def root(node: Node) -> Root:
+    """The stage domain that a node asks for when its value is to be stored."""
+    if node.op is Op.FOLD:
+        a = node.inputs[0]
+        labels = tuple(range(a.ndim))
+        (axes,) = node.params
+        out = tuple(d for d in labels if d not in axes)
+        return Root(a.shape, out, (labels,) * len(node.inputs))
+    if node.fn == "contract":
+        return _contract_root(node)
+    if node.fn == "bincount":
+        return Root(node.inputs[0].shape, (WHOLE,), ((0,),) * len(node.inputs))
+    labels = tuple(range(node.ndim))
+    inputs = input_labels(node, labels)
+    return Root(node.shape, labels, inputs, whole_dimensions(node, labels))
+
+
+def _contract_root(node: Node) -> Root:
+    la, lb, lo = node.params
+    size = dict(zip((*la, *lb), (*node.inputs[0].shape, *node.inputs[1].shape), strict=True))
+    letters = sorted(size)
+    number = {letter: d for d, letter in enumerate(letters)}
+    return Root(
+        tuple(size[letter] for letter in letters),
+        tuple(number[letter] for letter in lo),
+        (tuple(number[x] for x in la), tuple(number[x] for x in lb)),
+    )
+
+
+def whole_dimensions(node: Node, out: Labels) -> frozenset[int]:
+    """Domain dimensions that must not be cut for the node to be computed block by block."""
+    if node.fn == "along_axis" and out[node.params[1]] != WHOLE:
+        return frozenset({out[node.params[1]]})
+    return frozenset()
+
+
+def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
+    """The labels of each input where the node's value has the labels `out`."""
+    if node.op is Op.MAP:
+        return tuple(_broadcast_labels(i, node, out) for i in node.inputs)
+    if node.op is Op.FOLD:
+        (axes,) = node.params
+        kept = iter(out)
+        labels = tuple(WHOLE if a in axes else next(kept) for a in range(node.inputs[0].ndim))
+        return (labels,) * len(node.inputs)
+    if node.op in (Op.INDEX, Op.RANDOM):
+        return ()
+    if node.op is Op.TRANSPOSE:
+        back = [WHOLE] * node.ndim
+        for position, axis in enumerate(node.params[0]):
+            back[axis] = out[position]
+        return (tuple(back),)
+    if node.op is Op.BROADCAST:
+        return (_broadcast_labels(node.inputs[0], node, out),)
+    if node.op is Op.RESHAPE:
+        return (_reshape_labels(node, out),)
+    if node.fn == "contract":
+        la, lb, lo = node.params
+        label = dict(zip(lo, out, strict=True))
+        return (
+            tuple(label.get(letter, WHOLE) for letter in la),
+            tuple(label.get(letter, WHOLE) for letter in lb),
+        )
+    if node.fn == "take":
+        (axis,) = node.params
+        end = axis + node.inputs[1].ndim
+        return ((*out[:axis], WHOLE, *out[end:]), out[axis:end])
+    assert node.fn == "along_axis", f"no label rule for {node}"
+    return (out,) * len(node.inputs)
+
+
+def _broadcast_labels(operand: Node, node: Node, out: Labels) -> Labels:
+    """An operand's axes line up with the last axes; an axis that is stretched is seen whole."""
+    first = node.ndim - operand.ndim
+    return tuple(out[first + i] if n == node.shape[first + i] else WHOLE for i, n in enumerate(operand.shape))
+
+
+def unit_reshape(node: Node) -> tuple[int, ...] | None:
+    """For a reshape that only adds or drops axes of length 1: each new axis's old position, or -1.
+
+    None for any other reshape.
+    """
+    old, new = node.inputs[0].shape, node.shape
+    kept = [a for a, n in enumerate(old) if n != 1]
+    if [n for n in new if n != 1] != [old[a] for a in kept]:
+        return None
+    source = iter(kept)
+    return tuple(-1 if n == 1 else next(source) for n in new)
+
+
+def _reshape_labels(node: Node, out: Labels) -> Labels:
+    source = unit_reshape(node)
+    assert source is not None, "only reshapes over axes of length 1 keep labels"
+    label = {old: out[new] for new, old in enumerate(source) if old >= 0}
+    return tuple(label.get(a, WHOLE) for a in range(node.inputs[0].ndim))
+
+
+def is_transparent(node: Node) -> bool:
+    """Whether the node is a view through which labels pass to its input."""
+    return node.op in (Op.TRANSPOSE, Op.BROADCAST) or (
+        node.op is Op.RESHAPE and unit_reshape(node) is not None
+    )

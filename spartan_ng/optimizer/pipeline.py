@@ -1,0 +1,50 @@
+"""The passes over a graph, in the order in which they run.
+
+Each pass is a pure function from roots to roots of equal value; switched off by its name in
+`config.disabled_passes`, it never changes an answer. Fusion and tiling follow when the graph is lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
+from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
+from spartan_ng.optimizer.rewrite.slices import push_slices
+
+Pass = Callable[[Sequence[Node]], list[Node]]
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("merge_duplicates", merge_duplicates),
+    ("push_slices", push_slices),
+    ("merge_again", merge_duplicates),
+)
+"""Passes over the structure alone; their result is kept with the plan. Nodes that no root reaches die with
+the first walk."""
+
+VALUE_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("resolve_empty", resolve_empty),
+    ("fold_constants", fold_constants),
+)
+"""Passes that look at values; they run before a plan is looked up."""
+
+LOWERING_PASSES = ("fuse", "tile")
+"""Steps of lowering that may be switched off like passes: no fusion, the first tiling that is possible."""
+
+REQUIRED = frozenset({"resolve_empty"})
+"""Passes that plans rely on."""
+
+NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES}) - REQUIRED
+"""Names that may stand in `config.disabled_passes`."""
+
+
+def run_passes(
+    passes: Sequence[tuple[str, Pass]], roots: Sequence[Node], disabled: Collection[str]
+) -> list[Node]:
+    """The roots after every pass that is not disabled."""
+    out = list(roots)
+    for name, step in passes:
+        if name not in disabled:
+            out = step(out)
+    return out

@@ -1,0 +1,79 @@
+"""Fold constants: steps whose inputs are all scalars on the driver, and everything that is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spartan_ng.graph.build import constant
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.rewrite.rebuild import rebuild
+
+
+def resolve_empty(roots: Sequence[Node]) -> list[Node]:
+    """Replace empty values, and what is computed from them.
+
+    Plans rely on it: no kernel has to know an empty block. It is never switched off.
+    """
+    return rebuild(roots, _resolve_empty)
+
+
+def fold_constants(roots: Sequence[Node]) -> list[Node]:
+    """Compute maps of driver scalars."""
+    return rebuild(roots, _fold)
+
+
+def _resolve_empty(node: Node) -> Node:
+    if node.op is Op.DATA:
+        return node
+    if node.size == 0 and node.format == "dense":
+        return constant(np.empty(node.shape, node.dtype))
+    if any(i.size == 0 for i in node.inputs):
+        return _over_empty(node)
+    return node
+
+
+def _fold(node: Node) -> Node:
+    if (
+        node.op is Op.MAP
+        and node.shape == ()
+        and _all_scalars(node)
+        and not isinstance(node.fn, UserFunction)
+    ):
+        row = ELEMENTWISE[str(node.fn)]
+        values = [i.data.value for i in node.inputs if i.data is not None]
+        if row.name == "cast":
+            return constant(values[0].astype(node.dtype))
+        with np.errstate(all="ignore"):
+            value = row.function(*values)
+        return constant(value[node.params[0]] if row.nout > 1 else value, node.dtype)
+    return node
+
+
+def _all_scalars(node: Node) -> bool:
+    return all(i.data is not None and i.shape == () and i.data.value is not None for i in node.inputs)
+
+
+def _over_empty(node: Node) -> Node:
+    """A value with elements whose input has none: what the operation gives for nothing."""
+    if node.op is Op.FOLD and isinstance(node.fn, str):
+        row, a = FOLDS[node.fn], node.inputs[0]
+        (axes,) = node.params
+        state = row.block(np.empty(a.shape, a.dtype), axes, node.dtype, None, 0)
+        return constant(row.finalize(state), node.dtype)
+    if node.fn in ("contract", "bincount"):
+        return constant(np.zeros(node.shape, node.dtype))
+    if node.fn == "concatenate":
+        kept = tuple(i for i in node.inputs if i.size)
+        return (
+            kept[0]
+            if len(kept) == 1
+            else Node(node.op, node.fn, kept, node.params, node.shape, node.dtype, node.format)
+        )
+    if node.fn in ("assign", "scatter"):
+        return node.inputs[0]
+    return node

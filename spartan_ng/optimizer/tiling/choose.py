@@ -1,0 +1,140 @@
+"""Smart tiling: the grid of every stage and the tiling of every array, for the least predicted time.
+
+Spartan (ATC '15), section 3.3; solved exactly in place of greedily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.errors import OptionError
+from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
+from spartan_ng.optimizer.tiling.forced import KINDS
+from spartan_ng.optimizer.tiling.model import Model, Rules, build
+from spartan_ng.optimizer.tiling.options import canonical
+from spartan_ng.optimizer.tiling.problem import Solution, Solver
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
+
+SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve, "brute": brute.solve}
+"""Every solver by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A grid that a stage could have: what the plan moves and costs if everything else fits it."""
+
+    grid: Tiling
+    moved_bytes: int
+    cost_ns: int
+
+
+def choose(
+    stages: Sequence[StageSketch],
+    arrays: Sequence[ArraySketch],
+    profile: ClusterProfile,
+    *,
+    solver: str = "exact",
+    forced: str | None = None,
+    duplicate_budget_bytes: int | None = None,
+) -> Tilings:
+    """Choose all grids and tilings of a program.
+
+    Parameters
+    ----------
+    stages, arrays : the program; stages in their order
+    profile : the cluster
+    solver : "exact", "greedy" (the paper's) or "brute" (the oracle, for small programs)
+    forced : a tiling to use everywhere instead: "row", "column", "block", "duplicate" or "single"; where
+        it is not possible, the nearest that is; the budget does not bind it
+    duplicate_budget_bytes : memory of each worker that copies may take; a quarter of it if None
+
+    Raises
+    ------
+    OptionError : an unknown solver or tiling, or a negative budget
+    """
+    rules = _rules(profile, solver, forced, duplicate_budget_bytes)
+    stages, arrays = tuple(stages), tuple(arrays)
+    if profile.workers == 1:
+        return _alone(stages, arrays)
+    model = build(stages, arrays, rules)
+    return _read_off(model, arrays, budget.solve(model.problem, SOLVERS[solver]), rules)
+
+
+def alternatives(
+    stages: Sequence[StageSketch],
+    arrays: Sequence[ArraySketch],
+    profile: ClusterProfile,
+    *,
+    duplicate_budget_bytes: int | None = None,
+) -> tuple[tuple[Alternative, ...], ...]:
+    """For each stage, every grid it could have, and the best plan that has it; cheapest first."""
+    rules = _rules(profile, "exact", None, duplicate_budget_bytes)
+    stages, arrays = tuple(stages), tuple(arrays)
+    if profile.workers == 1:
+        return tuple((Alternative(Tiling.single(len(s.domain)), 0, 0),) for s in stages)
+    model = build(stages, arrays, rules)
+    found = []
+    for s, options in enumerate(model.grids):
+        rows = []
+        for o, grid in enumerate(options.tilings):
+            problem = model.problem.allowing(s, {o})
+            solution = budget.solve(problem, exact.solve)
+            if problem.possible(solution.cost):
+                moved = sum(_read_off(model, arrays, solution, rules).moved_bytes)
+                rows.append(Alternative(grid, moved, solution.cost))
+        found.append(tuple(sorted(rows, key=lambda a: a.cost_ns)))
+    return tuple(found)
+
+
+def _rules(
+    profile: ClusterProfile, solver: str, forced: str | None, duplicate_budget_bytes: int | None
+) -> Rules:
+    if solver not in SOLVERS:
+        raise OptionError(f"tiling solver {solver!r} is not one of {', '.join(SOLVERS)}")
+    if forced is not None and forced not in KINDS:
+        raise OptionError(f"tiling {forced!r} is not one of {', '.join(KINDS)}")
+    if duplicate_budget_bytes is None:
+        duplicate_budget_bytes = profile.memory_bytes // 4
+    if duplicate_budget_bytes < 0:
+        raise OptionError(f"duplicate budget {duplicate_budget_bytes} bytes is negative")
+    return Rules(profile, duplicate_budget_bytes, forced)
+
+
+def _alone(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...]) -> Tilings:
+    """One worker has everything."""
+    return Tilings(
+        grids=tuple(Tiling.single(len(s.domain)) for s in stages),
+        arrays=tuple(
+            Tiling.single(len(a.shape)) if a.pinned is None else canonical(a.pinned) for a in arrays
+        ),
+        read_bytes=(0,) * len(stages),
+        combine_bytes=tuple((0,) * len(s.writes) for s in stages),
+        upload_bytes=sum(a.nbytes for a in arrays if a.driver),
+    )
+
+
+def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution, rules: Rules) -> Tilings:
+    """What the solution's options mean."""
+    choice = solution.choice
+    tilings = tuple(p.options.tilings[choice[p.variable] if p.variable >= 0 else 0] for p in model.places)
+    upload = sum(
+        a.nbytes * (rules.profile.workers if t.duplicate else 1)
+        for a, t in zip(arrays, tilings, strict=True)
+        if a.driver and a.pinned is None
+    )
+    return Tilings(
+        grids=tuple(g.tilings[choice[s]] for s, g in enumerate(model.grids)),
+        arrays=tilings,
+        read_bytes=tuple(sum(m.at(choice) for m in moves) for moves in model.reads),
+        combine_bytes=tuple(
+            tuple(0 if m is None else m.at(choice) for m in moves) for moves in model.combines
+        ),
+        upload_bytes=upload,
+        cost_ns=solution.cost,
+        solver="forced" if rules.forced else solution.solver,
+        exact=solution.exact,
+        bound_ns=solution.bound,
+    )

@@ -1,0 +1,71 @@
+"""The paper's solver: decide the group with the most neighbours first, at its least possible cost.
+
+Spartan (ATC '15), Fig. 8. Views are contracted before, so FindCost needs no recursion. "Remove all edges
+to the other options" also removes options of neighbours that have become impossible, and so on from
+neighbour to neighbour; impossible pairs form stars around stages, so a choice always remains.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from spartan_ng.optimizer.tiling.problem import Problem, Solution, least
+from spartan_ng.optimizer.tiling.profile import Table
+
+Neighbours = dict[int, dict[int, Table]]
+"""For each variable, its neighbours and the cost table (own option, neighbour's option)."""
+
+
+def solve(problem: Problem) -> Solution:
+    """Choose greedily, the variable of maximum connectivity first.
+
+    A problem without any possible choice gets one of a forbidden cost.
+    """
+    unary, near = _split(problem)
+    alive = [np.ones(n, bool) for n in problem.sizes]
+    for v, table in unary.items():
+        alive[v] &= table < problem.forbidden
+    for v in range(len(alive)):
+        _propagate(v, alive, near, problem.forbidden)
+    order = sorted(range(len(alive)), key=lambda v: (-len(near[v]), v))
+    if not all(a.any() for a in alive):
+        order = []
+    for v in order:
+        cost = unary[v] if v in unary else np.zeros(problem.sizes[v], np.int64)
+        for u, table in near[v].items():
+            cost = cost + table[:, alive[u]].min(1)
+        options = np.flatnonzero(alive[v])
+        best = int(options[int(np.argmin(cost[options]))])
+        alive[v][:] = False
+        alive[v][best] = True
+        _propagate(v, alive, near, problem.forbidden)
+    choice = tuple(int(np.argmax(a)) for a in alive)
+    return Solution(choice, problem.cost(choice), "greedy", least(problem))
+
+
+def _split(problem: Problem) -> tuple[dict[int, Table], Neighbours]:
+    unary: dict[int, Table] = {}
+    near: Neighbours = defaultdict(dict)
+    for scope, table in problem.factors.items():
+        if len(scope) == 1:
+            unary[scope[0]] = table
+        else:
+            a, b = scope
+            near[a][b], near[b][a] = table, table.T
+    return unary, near
+
+
+def _propagate(start: int, alive: list[Table], near: Neighbours, forbidden: int) -> None:
+    """Remove options that have no possible partner left, beginning with the neighbours of `start`."""
+    queue = [start]
+    while queue:
+        v = queue.pop()
+        if not alive[v].any():
+            return
+        for u, table in near[v].items():
+            kept = alive[u] & (table[alive[v]].min(0) < forbidden)
+            if kept.sum() < alive[u].sum():
+                alive[u][:] = kept
+                queue.append(u)

@@ -1,0 +1,203 @@
+"""How many bytes move between workers when a task's box is not where its data lie.
+
+A task needs a box of the array, its worker holds a tile, which is a box, too; what it needs and does not
+hold is pulled. All pairs of grid and tiling options are counted at once, exactly, rank by rank. Overlaps
+of boxes are products over the axes, so one pass over the axes is enough.
+
+Spartan (ATC '15), section 3.3: cost profiles; counted here to the byte.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import lcm, prod
+
+import numpy as np
+
+from spartan_ng.optimizer.tiling.options import Options
+from spartan_ng.optimizer.tiling.profile import Table
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Span
+
+_SAFE = 1 << 60
+"""Products below this stay far enough from the end of 64-bit integers."""
+
+
+def read_bytes(
+    domain: tuple[int, ...],
+    grids: Options,
+    shape: tuple[int, ...],
+    tilings: Options,
+    labels: tuple[int, ...],
+    spans: tuple[Span, ...],
+    exact: bool,
+    nbytes: int,
+) -> Table:
+    """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
+    if not spans and exact:
+        units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
+        if all(d < 0 or domain[d] == n for d, n in zip(labels, shape, strict=True)):
+            scale = _scale(shape, units)
+            if scale:
+                small = _unit_domain(len(domain), labels, units)
+                elements = _read(small, grids, tuple(units), tilings, labels, (), True)
+                return _as_bytes(elements, scale, nbytes, shape, grids.workers)
+    return _as_bytes(
+        _read(domain, grids, shape, tilings, labels, spans, exact), 1, nbytes, shape, grids.workers
+    )
+
+
+def combine_bytes(
+    shape: tuple[int, ...],
+    grids: Options,
+    tilings: Options,
+    labels: tuple[int, ...],
+    reduced: tuple[int, ...],
+    state_bytes: int,
+) -> Table:
+    """Bytes of partial states pulled for each (grid, result tiling) when `reduced` dimensions are cut.
+
+    Each part of the reduced dimensions has a state of the result's `shape` and of `state_bytes`; a worker
+    that holds a tile of the result pulls that tile's box of every state it has not computed itself.
+    """
+    units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
+    scale = _scale(shape, units)
+    small = tuple(units) if scale else shape
+    return _as_bytes(
+        _combine(small, grids, tilings, labels, reduced), scale or 1, state_bytes, shape, grids.workers
+    )
+
+
+def _scale(shape: tuple[int, ...], units: list[int]) -> int:
+    """How many times as many elements `shape` has as `units`; 0 where it is no multiple along an axis.
+
+    Where every cut is even, counts are those of the smallest such array times a factor, and programs of
+    different sizes share one table.
+    """
+    scale = 1
+    for n, unit in zip(shape, units, strict=True):
+        if n % unit:
+            return 0
+        scale *= n // unit
+    return scale
+
+
+def _unit_domain(ndim: int, labels: tuple[int, ...], units: list[int]) -> tuple[int, ...]:
+    domain = [1] * ndim
+    for d, unit in zip(labels, units, strict=True):
+        if d >= 0:
+            domain[d] = unit
+    return tuple(domain)
+
+
+@lru_cache(maxsize=8192)
+def _read(
+    domain: tuple[int, ...],
+    grids: Options,
+    shape: tuple[int, ...],
+    tilings: Options,
+    labels: tuple[int, ...],
+    spans: tuple[Span, ...],
+    exact: bool,
+) -> Table:
+    """Elements pulled for each (grid, tiling)."""
+    wide = _wide(domain, shape, grids.workers)
+    need = grids.active.astype(object) if wide else grids.active
+    share = need[:, None, :] * tilings.active[None, :, :]
+    grid_lo, grid_hi = _bounds(grids, domain, wide)
+    tile_lo, tile_hi = _bounds(tilings, shape, wide)
+    for axis, label in enumerate(labels):
+        start, step, size = spans[axis] if spans else (0, 1, shape[axis])
+        held_lo, held_hi = tile_lo[None, :, :, axis], tile_hi[None, :, :, axis]
+        if (start, step) != (0, 1):
+            held_lo, held_hi = _seen_through(held_lo, held_hi, start, step)
+        if label == WHOLE or (size == 1 and domain[label] != 1):
+            need = need * size
+            overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
+        else:
+            lo, hi = grid_lo[:, :, label], grid_hi[:, :, label]
+            if not exact or domain[label] != size:
+                lo, hi = lo * size // max(domain[label], 1), -(-hi * size // max(domain[label], 1))
+            need = need * (hi - lo)
+            overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
+        share = share * np.maximum(overlap, 0)
+    elements: Table = need.sum(-1)[:, None] - share.sum(-1)
+    return elements
+
+
+@lru_cache(maxsize=8192)
+def _combine(
+    shape: tuple[int, ...],
+    grids: Options,
+    tilings: Options,
+    labels: tuple[int, ...],
+    reduced: tuple[int, ...],
+) -> Table:
+    """Elements of states pulled for each (grid, result tiling)."""
+    wide = _wide((), shape, grids.workers * grids.workers)
+    need = tilings.active.astype(object) if wide else tilings.active
+    share = grids.active[:, None, :] * need[None, :, :]
+    own_lo, own_hi = _bounds(grids, shape, wide, labels)
+    tile_lo, tile_hi = _bounds(tilings, shape, wide)
+    for axis in range(len(shape)):
+        lo, hi = tile_lo[:, :, axis], tile_hi[:, :, axis]
+        need = need * (hi - lo)
+        overlap = np.minimum(hi[None], own_hi[:, None, :, axis]) - np.maximum(
+            lo[None], own_lo[:, None, :, axis]
+        )
+        share = share * np.maximum(overlap, 0)
+    states = np.array([_parts(g.parts, reduced) for g in grids.tilings], need.dtype)
+    elements: Table = states[:, None] * need.sum(-1)[None, :] - share.sum(-1)
+    return elements
+
+
+def _parts(parts: tuple[int, ...], dimensions: tuple[int, ...]) -> int:
+    n = 1
+    for d in dimensions:
+        n *= parts[d]
+    return n
+
+
+@lru_cache(maxsize=4096)
+def _bounds(
+    options: Options, shape: tuple[int, ...], wide: bool, labels: tuple[int, ...] | None = None
+) -> tuple[Table, Table]:
+    """Where each option's box on each rank begins and ends along each axis of `shape`.
+
+    With `labels`, the axes are those of an array that follows these dimensions of the options.
+    """
+    kind = object if wide else np.int64
+    sizes = np.array(shape, kind).reshape(1, 1, len(shape))
+    index, parts = options.index.astype(kind), options.parts
+    if labels is not None:
+        # One more dimension that nobody cuts, at the end, where the label WHOLE finds it.
+        rim = ((0, 0), (0, 0), (0, 1))
+        at = list(labels)
+        index, parts = np.pad(index, rim)[:, :, at], np.pad(parts, rim, constant_values=1)[:, :, at]
+    return index * sizes // parts, (index + 1) * sizes // parts
+
+
+def _seen_through(lo: Table, hi: Table, start: int, step: int) -> tuple[Table, Table]:
+    """The interval of view indices i for which `start + step * i` lies in `[lo, hi)`."""
+    if step > 0:
+        return -(-(lo - start) // step), -(-(hi - start) // step)
+    return (start - hi) // -step + 1, (start - lo) // -step + 1
+
+
+def _wide(domain: tuple[int, ...], shape: tuple[int, ...], workers: int) -> bool:
+    """Whether counts could leave the range of 64-bit integers."""
+    longest = max(domain, default=1)
+    return prod(shape) * workers >= _SAFE or max((longest * n for n in shape), default=1) >= _SAFE
+
+
+def _as_bytes(elements: Table, scale: int, nbytes: int, shape: tuple[int, ...], workers: int) -> Table:
+    """Bytes of `elements` times `scale`, of an array of `shape` and `nbytes`."""
+    size = prod(shape)
+    if size == 0:
+        return elements * 0
+    kind = object if nbytes * workers * workers >= _SAFE else np.int64
+    each, rest = divmod(scale * nbytes, size)
+    if not rest:
+        return (elements.astype(kind) if kind is object else elements) * each
+    # A sparse array: its bytes are spread evenly over its elements, as far as is known here.
+    table: Table = (elements.astype(object) * (scale * nbytes) // size).astype(kind)
+    return table

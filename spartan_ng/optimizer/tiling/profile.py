@@ -1,0 +1,64 @@
+"""What a cluster can do, and the one cost function: bytes and operations to nanoseconds.
+
+Costs are integers, so that sums are exact and ties are real ties. Rates enter as whole picoseconds for
+each byte or operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PS = 1_000_000_000_000
+
+Table = NDArray[Any]
+"""Costs of options; integers of 64 bits, or Python ints (dtype object) where those could overflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterProfile:
+    """Rates of one worker, measured or assumed.
+
+    Parameters
+    ----------
+    memory_bytes_s : bytes a worker streams through its memory in a second
+    network_bytes_s : bytes it receives from other workers in a second
+    flops_s : floating-point operations it does in a second
+    workers : number of workers
+    memory_bytes : memory of one worker
+    message_ns : nanoseconds until the first byte of a remote read arrives
+    """
+
+    memory_bytes_s: int = 8_000_000_000
+    network_bytes_s: int = 1_000_000_000
+    flops_s: int = 8_000_000_000
+    workers: int = 1
+    memory_bytes: int = 8 << 30
+    message_ns: int = 100_000
+
+    @overload
+    def move_ns(self, nbytes: int) -> int: ...
+
+    @overload
+    def move_ns(self, nbytes: Table) -> Table: ...
+
+    def move_ns(self, nbytes: int | Table) -> int | Table:
+        """Cost of moving `nbytes` between workers; nothing moved costs nothing.
+
+        Works on tables, too; those of 64-bit integers must have room for picoseconds.
+        """
+        ps_per_byte = -(-_PS // int(self.network_bytes_s))
+        if isinstance(nbytes, np.ndarray):
+            table: Table = nbytes * ps_per_byte // 1000
+            table += (nbytes > 0) * int(self.message_ns)
+            return table
+        return nbytes * ps_per_byte // 1000 + (int(self.message_ns) if nbytes else 0)
+
+    def compute_ns(self, flops: int, touched_bytes: int, ranks: int) -> int:
+        """Cost of `flops` operations on `touched_bytes` of memory, shared by `ranks` workers."""
+        arithmetic = flops * _PS // int(self.flops_s)
+        streaming = touched_bytes * _PS // int(self.memory_bytes_s)
+        return max(arithmetic, streaming) // (1000 * ranks)

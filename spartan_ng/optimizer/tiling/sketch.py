@@ -1,0 +1,126 @@
+"""What the tiling optimizer sees of a program: boxes of index space, and who reads which part of them.
+
+A stage is a box of tasks (its domain); its grid cuts the domain over the workers. An access says, for
+each axis of an array, which domain dimension it follows. Nothing else of a stage matters here: maps,
+folds, scans and products differ only in their accesses. A transpose is a permutation of labels and
+therefore costs nothing by itself.
+
+Spartan (ATC '15), section 3.3: the tiling graph, with views contracted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from spartan_ng.arrays import Tiling
+
+WHOLE = -1
+"""A label: every task needs all of this axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySketch:
+    """An array that stages read or write.
+
+    Parameters
+    ----------
+    shape : its shape
+    nbytes : its bytes, dense or sparse, as far as they are known
+    pinned : its tiling if the workers hold it already; None where the optimizer is to choose
+    uncut : axes that no tiling may cut (a CSR array is cut along axis 0 only)
+    driver : the value lies on the driver and has to be uploaded, in any tiling
+    """
+
+    shape: tuple[int, ...]
+    nbytes: int
+    pinned: Tiling | None = None
+    uncut: tuple[int, ...] = ()
+    driver: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+
+Span = tuple[int, int, int]
+"""`(start, step, size)`: index i of the view's axis is index `start + step * i` of the array's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How tasks read or write one array.
+
+    Parameters
+    ----------
+    array : its number among the sketched arrays
+    labels : for each axis the domain dimension it follows, or WHOLE; a domain dimension that is missing
+        in a write is reduced over
+    spans : for each axis the part of it that the view shows; empty where the view is the whole array
+    exact : False where the labels are only an approximation (a reshape); needs are scaled to the axis
+    state_bytes : for a write that is reduced over, the bytes of one partial state (None: the array's)
+    """
+
+    array: int
+    labels: tuple[int, ...]
+    spans: tuple[Span, ...] = ()
+    exact: bool = True
+    state_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageSketch:
+    """One stage of a plan.
+
+    Parameters
+    ----------
+    domain : sizes of the dimensions of its index space
+    cuttable : the dimensions that a grid may cut
+    reads, writes : its accesses; every array is written by at most one stage
+    flops : floating-point operations of all tasks together
+    update_bytes : of a user's join_update, the bytes of all tasks' updates as the last run measured
+        them; None charges one whole output for each task
+    replicable : whether every worker may run all of it (a duplicate grid)
+    """
+
+    domain: tuple[int, ...]
+    cuttable: tuple[int, ...]
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    flops: int = 0
+    update_bytes: int | None = None
+    replicable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tilings:
+    """The optimizer's decision.
+
+    Tilings are in canonical form: the stride of an axis that is not cut is 0. A duplicate grid means that
+    every worker runs the whole stage.
+    """
+
+    grids: tuple[Tiling, ...]
+    """The grid of each stage over its domain."""
+    arrays: tuple[Tiling, ...]
+    """The tiling of each array."""
+    read_bytes: tuple[int, ...]
+    """Bytes each stage's tasks pull from other workers."""
+    combine_bytes: tuple[tuple[int, ...], ...]
+    """For each stage and each of its writes, bytes of partial states that move when they are combined."""
+    upload_bytes: int = 0
+    """Bytes that the driver sends to the workers for arrays it holds."""
+    cost_ns: int = 0
+    """Predicted time by the cost function, in nanoseconds."""
+    solver: str = "none"
+    """Which solver decided."""
+    exact: bool = True
+    """Whether no other choice among the candidates costs less."""
+    bound_ns: int = field(default=0)
+    """A lower bound of the cost of every choice; equals `cost_ns` when `exact`."""
+
+    @property
+    def moved_bytes(self) -> tuple[int, ...]:
+        """Bytes each stage moves between workers, combining included."""
+        return tuple(r + sum(c) for r, c in zip(self.read_bytes, self.combine_bytes, strict=True))

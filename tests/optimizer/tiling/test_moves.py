@@ -1,0 +1,132 @@
+"""Bytes moved, against counting element by element with sets."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
+from spartan_ng.optimizer.tiling.options import candidates, interned, project
+from spartan_ng.optimizer.tiling.sketch import WHOLE
+
+
+def indices(bounds):
+    return set(product(*(range(lo, hi) for lo, hi in bounds)))
+
+
+def held(tiling, shape, rank):
+    box = tiling.box_on(shape, rank)
+    return set() if box is None else indices(box)
+
+
+def needed(domain, grid, shape, labels, spans, rank):
+    """Indices of the array that the task on `rank` reads."""
+    box = grid.box_on(domain, rank)
+    if box is None:
+        return set()
+    axes = []
+    for label, (start, step, size) in zip(labels, spans, strict=True):
+        lo, hi = (0, size) if label == WHOLE or size == 1 else box[label]
+        axes.append([start + step * i for i in range(lo, hi)])
+    return set(product(*axes))
+
+
+@st.composite
+def reads(draw):
+    workers = draw(st.integers(2, 6))
+    domain = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
+    dims = draw(st.permutations(range(len(domain))))[: draw(st.integers(0, len(domain)))]
+    labels, spans, shape = [], [], []
+    for d in dims:
+        label = WHOLE if draw(st.booleans()) and draw(st.booleans()) else d
+        size = draw(st.integers(1, 6)) if label == WHOLE else domain[d]
+        step = draw(st.sampled_from([1, 1, 1, 2, -1, -3]))
+        before, after = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+        extent = (size - 1) * abs(step) + 1
+        labels.append(label)
+        spans.append((before + (extent - 1 if step < 0 else 0), step, size))
+        shape.append(before + extent + after)
+    return workers, domain, tuple(labels), tuple(spans), tuple(shape)
+
+
+@given(reads())
+@settings(max_examples=150, deadline=None)
+def test_read_bytes_counts_what_is_needed_and_not_held(case):
+    workers, domain, labels, spans, shape = case
+    grids = candidates(domain, tuple(range(len(domain))), workers)
+    tilings = candidates(shape, tuple(range(len(shape))), workers)
+    nbytes = 8 * int(np.prod(shape, dtype=int))
+    table = read_bytes(domain, grids, shape, tilings, labels, spans, True, nbytes)
+    for g, grid in enumerate(grids.tilings):
+        for t, tiling in enumerate(tilings.tilings):
+            expected = sum(
+                len(needed(domain, grid, shape, labels, spans, r) - held(tiling, shape, r))
+                for r in range(workers)
+            )
+            assert table[g, t] == 8 * expected, (grid, tiling)
+
+
+@given(st.integers(2, 6), st.lists(st.integers(1, 7), min_size=1, max_size=3), st.data())
+@settings(max_examples=80, deadline=None)
+def test_combine_bytes_counts_the_states_of_other_workers(workers, domain, data):
+    domain = tuple(domain)
+    labels = tuple(sorted(data.draw(st.sets(st.sampled_from(range(len(domain)))))))
+    reduced = tuple(d for d in range(len(domain)) if d not in labels)
+    shape = tuple(domain[d] for d in labels)
+    grids = candidates(domain, tuple(range(len(domain))), workers)
+    results = candidates(shape, tuple(range(len(shape))), workers)
+    nbytes = 4 * int(np.prod(shape, dtype=int))
+    table = combine_bytes(shape, grids, results, labels, reduced, nbytes)
+    for g, grid in enumerate(grids.tilings):
+        states = {
+            grid.rank(index): (tuple(index[d] for d in reduced), index)
+            for index in product(*map(range, grid.parts))
+        }
+        if grid.duplicate:
+            states = {r: ((0,) * len(reduced), (0,) * len(domain)) for r in range(workers)}
+        parts = set(product(*(range(grid.parts[d]) for d in reduced)))
+        for t, tiling in enumerate(results.tilings):
+            expected = 0
+            for rank in range(workers):
+                wanted = {(p, i) for p in parts for i in held(tiling, shape, rank)}
+                if rank in states:
+                    part, index = states[rank]
+                    box = project(grid, labels).box(shape, tuple(index[d] for d in labels))
+                    wanted -= {(part, i) for i in indices(box)}
+                expected += len(wanted)
+            assert table[g, t] == 4 * expected, (grid, tiling)
+
+
+def test_transposed_block_stays_in_place():
+    n = 8
+    grids = interned((Tiling((2, 2), (2, 1)),), 4)
+    tilings = interned((Tiling((2, 2), (2, 1)), Tiling((2, 2), (1, 2))), 4)
+    table = read_bytes((n, n), grids, (n, n), tilings, (1, 0), (), True, 8 * n * n)
+    assert table.tolist() == [[8 * n * n // 2, 0]]
+
+
+def test_counts_above_64_bits():
+    n = 1 << 30
+    grids = candidates((n, n, n), (0, 1, 2), 4)
+    tilings = candidates((n, n, n), (0, 1, 2), 4)
+    table = read_bytes((n, n, n), grids, (n, n, n), tilings, (0, 1, 2), (), True, 8 * n**3)
+    single = [str(t) for t in tilings.tilings].index("single")
+    assert table[0, 0] == 0
+    assert table[0, single] == 8 * n**3 * 3 // 4
+
+
+def test_sparse_bytes_are_spread_evenly():
+    grids = candidates((100, 100), (0, 1), 4)
+    tilings = candidates((100, 100), (0,), 4)
+    table = read_bytes((100, 100), grids, (100, 100), tilings, (1, 0), (), True, 1234)
+    assert abs(int(table[0, 0]) - 1234 * 3 / 4) <= 1
+
+
+def test_scaled_view_of_another_length():
+    grids = candidates((10,), (0,), 2, single=False, copies=False)
+    tilings = candidates((20,), (0,), 2, single=False, copies=False)
+    assert read_bytes((10,), grids, (20,), tilings, (0,), (), False, 160).tolist() == [[0]]

@@ -1,0 +1,64 @@
+"""Candidate tilings."""
+
+from __future__ import annotations
+
+import pytest
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.optimizer.tiling.forced import KINDS, nearest
+from spartan_ng.optimizer.tiling.options import candidates, canonical
+
+
+def names(options):
+    return [str(t) for t in options.tilings]
+
+
+def test_four_workers_two_axes():
+    assert names(candidates((100, 100), (0, 1), 4)) == ["4x1", "1x4", "2x2", "2x2", "single", "duplicate"]
+    first, second = candidates((100, 100), (0, 1), 4).tilings[2:4]
+    assert first.transpose((1, 0)) == second
+
+
+def test_short_axes_get_fewer_parts():
+    assert names(candidates((3, 100), (0, 1), 4))[0] == "3x1"
+    assert names(candidates((1, 1), (0, 1), 4)) == ["single", "duplicate"]
+    assert names(candidates((0, 5), (0, 1), 4))[0] == "1x4"
+
+
+def test_a_prime_number_of_workers_has_a_block_of_fewer():
+    assert "2x2" in names(candidates((100, 100), (0, 1), 5))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4, 5, 6, 12, 64, 1024])
+@pytest.mark.parametrize("shape", [(), (7,), (5, 1000), (1000, 2000, 3), (9, 9, 9, 9, 9)])
+def test_every_option_is_a_grid_over_distinct_ranks(workers, shape):
+    options = candidates(shape, tuple(range(len(shape))), workers)
+    assert len(options) <= len(shape) + 2 * (6 + 2) + 2
+    assert len(set(options.tilings)) == len(options)
+    for tiling in options.tilings:
+        assert tiling == canonical(tiling)
+        assert all(p <= max(n, 1) for p, n in zip(tiling.parts, shape, strict=True))
+        held = [tiling.index_on(r) for r in range(workers)]
+        tiles = [i for i in held if i is not None]
+        if tiling.duplicate:
+            assert len(tiles) == workers
+        else:
+            assert len(tiles) == len(set(tiles)) == tiling.ntiles <= workers
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("row", "4x1"), ("column", "1x4"), ("block", "2x2"), ("duplicate", "duplicate"), ("single", "single")],
+)
+def test_forced(kind, expected):
+    assert names(nearest((8, 8), (0, 1), 4, kind, True)) == [expected]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (3, 3), (2, 1, 5)])
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_forcing_always_finds_something(kind, shape, workers):
+    (tiling,) = nearest(shape, tuple(range(len(shape))), workers, kind, False).tilings
+    assert isinstance(tiling, Tiling)
+    assert not tiling.duplicate
+    assert tiling.ntiles <= workers
