@@ -1,0 +1,1 @@
+"""From a graph to stages that workers run."""

@@ -1,0 +1,114 @@
+"""What a stage of a plan is expected to take: its operations, the bytes it touches, and seconds.
+
+The seconds come from the same profile and cost function that chose the tilings.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.plan import Accumulate, Combine, Fused, MergeParts, Plan, Row, ScanTile, SortParts, Stage
+
+_UNKNOWN_FLOPS = 4
+"""Operations an element that are charged where a user's function hides them."""
+
+_SORT_FLOPS = 30
+
+
+def read_slots(stage: Stage) -> tuple[int, ...]:
+    """The slots a stage reads, each once, in order."""
+    match stage:
+        case Combine():
+            slots = stage.states
+        case Accumulate():
+            slots = (stage.updates,)
+        case ScanTile() | SortParts():
+            slots = (stage.read.slot,)
+        case MergeParts():
+            slots = (stage.values,) if stage.indices is None else (stage.values, stage.indices)
+        case _:
+            slots = tuple(r.slot for r in stage.reads)
+    return tuple(dict.fromkeys(slots))
+
+
+def written_slots(stage: Stage) -> tuple[int, ...]:
+    """The slots a stage writes, partial states included."""
+    if isinstance(stage, Fused):
+        return tuple(slot for write in stage.writes for slot in write.slots)
+    if isinstance(stage, SortParts):
+        return (stage.values,) if stage.indices is None else (stage.values, stage.indices)
+    return (stage.slot,)
+
+
+def operators(stage: Stage) -> tuple[str, ...]:
+    """The user's operations in a stage, in order."""
+    if not isinstance(stage, Fused):
+        return (stage.name,)
+    rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
+    return tuple(_operator(row) for row in rows) or ("copy",)
+
+
+def _operator(row: Row) -> str:
+    """A row under the name that a user knows it by."""
+    if row.kind == "contract":
+        return "matmul"
+    if row.fn is None:
+        return row.kind
+    named = row.kind in ("fold", "random", "scan") and row.kind != row.fn
+    return f"{row.kind} {row.fn}" if named else str(row.fn)
+
+
+def grid(plan: Plan, stage: Stage) -> Tiling:
+    """How a stage's tasks are cut over the workers."""
+    if isinstance(stage, Fused | ScanTile):
+        return stage.grid
+    return plan.slots[written_slots(stage)[0]].tiling
+
+
+def domain(plan: Plan, stage: Stage) -> tuple[int, ...]:
+    """The sizes of the index space that a stage's tasks cover."""
+    return stage.domain if isinstance(stage, Fused) else plan.slots[written_slots(stage)[0]].shape
+
+
+def flops(plan: Plan, stage: Stage) -> int:
+    """Floating-point operations of all tasks of a stage."""
+    if not isinstance(stage, Fused):
+        per_element = _SORT_FLOPS if isinstance(stage, SortParts) else 1
+        return per_element * prod(domain(plan, stage))
+    rows = sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
+    whole = prod(stage.domain)
+    return rows + sum(_row_flops(w.reducer, whole, stage) for w in stage.writes if w.reducer is not None)
+
+
+def _row_flops(row: Row, elements: int, stage: Fused) -> int:
+    """Operations of one row that is applied to `elements` elements."""
+    if row.kind == "contract":
+        labels, _, out = row.params
+        if row not in stage.rows:
+            return 2 * elements
+        first = row.args[0]
+        nreads = len(stage.reads)
+        shape = stage.reads[first].shape if first < nreads else stage.rows[first - nreads].shape
+        return 2 * elements * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
+    if isinstance(row.fn, str) and row.kind == "map":
+        return elements * ELEMENTWISE[row.fn].flops
+    if isinstance(row.fn, str) and row.kind == "fold":
+        return elements * FOLDS[row.fn].flops
+    return elements * (_UNKNOWN_FLOPS if row.kind != "view" else 0)
+
+
+def touched_bytes(plan: Plan, stage: Stage) -> int:
+    """Bytes of the arrays a stage reads and writes."""
+    return sum(plan.slots[s].nbytes for s in (*read_slots(stage), *written_slots(stage)))
+
+
+def seconds(plan: Plan, stage: Stage, moved_bytes: int, profile: ClusterProfile) -> float:
+    """Expected seconds of a stage: its transfers, then its tasks side by side."""
+    cut = grid(plan, stage)
+    ranks = 1 if cut.duplicate else max(cut.ntiles, 1)
+    compute = profile.compute_ns(flops(plan, stage), touched_bytes(plan, stage), ranks)
+    return (profile.move_ns(moved_bytes) + compute) / 1e9

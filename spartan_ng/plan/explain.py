@@ -1,0 +1,248 @@
+"""A plan for people to read: text, a picture, and a dict; predictions beside what a run measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan import estimate
+from spartan_ng.plan.picture import draw
+from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.plan.text import shape_text, size_text, time_text
+
+MOST_ALTERNATIVES = 4
+"""The text shows so many of a stage's other grids; the dict has all of them."""
+
+
+class MeasuredStage(Protocol):
+    """What a run says of one stage."""
+
+    seconds: float
+    bytes_moved: int
+
+
+class Measured(Protocol):
+    """What a run says of a plan (a backend's `RunStats`)."""
+
+    seconds: float
+
+    @property
+    def stages(self) -> Sequence[MeasuredStage]:
+        """One for each stage of the plan, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedSlot:
+    """One array of a plan; `role` is "input", "output", "both", "states" or "between"."""
+
+    number: int
+    shape: tuple[int, ...]
+    dtype: str
+    tiling: str
+    format: str
+    nbytes: int
+    role: str
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a number that the program brings: there are many, and they cost nothing."""
+        return not self.shape and self.role == "input"
+
+    @property
+    def label(self) -> str:
+        """As in `%3 float64 (1000, 50) 4x1`."""
+        kind = self.dtype if self.format == "dense" else f"{self.dtype} {self.format}"
+        return f"%{self.number} {kind} {shape_text(self.shape)} {self.tiling}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStage:
+    """One fused operator of a plan; bytes are those that move between workers; None: not measured."""
+
+    number: int
+    kind: str
+    operators: tuple[str, ...]
+    domain: tuple[int, ...]
+    grid: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    predicted_bytes: int
+    predicted_seconds: float
+    measured_bytes: int | None
+    measured_seconds: float | None
+    alternatives: tuple[tuple[str, int, float], ...] = ()
+    """Grids that the stage could have had: bytes and seconds of the cheapest whole plan with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a plan does, and why it is cheap or dear. Prints as text, shows as a picture in a notebook."""
+
+    workers: int
+    slots: tuple[ExplainedSlot, ...]
+    stages: tuple[ExplainedStage, ...]
+    measured_seconds: float | None = None
+
+    @property
+    def predicted_bytes(self) -> int:
+        """Bytes all stages are expected to move between workers."""
+        return sum(s.predicted_bytes for s in self.stages)
+
+    @property
+    def predicted_seconds(self) -> float:
+        """Seconds all stages are expected to take, one after the other."""
+        return sum(s.predicted_seconds for s in self.stages)
+
+    @property
+    def measured_bytes(self) -> int | None:
+        """Bytes all stages moved between workers, or None before a run."""
+        if self.measured_seconds is None:
+            return None
+        return sum(s.measured_bytes or 0 for s in self.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists, numbers and strings."""
+        return {
+            "workers": self.workers,
+            "predicted_bytes": self.predicted_bytes,
+            "predicted_seconds": self.predicted_seconds,
+            "measured_bytes": self.measured_bytes,
+            "measured_seconds": self.measured_seconds,
+            "arrays": [_plain(s) for s in self.slots],
+            "stages": [_plain(s) for s in self.stages],
+        }
+
+    def __str__(self) -> str:
+        lines = [summary(self), ""]
+        width = max((len(str(s.number)) for s in self.stages), default=1)
+        indent = " " * (width + 4)
+        for role, title in (("input", "inputs"), ("output", "outputs")):
+            named = [s.label for s in self.slots if s.role in (role, "both") and not s.is_scalar]
+            scalars = sum(s.role == role and s.is_scalar for s in self.slots)
+            if scalars:
+                named.append("1 scalar" if scalars == 1 else f"{scalars} scalars")
+            if named:
+                lines.append(f"{title}: {', '.join(named)}")
+        for stage in self.stages:
+            operators = " > ".join(stage.operators)
+            lines.append(f"  {stage.number:>{width}}  {operators}")
+            arrays = [f"%{r}" for r in stage.reads if not self.slots[r].is_scalar]
+            scalars = len(arrays) < len(stage.reads)
+            reads = ", ".join([*arrays, *(["scalars"] if scalars else [])]) or "nothing"
+            writes = ", ".join(self.slots[w].label for w in stage.writes)
+            lines.append(f"{indent}{stage.kind} over {shape_text(stage.domain)} cut {stage.grid}")
+            lines.append(f"{indent}{reads} -> {writes}")
+            lines.append(f"{indent}{costs(stage)}")
+            if stage.alternatives:
+                lines.append(f"{indent}the plan with this stage cut otherwise: {others(stage)}")
+        return "\n".join(lines)
+
+    def _repr_svg_(self) -> str:
+        """The picture that notebooks show."""
+        return draw(self, summary(self))
+
+    def _repr_html_(self) -> str:
+        """The picture in a box that scrolls."""
+        return f'<div style="overflow-x:auto;max-width:100%">{self._repr_svg_()}</div>'
+
+    __repr__ = __str__
+
+
+def explain(
+    plan: Plan,
+    stats: Measured | None = None,
+    profile: ClusterProfile | None = None,
+    alternatives: Mapping[int, Sequence[Alternative]] | None = None,
+) -> Explanation:
+    """Explain a plan; with the statistics of a run, what it measured stands beside what was predicted.
+
+    Parameters
+    ----------
+    plan : the plan
+    stats : what a run of this plan took, stage by stage
+    profile : the cluster that seconds are predicted for; by default one with the plan's number of workers
+    alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh`)
+    """
+    weighed = _by_stage(plan, alternatives or {})
+    profile = profile or ClusterProfile(workers=plan.workers)
+    measured = list(stats.stages) if stats is not None else []
+    predicted = plan.predicted_bytes or (0,) * len(plan.stages)
+    stages = []
+    for i, (stage, moved) in enumerate(zip(plan.stages, predicted, strict=True)):
+        found = measured[i] if i < len(measured) else None
+        stages.append(
+            ExplainedStage(
+                number=i,
+                kind=type(stage).__name__.lower(),
+                operators=estimate.operators(stage),
+                domain=estimate.domain(plan, stage),
+                grid=str(estimate.grid(plan, stage)),
+                reads=estimate.read_slots(stage),
+                writes=estimate.written_slots(stage),
+                predicted_bytes=moved,
+                predicted_seconds=estimate.seconds(plan, stage, moved, profile),
+                measured_bytes=None if found is None else found.bytes_moved,
+                measured_seconds=None if found is None else found.seconds,
+                alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
+            )
+        )
+    slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
+    return Explanation(plan.workers, slots, tuple(stages), None if stats is None else stats.seconds)
+
+
+def _by_stage(
+    plan: Plan, alternatives: Mapping[int, Sequence[Alternative]]
+) -> dict[int, Sequence[Alternative]]:
+    """The alternatives by the first of the stages that together make a result."""
+    found, first = {}, 0
+    for i, stage in enumerate(plan.stages):
+        for slot in estimate.written_slots(stage):
+            if slot in alternatives:
+                found[first] = alternatives[slot]
+                first = i + 1
+    return found
+
+
+def others(stage: ExplainedStage) -> str:
+    """The cheapest grids that were not chosen, with the whole plan's bytes and seconds."""
+    rows = [a for a in stage.alternatives if a[0] != stage.grid][:MOST_ALTERNATIVES]
+    return (
+        "; ".join(f"{grid} {size_text(moved)}, {time_text(s)}" for grid, moved, s in rows) or "nothing else"
+    )
+
+
+def summary(e: Explanation) -> str:
+    """One line: stages, workers, bytes and seconds, predicted and measured."""
+    workers = "1 worker" if e.workers == 1 else f"{e.workers} workers"
+    stages = "1 stage" if len(e.stages) == 1 else f"{len(e.stages)} stages"
+    line = f"{stages} on {workers}; predicted {size_text(e.predicted_bytes)} moved"
+    line += f", {time_text(e.predicted_seconds)}"
+    if e.measured_seconds is not None:
+        line += f"; measured {size_text(e.measured_bytes or 0)} moved, {time_text(e.measured_seconds)}"
+    return line
+
+
+def costs(stage: ExplainedStage) -> str:
+    """Predicted and, after a run, measured bytes and seconds of a stage."""
+    line = f"predicted {size_text(stage.predicted_bytes)}, {time_text(stage.predicted_seconds)}"
+    if stage.measured_seconds is not None:
+        line += f"; measured {size_text(stage.measured_bytes or 0)}, {time_text(stage.measured_seconds)}"
+    return line
+
+
+def _slot(plan: Plan, number: int, slot: Slot) -> ExplainedSlot:
+    inside, outside = number in plan.inputs, number in plan.outputs
+    role = "both" if inside and outside else "input" if inside else "output" if outside else "between"
+    return ExplainedSlot(
+        number, slot.shape, str(slot.dtype), str(slot.tiling), slot.format, slot.nbytes, role
+    )
+
+
+def _plain(row: ExplainedSlot | ExplainedStage) -> dict[str, Any]:
+    """A dataclass as a dict, tuples as lists."""
+    fields = {name: getattr(row, name) for name in row.__dataclass_fields__}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}

@@ -1,0 +1,273 @@
+"""Lower a graph to a plan: group, draft, choose tilings, and cut every draft by its grid.
+
+Partial states: where a grid cuts a dimension that a stage reduces over, the stage writes states with one
+leading axis for each such dimension, lying where they were computed, and a `Combine` stage pulls
+them together. That is the whole of the library's reduction machinery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.fusion.group import group
+from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
+from spartan_ng.plan.draft import Body, Draft
+from spartan_ng.plan.plan import (
+    Accumulate,
+    Assemble,
+    Combine,
+    Fused,
+    Join,
+    MergeParts,
+    Plan,
+    Read,
+    Row,
+    ScanTile,
+    Slot,
+    SortParts,
+    Stage,
+    Write,
+)
+from spartan_ng.plan.reads import base_of, view_read
+from spartan_ng.plan.sketches import sketch_array, sketch_stage
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a plan depends on besides its graph."""
+
+    profile: ClusterProfile
+    forced_tiling: str | None = None
+    fuse: bool = True
+    solver: str = "exact"
+    duplicate_budget_bytes: int | None = None
+
+
+class Lowering:
+    """One graph on its way to a plan."""
+
+    def __init__(self, order: list[Node], roots: Sequence[Node], settings: Settings) -> None:
+        self.settings = settings
+        self.roots = roots
+        self.leaves = [n for n in order if n.op is Op.DATA]
+        grouping = group(
+            order,
+            {r for r in roots if r.op is not Op.DATA},
+            settings.fuse,
+            cut_lines=settings.profile.workers > 1,
+        )
+        self.groups = list(reversed(grouping.groups))
+        self.nodes = [*self.leaves, *(g.root for g in self.groups)]
+        self.number = {node: i for i, node in enumerate(self.nodes)}
+        self.slots: list[Slot] = []
+        self.stages: list[Stage] = []
+        self.predicted: list[int] = []
+
+    def plan(self, key: str) -> Plan:
+        """The whole way."""
+        drafts = self.drafts()
+        tilings = choose(
+            *self.sketches(drafts),
+            self.settings.profile,
+            solver=self.settings.solver,
+            forced=self.settings.forced_tiling,
+            duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
+        )
+        for node, tiling in zip(self.nodes, tilings.arrays, strict=True):
+            self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
+        for i, draft in enumerate(drafts):
+            self._cut(draft, i, tilings)
+        return Plan(
+            key,
+            tuple(self.slots),
+            tuple(range(len(self.leaves))),
+            tuple(self.number[r] for r in self.roots),
+            tuple(self.stages),
+            self.settings.profile.workers,
+            tuple(self.predicted),
+            self._ranks(),
+        )
+
+    def _ranks(self) -> int:
+        """How many of the first ranks take part."""
+        grids = [g for s in self.stages if isinstance(g := getattr(s, "grid", None), Tiling)]
+        tilings = [*(s.tiling for s in self.slots), *grids]
+        if any(t.duplicate for t in tilings):
+            return self.settings.profile.workers
+        return 1 + max(t.rank(tuple(p - 1 for p in t.parts)) for t in tilings)
+
+    def drafts(self) -> list[Draft]:
+        """The stages before they are cut, in order."""
+        return [self._draft(g) for g in self.groups]
+
+    def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
+        """Stages and arrays as tiling sees them."""
+        return [sketch_stage(d, self.nodes) for d in drafts], [sketch_array(n) for n in self.nodes]
+
+    def _draft(self, g: Any) -> Draft:
+        if not g.separate:
+            return Body(g, self.number).draft()
+        node: Node = g.root
+        reads = [self._whole_read(i) for i in node.inputs]
+        return Draft(
+            node, self.number[node], node.shape, tuple(range(node.ndim)), (), (), reads, separate=True
+        )
+
+    def _whole_read(self, node: Node) -> Read:
+        """A read of a view in its own axes."""
+        base = base_of(node, self.number)
+        return view_read(node, tuple(range(node.ndim)), base, self.number[base])
+
+    # --- cutting -----------------------------------------------------------------------------------
+
+    def _cut(self, draft: Draft, index: int, tilings: Tilings) -> None:
+        """Emit the stages of a draft."""
+        grid = tilings.grids[index]
+        read_bytes = tilings.read_bytes[index]
+        combine_bytes = sum(tilings.combine_bytes[index])
+        if not draft.separate:
+            self._fused(draft, grid, read_bytes, combine_bytes)
+        elif draft.node.op is Op.SCAN:
+            self._scan(draft, grid, read_bytes)
+        elif is_line_sort(draft.node):
+            self._sort(draft, grid, read_bytes)
+        elif draft.node.op is Op.RESHAPE or draft.node.fn in ("concatenate", "assign"):
+            how = "reshape" if draft.node.op is Op.RESHAPE else str(draft.node.fn)
+            name = f"{how}{draft.node.shape}"
+            self._emit(Assemble(name, how, draft.node.params, tuple(draft.reads), draft.slot), read_bytes)
+        else:
+            self._join(draft, grid, read_bytes, combine_bytes)
+
+    def _emit(self, stage: Stage, predicted_bytes: int) -> None:
+        self.stages.append(stage)
+        self.predicted.append(predicted_bytes)
+
+    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
+        reduced = tuple(d for d in range(len(draft.domain)) if d not in draft.out)
+        partial = tuple(d for d in reduced if grid.parts[d] > 1)
+        row = draft.reducer
+        if row is None:
+            write = Write((draft.slot,), draft.register, draft.out)
+        elif not partial:
+            write = Write((draft.slot,), -1, draft.out, row)
+        else:
+            states = tuple(
+                self._state_slot(draft, dtype, grid, partial) for dtype in state_dtypes(row, draft)
+            )
+            write = Write(states, -1, draft.out, row, partial)
+        stage = Fused(
+            stage_name(draft),
+            draft.domain,
+            grid,
+            tuple(draft.reads),
+            tuple(draft.rows),
+            (write,),
+            draft.whole,
+            heavy=is_heavy(draft),
+        )
+        self._emit(stage, read_bytes)
+        if row is not None and partial:
+            combine = Combine("combine", row, write.slots, len(partial), draft.slot)
+            self._emit(combine, combine_bytes)
+
+    def _state_slot(self, draft: Draft, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]) -> int:
+        """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
+        labels = (*partial, *draft.out)
+        parts = tuple(grid.parts[d] if d >= 0 else 1 for d in labels)
+        strides = tuple(grid.strides[d] if d >= 0 else 0 for d in labels)
+        shape = (*(grid.parts[d] for d in partial), *draft.node.shape)
+        self.slots.append(Slot(shape, dtype, Tiling(parts, strides)))
+        return len(self.slots) - 1
+
+    def _join(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
+        node, reads = draft.node, tuple(draft.reads)
+        if not isinstance(node.fn, UserFunction):
+            how = str(node.fn)
+            self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
+            return
+        self.slots.append(Slot(grid.parts, node.dtype, grid, "updates"))
+        updates = len(self.slots) - 1
+        name = f"join_update {node.fn}"
+        self._emit(Join(name, "user", node.fn, node.params, reads, updates, grid), read_bytes)
+        self._emit(Accumulate("accumulate", node.params[1], updates, draft.slot, grid), combine_bytes)
+
+    def _sort(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
+        node, (read,) = draft.node, draft.reads
+        name = str(node.params[0])
+        a = node.inputs[0]
+        self.slots.append(Slot(a.shape, a.dtype, grid))
+        values, indices = len(self.slots) - 1, None
+        if name == "argsort":
+            self.slots.append(Slot(a.shape, node.dtype, grid))
+            indices = len(self.slots) - 1
+        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes)
+        parts = grid.parts[0]
+        moved = a.size * (a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0))
+        merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
+        self._emit(merge, moved * (parts - 1) // parts)
+
+    def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
+        """Forward cascade where the axis is cut, then the local cumulative aggregate."""
+        node, (read,) = draft.node, draft.reads
+        (axis,) = node.params
+        fn = node.fn
+        assert fn is not None, "a scan has a function"
+        totals = None
+        if grid.parts[axis] > 1:
+            shape = (*node.shape[:axis], grid.parts[axis], *node.shape[axis + 1 :])
+            self.slots.append(Slot(shape, node.dtype, Tiling(grid.parts, grid.strides)))
+            totals = len(self.slots) - 1
+            rows = self.slots[totals].nbytes // grid.parts[axis]
+            read_bytes += rows * grid.parts[axis] * (grid.parts[axis] - 1) // 2
+        self._emit(ScanTile(f"scan {fn}", fn, axis, read, totals, draft.slot, grid), read_bytes)
+
+
+def lower(order: list[Node], roots: Sequence[Node], settings: Settings, key: str) -> Plan:
+    """The plan that computes `roots` from the graph's leaves; `order` is topological."""
+    return Lowering(order, roots, settings).plan(key)
+
+
+def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+    """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
+    lowering = Lowering(order, roots, settings)
+    drafts = lowering.drafts()
+    tables = alternatives(
+        *lowering.sketches(drafts),
+        settings.profile,
+        duplicate_budget_bytes=settings.duplicate_budget_bytes,
+    )
+    return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
+
+
+def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of a reducer's states."""
+    if row.kind == "fold" and isinstance(row.fn, str):
+        return FOLDS[row.fn].state_dtypes(draft.node.inputs[0].dtype, row.dtype)
+    return (row.dtype,)
+
+
+def is_heavy(draft: Draft) -> bool:
+    """Whether the stage is one large product of stored arrays, better run on tiles than on blocks."""
+    row = draft.reducer or (draft.rows[-1] if draft.rows else None)
+    alone = len(draft.rows) == (0 if draft.reducer is not None else 1)
+    return row is not None and row.kind == "contract" and alone
+
+
+def stage_name(draft: Draft) -> str:
+    """The user's operations in the stage, in order, long runs shortened."""
+    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
+    names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
+    if len(names) > 8:
+        names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]
+    return " > ".join(names)

@@ -1,0 +1,235 @@
+"""The physical program: stages over slots, the same for one worker and for a thousand.
+
+A plan says nothing about single tiles. Every worker derives its own task of a stage from the stage's
+grid and its rank, reads regions of the arrays it needs, and writes one tile of each result. Stages run
+in their order on each worker, and no worker waits for another but for the data it reads.
+
+Slots are the plan's arrays: inputs are bound when it runs, outputs outlive it, the rest are dropped
+after their last read. A plan has no values in it (0-d inputs are slots, too), so that the second
+iteration of a loop finds the first one's plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.ops.functions import UserFunction
+
+WHOLE = -1
+"""A label: this axis is not cut; every task sees all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One array of a plan; `scratch` slots hold a stage's partial states or users' updates."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    tiling: Tiling
+    format: str = "dense"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dense form."""
+        n = self.dtype.itemsize
+        for s in self.shape:
+            n *= s
+        return n
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """How one axis of an array follows the stage's domain.
+
+    Index `start + step * i` of the array belongs to index i of domain dimension `label`; with label
+    `WHOLE`, i runs over all of `[0, size)`.
+    """
+
+    label: int
+    start: int
+    step: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An operand: an affine view of the array in `slot`.
+
+    `axes` describes the array's axes. The operand has the axes `order`: positions in `axes`, or -1 for
+    a new axis; `shape` and `labels` describe the operand's axes. Where the array's axis is shorter (it
+    is broadcast) and `expand` is set, blocks are expanded to their full shape.
+    """
+
+    slot: int
+    axes: tuple[Axis, ...]
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+    labels: tuple[int, ...]
+    expand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step of a fused body: a function of earlier registers.
+
+    Registers are numbered: the stage's reads first, then the rows. `labels` gives the domain dimension
+    of each axis of the value, or WHOLE.
+    """
+
+    kind: str
+    """"map", "fold", "contract", "bincount", "along_axis", "take", "transpose", "broadcast", "reshape",
+    "iota" or "random"."""
+    fn: str | UserFunction | None
+    args: tuple[int, ...]
+    params: tuple[Any, ...]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    labels: tuple[int, ...]
+    format: str = "dense"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A result of a fused stage.
+
+    A plain result takes register `register` to slot `slots[0]`. With a `reducer`, each block gives
+    states instead, combined over the domain dimensions that `labels` lacks. When the grid cuts none of
+    those (`partial` is empty), the states are finalized at once into `slots[0]`; else they go to one slot
+    a state, with one leading axis for each dimension in `partial`, and a `Combine` stage follows.
+    """
+
+    slots: tuple[int, ...]
+    register: int
+    labels: tuple[int, ...]
+    reducer: Row | None = None
+    partial: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """One pass over a domain cut by `grid`: every block runs the body's rows.
+
+    `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
+    matrix product, which runs on tiles and not on cache-sized blocks.
+    """
+
+    name: str
+    domain: tuple[int, ...]
+    grid: Tiling
+    reads: tuple[Read, ...]
+    rows: tuple[Row, ...]
+    writes: tuple[Write, ...]
+    whole: tuple[int, ...] = ()
+    heavy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Combine partial states along their `lead` leading axes in index order; finalize into `slot`."""
+
+    name: str
+    row: Row
+    states: tuple[int, ...]
+    lead: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTile:
+    """A cumulative aggregate: each tile's totals first, then its own cumulative values behind the
+    totals of the parts before it.
+
+    `totals` holds one aggregate row for each part along `axis` (None: the axis is not cut).
+    """
+
+    name: str
+    fn: str | UserFunction
+    axis: int
+    read: Read
+    totals: int | None
+    slot: int
+    grid: Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class Assemble:
+    """Build each output tile from regions of the inputs: `how` is "reshape", "concatenate",
+    "assign" or "copy"; params as in `ops.joins`. A read's labels are the axes of its operand."""
+
+    name: str
+    how: str
+    params: tuple[Any, ...]
+    reads: tuple[Read, ...]
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A tile function with inputs seen whole or along a joined axis: `how` is "scatter", "compress",
+    or "user". A user's tasks follow `grid`, the cut of the joined axis; see `worker.joins`."""
+
+    name: str
+    how: str
+    fn: UserFunction | None
+    params: tuple[Any, ...]
+    reads: tuple[Read, ...]
+    slot: int
+    grid: Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class SortParts:
+    """Sort each part of a 1-d array by itself into `values`, and where its elements came from into
+    `indices` (None: not asked for)."""
+
+    name: str
+    read: Read
+    values: int
+    indices: int | None
+    grid: Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class MergeParts:
+    """Each output tile is a range of ranks: find the cuts of the sorted parts, pull and merge them."""
+
+    name: str
+    values: int
+    indices: int | None
+    slot: int
+    grid: Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Put the updates of a user's join, in rank order, into the output tiles; conflicts accumulate."""
+
+    name: str
+    accumulate: str | UserFunction
+    updates: int
+    slot: int
+    grid: Tiling
+    """The grid of the join: which ranks hold updates."""
+
+
+Stage = Fused | Combine | ScanTile | Assemble | Join | Accumulate | SortParts | MergeParts
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stages in the order in which every worker runs them."""
+
+    key: str
+    slots: tuple[Slot, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    stages: tuple[Stage, ...]
+    workers: int = 1
+    predicted_bytes: tuple[int, ...] = field(default=())
+    """Bytes each stage moves between workers, as predicted."""
+    ranks: int = 1
+    """The first so many ranks hold tiles or have tasks; the others need not hear of the plan."""

@@ -1,0 +1,153 @@
+"""What tiling needs to know of drafts and arrays: domains, labels, bytes and flops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.plan.draft import Draft
+from spartan_ng.plan.plan import WHOLE, Read, Row
+
+_USER_FLOPS = 1_000_000
+"""What an element costs in a user's function: unknown, and worth sharing between the workers."""
+
+
+def sketch_array(node: Node) -> ArraySketch:
+    """An array as tiling sees it."""
+    uncut = (1,) if node.format == "csr" else ()
+    ref = node.data
+    if ref is None:
+        return ArraySketch(node.shape, node.nbytes, uncut=uncut)
+    return ArraySketch(node.shape, ref.nbytes, ref.tiling, uncut, driver=ref.tiling is None)
+
+
+def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """A stage as tiling sees it; `arrays` are the nodes behind the slots."""
+    if draft.separate:
+        return _SEPARATE[_kind(draft.node)](draft, arrays)
+    cuttable = tuple(
+        d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
+    )
+    reads = tuple(_access(r, arrays) for r in draft.reads)
+    write = Access(draft.slot, draft.out, state_bytes=None)
+    return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft))
+
+
+def _access(read: Read, arrays: Sequence[Node]) -> Access:
+    spans = tuple((a.start, a.step, a.size) for a in read.axes)
+    plain = spans == tuple((0, 1, n) for n in arrays[read.slot].shape)
+    return Access(read.slot, tuple(a.label for a in read.axes), () if plain else spans)
+
+
+def _flops(draft: Draft) -> int:
+    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
+    return sum(_row_flops(row, draft) for row in rows)
+
+
+def _row_flops(row: Row, draft: Draft) -> int:
+    """Floating-point operations of one row over the whole domain."""
+    if row.kind == "contract":
+        return 2 * prod(row.shape) * _inner(row, draft)
+    if isinstance(row.fn, UserFunction):
+        return prod(row.shape) * _USER_FLOPS
+    if row.kind == "map":
+        return prod(row.shape) * ELEMENTWISE[str(row.fn)].flops
+    if row.kind == "fold":
+        return FOLDS[str(row.fn)].flops * max(prod(row.shape), prod(draft.domain))
+    return 4 * prod(row.shape)
+
+
+def _inner(row: Row, draft: Draft) -> int:
+    """The length of a product's summed axes, from the operands' shapes."""
+    la, _, lo = row.params
+    nreads = len(draft.reads)
+    first = row.args[0]
+    shape = draft.reads[first].shape if first < nreads else draft.rows[first - nreads].shape
+    return prod(n for letter, n in zip(la, shape, strict=True) if letter not in lo)
+
+
+# --- stages of their own kind ------------------------------------------------------------------------
+
+
+def _kind(node: Node) -> str:
+    if node.op in (Op.SCAN, Op.RESHAPE, Op.FILTER):
+        return node.op.value
+    return "sort" if is_line_sort(node) else str(node.fn) if isinstance(node.fn, str) else "user"
+
+
+def _scan(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Local but for one aggregate row a part; a sort's merge is charged when its grid is known."""
+    node = draft.node
+    cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
+    write = Access(draft.slot, draft.out)
+    return StageSketch(node.shape, cuttable, (_access(draft.reads[0], arrays),), (write,), 2 * node.size)
+
+
+def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Row-major runs: only the first axis is cut, and the input's first axis follows nearly."""
+    node, (read,) = draft.node, draft.reads
+    cuttable = (0,) if node.ndim and node.shape[0] > 1 else ()
+    labels = tuple(0 if a.label == 0 and cuttable else WHOLE for a in read.axes)
+    access = Access(read.slot, labels, exact=False)
+    return StageSketch(node.shape, cuttable, (access,), (Access(draft.slot, draft.out),), node.size)
+
+
+def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Pieces at their places: along axes where a piece is as long as the output, it stays in place."""
+    node = draft.node
+    cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
+    reads = tuple(Access(r.slot, tuple(a.label for a in r.axes), exact=False) for r in draft.reads)
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+
+
+def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Each task makes its part of the output, and asks the input's parts for the rows it needs."""
+    node = draft.node
+    mask = draft.reads[1]
+    reads = (_joined(draft.reads[0], 0), Access(mask.slot, (WHOLE,) * len(mask.axes)))
+    cuttable = (0,) if node.shape[0] > 1 else ()
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+
+
+def _joined(read: Read, axis: int) -> Access:
+    """A read along its joined axis (dimension 0 of the join's domain), whole in all others."""
+    labels = tuple(0 if a.label == axis and axis >= 0 else WHOLE for a in read.axes)
+    return Access(read.slot, labels, exact=False)
+
+
+def _scatter(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Each task owns a part of the base and sees every index and value."""
+    node = draft.node
+    base, *others = draft.reads
+    reads = (_access(base, arrays), *(Access(r.slot, (WHOLE,) * len(r.axes)) for r in others))
+    cuttable = (0,) if node.shape[0] > 1 else ()
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+
+
+def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """The paper's join_update: inputs cut along the joined axes, updates of one output in all."""
+    node = draft.node
+    axes, _ = node.params
+    joined = [r.shape[a] for r, a in zip(draft.reads, axes, strict=True) if a >= 0]
+    size = joined[0] if joined else 1
+    reads = tuple(_joined(r, a if size > 1 else -1) for r, a in zip(draft.reads, axes, strict=True))
+    write = Access(draft.slot, (WHOLE,) * node.ndim)
+    return StageSketch((size,), (0,) if size > 1 else (), reads, (write,), node.size)
+
+
+_SEPARATE = {
+    "scan": _scan,
+    "reshape": _reshape,
+    "concatenate": _assemble,
+    "assign": _assemble,
+    "filter": _compress,
+    "scatter": _scatter,
+    "sort": _scan,
+    "user": _user,
+}

@@ -1,0 +1,202 @@
+"""An explained plan says what the plan has: in text, in a dict, and in a picture without overlaps."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from itertools import combinations
+from xml.etree import ElementTree
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.graph import build
+from spartan_ng.graph.node import topological
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan import estimate
+from spartan_ng.plan.explain import explain
+from spartan_ng.plan.layout import GAP_X, Placed, place
+from spartan_ng.plan.lower import Settings, lower, weigh
+from spartan_ng.plan.plan import Accumulate, Assemble, Join, MergeParts, Plan, ScanTile, SortParts
+from spartan_ng.plan.text import shape_text, size_text, time_text
+
+F8 = np.dtype(np.float64)
+
+
+@dataclass
+class Stage:
+    seconds: float
+    bytes_moved: int
+
+
+@dataclass
+class Stats:
+    seconds: float
+    stages: list[Stage] = field(default_factory=list)
+
+
+def leaf(*shape: int):
+    return build.data(ArrayRef(shape, F8, value=np.broadcast_to(1.0, shape)))
+
+
+def regression(iterations: int = 1, workers: int = 4) -> Plan:
+    X, y, w = leaf(40_000, 50), leaf(40_000), leaf(50)
+    roots = []
+    for _ in range(iterations):
+        p = build.map_("exp", build.matmul(X, w, F8))
+        g = build.matmul(build.transpose(X, (1, 0)), build.map_("subtract", p, y), F8)
+        w = build.map_("subtract", w, g)
+    roots = [w, build.scan("add", w, 0)]
+    return lower(topological(roots), roots, Settings(ClusterProfile(workers=workers)), "key")
+
+
+def test_text_names_operators_tilings_and_bytes() -> None:
+    plan = regression()
+    text = str(explain(plan))
+    assert "4 workers" in text
+    assert "matmul > exp > subtract > matmul" in text
+    assert "combine" in text
+    assert "scan add" in text
+    assert "40000×50 4x1" in text
+    assert f"predicted {size_text(sum(plan.predicted_bytes))} moved" in text
+    assert "measured" not in text
+
+
+def test_measured_figures_stand_beside_the_predicted() -> None:
+    plan = regression()
+    stats = Stats(0.5, [Stage(0.001 * i, 1000 * i) for i in range(len(plan.stages))])
+    explained = explain(plan, stats)
+    assert explained.measured_bytes == sum(s.bytes_moved for s in stats.stages)
+    assert "measured 1 kB, 1 ms" in str(explained)
+    assert "measured  1 kB, 1 ms" in explained._repr_svg_()
+
+
+def test_dict_is_plain_and_complete() -> None:
+    plan = regression()
+    told = json.loads(json.dumps(explain(plan).to_dict()))
+    assert [s["predicted_bytes"] for s in told["stages"]] == list(plan.predicted_bytes)
+    assert len(told["arrays"]) == len(plan.slots)
+    assert told["measured_bytes"] is None
+    assert told["workers"] == 4
+    assert {a["role"] for a in told["arrays"]} == {"input", "output", "between"}
+
+
+def test_predicted_seconds_grow_with_the_work() -> None:
+    plan = regression()
+    slow = explain(plan, profile=ClusterProfile(workers=4, flops_s=10**6, memory_bytes_s=10**6))
+    assert slow.predicted_seconds > 100 * explain(plan).predicted_seconds
+
+
+def test_every_kind_of_stage_is_told_and_drawn() -> None:
+    x, i = leaf(400), build.constant(np.arange(40))
+    one = build.along_axis("sort", [x], 0, dtype=F8)
+    taken = build.scatter(one, i, leaf(40))
+    joined = build.join_update(UserFunction(lambda *a: a), [taken], [0], (9,), F8)
+    root = build.concatenate([build.scan("add", joined, 0), leaf(9)], 0)
+    plan = lower(topological([root]), [root], Settings(ClusterProfile(workers=4)), "key")
+    kinds = {type(s) for s in plan.stages}
+    assert {SortParts, MergeParts, Join, Accumulate, Assemble, ScanTile} <= kinds
+    explained = explain(plan)
+    svg = explained._repr_svg_()
+    for stage in explained.stages:
+        assert stage.kind in str(explained)
+        assert stage.writes
+    assert svg.count(">over ") == len(plan.stages)
+
+
+def test_alternatives_stand_with_their_stages_and_the_chosen_one_is_cheapest() -> None:
+    X, w = leaf(40_000, 50), leaf(50)
+    root = build.fold("add", build.map_("exp", build.matmul(X, w, F8)), (0,))
+    order, settings = topological([root]), Settings(ClusterProfile(workers=4))
+    plan = lower(order, [root], settings, "key")
+    explained = explain(plan, alternatives=weigh(order, [root], settings))
+    first = explained.stages[0]
+    assert first.alternatives[0][0] == first.grid
+    costs = [seconds for _, _, seconds in first.alternatives]
+    assert costs == sorted(costs)
+    assert len(costs) > 1
+    assert explained.stages[1].alternatives == ()
+    assert "the plan with this stage cut otherwise: " in str(explained)
+    assert json.loads(json.dumps(explained.to_dict()))["stages"][0]["alternatives"][0][0] == first.grid
+
+
+def test_flops_of_a_product_count_its_inner_axis() -> None:
+    root = build.matmul(leaf(30, 40), leaf(40, 20), F8)
+    plan = lower(topological([root]), [root], Settings(ClusterProfile()), "key")
+    assert sum(estimate.flops(plan, s) for s in plan.stages) == 2 * 30 * 40 * 20
+
+
+def test_a_users_function_stands_under_its_own_name() -> None:
+    def my_step(x):
+        return x
+
+    root = build.map_(UserFunction(my_step), leaf(10), dtype=F8)
+    plan = lower(topological([root]), [root], Settings(ClusterProfile()), "key")
+    assert "my_step" in str(explain(plan))
+
+
+@pytest.mark.parametrize("iterations", [1, 3, 200])
+def test_picture_is_well_formed_and_has_every_stage(iterations) -> None:
+    plan = regression(iterations)
+    explained = explain(plan)
+    svg = explained._repr_svg_()
+    ElementTree.fromstring(svg)
+    drawn = min(len(plan.stages), 150)
+    assert svg.count(">over ") == drawn
+    hidden = len(plan.stages) - drawn
+    assert (f"{hidden} more stages are not drawn" in svg) == (hidden > 0)
+    assert svg in explained._repr_html_()
+
+
+def test_names_are_escaped_in_the_picture() -> None:
+    def smaller(x):
+        return x
+
+    smaller.__name__ = "<a & b>"
+    root = build.map_(UserFunction(smaller), leaf(10), dtype=F8)
+    plan = lower(topological([root]), [root], Settings(ClusterProfile()), "key")
+    svg = explain(plan)._repr_svg_()
+    ElementTree.fromstring(svg)
+    assert "&lt;a &amp; b&gt;" in svg
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(1, 14))
+    pairs = list(combinations(range(n), 2))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=25)) if pairs else []
+    return [Placed(draw(st.integers(20, 300)), draw(st.integers(10, 90))) for _ in range(n)], edges
+
+
+@given(graphs())
+def test_boxes_do_not_overlap_and_edges_lead_down(graph) -> None:
+    boxes, edges = graph
+    drawing = place(boxes, edges)
+    for a, b in combinations(boxes, 2):
+        apart_x = abs(a.x - b.x) >= (a.width + b.width) / 2 + GAP_X - 1e-6
+        apart_y = a.y + a.height < b.y or b.y + b.height < a.y
+        assert apart_x or apart_y
+    for (a, b), route in zip(edges, drawing.routes, strict=True):
+        assert boxes[a].y + boxes[a].height < boxes[b].y
+        assert len(route) == boxes[b].layer - boxes[a].layer - 1
+        for x, top, bottom in route:
+            crossed = [p for p in boxes if p.y < bottom and top < p.y + p.height]
+            assert all(abs(p.x - x) > p.width / 2 for p in crossed)
+    for box in boxes:
+        assert box.x - box.width / 2 >= -1e-6
+        assert box.x + box.width / 2 <= drawing.width + 1e-6
+
+
+def test_units() -> None:
+    assert shape_text(()) == "scalar"
+    assert shape_text((2, 3)) == "2×3"
+    assert [size_text(n) for n in (0, 999, 1500, 2_000_000, 3 * 10**15)] == [
+        "0 B", "999 B", "1.5 kB", "2 MB", "3e+03 TB",
+    ]  # fmt: skip
+    assert [time_text(s) for s in (2.5e-6, 0.0015, 1.25)] == ["2.5 µs", "1.5 ms", "1.25 s"]
+    assert not re.search("[A-Z]", time_text(1e-9))
