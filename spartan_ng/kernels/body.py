@@ -1,0 +1,346 @@
+"""Tier 0: run a stage's rows on one block with NumPy calls into reused buffers.
+
+Always right, for every dtype and format. A `Body` is what a stage says, resolved once; a `Runner` is one
+thread's copy of its registers. Buffers are shared between rows whose values are not needed at the same
+time, and are allocated for the largest block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.arrays import Box
+from spartan_ng.errors import UserFunctionError
+from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.reducers import _sparse_fold, fold_axes
+from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.random import draw
+from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
+
+Evaluate = Callable[[list[Any], Box, Any], Any]
+"""`(registers, block, out) -> value`; `out` is a buffer to fill, or None."""
+
+
+def labelled_box(labels: Sequence[int], shape: Sequence[int], block: Box) -> Box:
+    """The box of a value with `labels` and global `shape` that belongs to a block of the domain."""
+    return tuple(block[d] if d != WHOLE else (0, n) for d, n in zip(labels, shape, strict=True))
+
+
+class Body:
+    """A stage's rows, resolved to functions, with a plan for their buffers."""
+
+    def __init__(self, stage: Fused) -> None:
+        self.stage = stage
+        self.nreads = len(stage.reads)
+        self.evaluates = [KINDS[row.kind](row) for row in stage.rows]
+        self.buffer, self.nbuffers = self._plan_buffers()
+
+    def _plan_buffers(self) -> tuple[list[int], int]:
+        """A buffer number for each row that fills one (-1: it makes its own value)."""
+        rows, first = self.stage.rows, self.nreads
+        last = list(range(len(rows)))
+        results = {w.register - first for w in self.stage.writes if w.reducer is None}
+        reducers = [w.reducer for w in self.stage.writes if w.reducer is not None]
+        end = len(rows)
+        for i, row in enumerate(rows):
+            for a in row.args:
+                if a >= first:
+                    last[a - first] = i
+        for r in reducers:
+            for a in r.args:
+                if a >= first:
+                    last[a - first] = end
+        for i in results:
+            if i >= 0:
+                last[i] = end
+        for i in reversed(range(len(rows))):
+            if not fills(rows[i]):  # it may be a view of its operands: they live as long as it does
+                for a in rows[i].args:
+                    if a >= first:
+                        last[a - first] = max(last[a - first], last[i])
+        return _assign(last, [fills(r) for r in rows])
+
+
+def fills(row: Row) -> bool:
+    """Whether the row's function writes into a buffer it is given."""
+    if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
+        return False
+    known = ELEMENTWISE[row.fn]
+    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O"
+
+
+def _assign(last: list[int], fills: list[bool]) -> tuple[list[int], int]:
+    free: list[int] = []
+    ending: dict[int, list[int]] = {}
+    number, used = [-1] * len(last), 0
+    for i, fill in enumerate(fills):
+        if fill:
+            if free:
+                number[i] = free.pop()
+            else:
+                number[i], used = used, used + 1
+            ending.setdefault(last[i], []).append(number[i])
+        free.extend(ending.pop(i, ()))
+    return number, used
+
+
+class Runner:
+    """One thread's registers and buffers for a body; `operands` are the tile's, `tile` its box."""
+
+    def __init__(self, body: Body, operands: list[Any], tile: Box, sizes: tuple[int, ...]) -> None:
+        self.body = body
+        self.tile = tile
+        self.registers: list[Any] = [None] * (body.nreads + len(body.stage.rows))
+        self._operands = operands
+        self._slicers = [slicer(r, tile) for r in body.stage.reads]
+        self._scratch = self._allocate(sizes)
+        self._shaped: dict[tuple[int, ...], list[Any]] = {}
+
+    def _allocate(self, sizes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
+        nbytes = [0] * self.body.nbuffers
+        block = tuple((0, n) for n in sizes)
+        for row, b in zip(self.body.stage.rows, self.body.buffer, strict=True):
+            if b >= 0:
+                shape = labelled_box(row.labels, row.shape, block)
+                need = prod(hi - lo for lo, hi in shape) * row.dtype.itemsize
+                nbytes[b] = max(nbytes[b], need)
+        return [np.empty(n, np.uint8) for n in nbytes]
+
+    def _buffers(self, block: Box) -> list[Any]:
+        """Each row's buffer in the shape it has for this block (blocks of one shape share them)."""
+        key = tuple(hi - lo for lo, hi in block)
+        found = self._shaped.get(key)
+        if found is None:
+            found = []
+            for row, b in zip(self.body.stage.rows, self.body.buffer, strict=True):
+                if b < 0:
+                    found.append(None)
+                    continue
+                shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+                nbytes = prod(shape) * row.dtype.itemsize
+                found.append(self._scratch[b][:nbytes].view(row.dtype).reshape(shape))
+            self._shaped[key] = found
+        return found
+
+    def load(self, block: Box) -> None:
+        """Set the registers of the reads to the block's part of the operands."""
+        for i, (operand, slicer) in enumerate(zip(self._operands, self._slicers, strict=True)):
+            self.registers[i] = slicer(operand, block)
+
+    def run(self, block: Box, results: dict[int, Any] | None = None) -> list[Any]:
+        """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
+        self.load(block)
+        registers, first = self.registers, self.body.nreads
+        for i, (evaluate, out) in enumerate(
+            zip(self.body.evaluates, self._buffers(block), strict=True), first
+        ):
+            if results and out is not None and i in results:
+                out = results[i]
+            registers[i] = evaluate(registers, block, out)
+        return registers
+
+
+def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
+    """A function that cuts a block's part out of a tile's operand."""
+    follow = [
+        (d, tile[d][0]) if d != WHOLE and o >= 0 and read.axes[o].label == d else None
+        for d, o in zip(read.labels, read.order, strict=True)
+    ]
+    if not any(follow):
+        if not read.expand:
+            return lambda operand, block: operand
+        return lambda operand, block: np.broadcast_to(operand, _block_shape(read, block))
+
+    def cut(operand: Any, block: Box) -> Any:
+        part = operand[
+            tuple(
+                slice(None) if f is None else slice(block[f[0]][0] - f[1], block[f[0]][1] - f[1])
+                for f in follow
+            )
+        ]
+        return np.broadcast_to(part, _block_shape(read, block)) if read.expand else part
+
+    def cut_sparse(operand: Any, block: Box) -> Any:
+        rows, columns = follow
+        if columns is not None:
+            operand = operand[:, block[columns[0]][0] - columns[1] : block[columns[0]][1] - columns[1]]
+        if rows is not None:
+            operand = operand[block[rows[0]][0] - rows[1] : block[rows[0]][1] - rows[1]]
+        return operand
+
+    return lambda operand, block: (cut_sparse if is_sparse(operand) else cut)(operand, block)
+
+
+def _block_shape(read: Read, block: Box) -> tuple[int, ...]:
+    return tuple(hi - lo for lo, hi in labelled_box(read.labels, read.shape, block))
+
+
+# --- one function a kind of row ------------------------------------------------------------------------
+
+
+def _map(row: Row) -> Evaluate:
+    if isinstance(row.fn, UserFunction):
+        return _user_map(row)
+    known = ELEMENTWISE[str(row.fn)]
+    function, args, dtype = known.function, row.args, row.dtype
+    if row.fn == "cast":
+        (source,) = args
+        return lambda regs, block, out: regs[source].astype(dtype, copy=False)
+    if known.nout > 1:
+        (which,) = row.params
+        return lambda regs, block, out: function(*[regs[a] for a in args])[which]
+    if not known.is_ufunc:
+        return lambda regs, block, out: function(*[regs[a] for a in args])
+    if row.format != "dense":
+        return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
+    if len(args) == 2:
+        x, y = args
+
+        def binary(regs: list[Any], block: Box, out: Any) -> Any:
+            return function(dense(regs[x]), dense(regs[y]), out=out)
+
+        return binary
+
+    def general(regs: list[Any], block: Box, out: Any) -> Any:
+        return function(*[dense(regs[a]) for a in args], out=out)
+
+    return general
+
+
+def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
+    """An elementwise function that keeps zeros, on at least one sparse operand."""
+    if len(args) == 1:
+        out = args[0].tocsr().copy()
+        out.data = function(out.data)
+        return out
+    a, b = args
+    if name == "multiply":
+        return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
+    if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
+        return a + b if name == "add" else a - b
+    return sparse.csr_array(function(dense(a), dense(b)))
+
+
+def _user_map(row: Row) -> Evaluate:
+    user = row.fn
+    assert isinstance(user, UserFunction), "a user's map has a user's function"
+    extent = bool(row.params)
+    options: dict[str, Any] = {}
+
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        if extent:
+            options["extent"] = labelled_box(row.labels, row.shape, block)
+        value = np.asarray(call_user(user, "map", *[dense(regs[a]) for a in row.args], **options))
+        shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        if value.shape != shape:
+            raise UserFunctionError(
+                f"map: {user} (at {user.origin}) made a tile of shape {value.shape} "
+                f"where its inputs have shape {shape}"
+            )
+        return value.astype(row.dtype, copy=False)
+
+    return evaluate
+
+
+def _fold(row: Row) -> Evaluate:
+    (axes,) = row.params
+    if isinstance(row.fn, UserFunction):
+        function = guarded(row.fn, "fold")
+        return lambda regs, block, out: fold_axes(function, regs[row.args[0]], axes)
+    known = FOLDS[str(row.fn)]
+
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        x = regs[row.args[0]]
+        if is_sparse(x):
+            return _sparse_fold(known.name, x, axes, row.dtype)
+        where = regs[row.args[1]] if len(row.args) > 1 else None
+        return known.finalize(known.block(x, axes, row.dtype, where, 0))
+
+    return evaluate
+
+
+def _contract(row: Row) -> Evaluate:
+    a, b = row.args
+    la, lb, lo = row.params
+
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        value = contract(regs[a], regs[b], la, lb, lo)
+        if is_sparse(value):
+            return value.toarray() if row.format == "dense" else value
+        return value.astype(row.dtype, copy=False)
+
+    return evaluate
+
+
+def _along_axis(row: Row) -> Evaluate:
+    name, axis, keywords = row.params
+    function, options = AXIS_FUNCTIONS[name].function, dict(keywords)
+    return lambda regs, block, out: function(*[regs[a] for a in row.args], axis=axis, **options)
+
+
+def _take(row: Row) -> Evaluate:
+    (axis,) = row.params
+    a, indices = row.args
+    return lambda regs, block, out: np.take(regs[a], regs[indices], axis=axis)
+
+
+def _transpose(row: Row) -> Evaluate:
+    (axes,) = row.params
+    (a,) = row.args
+    return lambda regs, block, out: regs[a].transpose(axes) if regs[a].ndim != 2 else regs[a].T
+
+
+def _broadcast(row: Row) -> Evaluate:
+    (a,) = row.args
+    return lambda regs, block, out: np.broadcast_to(
+        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+    )
+
+
+def _reshape(row: Row) -> Evaluate:
+    (a,) = row.args
+    return lambda regs, block, out: np.reshape(
+        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+    )
+
+
+def _iota(row: Row) -> Evaluate:
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        ((lo, hi),) = labelled_box(row.labels, row.shape, block)
+        return np.arange(lo, hi, dtype=np.int64)
+
+    return evaluate
+
+
+def _random(row: Row) -> Evaluate:
+    key, *parameters = row.params
+
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        box = labelled_box(row.labels, row.shape, block)
+        return draw(str(row.fn), key, tuple(parameters), row.shape, row.dtype, box)
+
+    return evaluate
+
+
+KINDS: dict[str, Callable[[Row], Evaluate]] = {
+    "map": _map,
+    "fold": _fold,
+    "contract": _contract,
+    "along_axis": _along_axis,
+    "take": _take,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "reshape": _reshape,
+    "iota": _iota,
+    "random": _random,
+}

@@ -1,0 +1,181 @@
+"""Compile kernels in the background, and keep them: in the process by their source, on disk by its hash.
+
+One daemon thread compiles, one kernel after the other; nobody else ever waits, unless they ask to. The
+generated modules and the machine code (by numba's own cache) lie in a directory of the user's, in a folder
+that is named after all that generated code depends on. Several processes may share it: files are
+put in place whole. A compile that fails is remembered, and its loop goes on being interpreted.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
+"""Environment variable with the directory of compiled kernels."""
+_LAST_COMPILE_S = 10.0
+"""How long the end of the process waits for a compile that is under way."""
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One generated loop; `function` takes its table, and is None until it is compiled, or if that failed."""
+
+    source: str
+    function: Callable[[np.ndarray[Any, Any]], None] | None = None
+    failure: str = ""
+    seconds: float = 0.0
+    """What compiling (or loading) took."""
+    requested: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is no more to wait for."""
+        return self.function is not None or bool(self.failure)
+
+
+class Compiler:
+    """The process's kernels and the thread that compiles them."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[str, Kernel] = {}
+        self._queue: deque[Kernel] = deque()
+        self._changed = threading.Condition()
+        self._working = False
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+        self._directory: Path | None = None
+
+    def kernel(self, source: str) -> Kernel:
+        """The kernel with this source, compiled or not."""
+        with self._changed:
+            return self._kernels.setdefault(source, Kernel(source))
+
+    def request(self, kernel: Kernel) -> None:
+        """Have a kernel compiled soon."""
+        with self._changed:
+            if self._process != os.getpid():  # a fork has no thread, and nobody will finish its queue
+                self._process, self._thread, self._working = os.getpid(), None, False
+            if kernel.requested:
+                return
+            kernel.requested = True
+            self._queue.append(kernel)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name="kernel compiler", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until nothing is left to compile; whether that came in time."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while self._queue or self._working:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+        return True
+
+    def stop(self) -> None:
+        """Drop what waits, and let the kernel under way be finished: LLVM does not survive a sudden exit."""
+        with self._changed:
+            self._queue.clear()
+            thread = self._thread if self._process == os.getpid() else None
+        if thread is not None and self._working:
+            self.wait(_LAST_COMPILE_S)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue:
+                    self._working = False
+                    self._changed.notify_all()
+                    self._changed.wait()
+                kernel = self._queue.popleft()
+                self._working = True
+            self._compile(kernel)
+
+    def _compile(self, kernel: Kernel) -> None:
+        start = time.perf_counter()
+        try:
+            function = self._load(kernel.source)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the loop is interpreted instead
+            kernel.failure = f"{type(error).__name__}: {error}"
+        else:
+            kernel.function = function
+        kernel.seconds = time.perf_counter() - start
+
+    def _load(self, source: str) -> Callable[[np.ndarray[Any, Any]], None]:
+        """The compiled function, from the disk where some process has compiled it before."""
+        from numba import types
+
+        if self._directory is None:
+            self._directory = cache_directory()
+        name = "spartan_ng_kernel_" + hashlib.sha256(source.encode()).hexdigest()[:32]
+        path = self._directory / f"{name}.py"
+        if not path.exists():
+            _write(path, source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None, "a path with a suffix has a loader"
+        assert spec.loader is not None, "a path with a suffix has a loader"
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # numba finds the module of a function it has cached by its name
+        spec.loader.exec_module(module)
+        table = types.Array(types.int64, 2, "C")
+        module.kernel.compile((table,))
+        return module.kernel  # type: ignore[no-any-return]
+
+
+def cache_directory() -> Path:
+    """The folder for the kernels of this version; a temporary one where the user's cannot be written."""
+    root = os.environ.get(CACHE_VARIABLE)
+    base = Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
+    path = base / _version()
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="spartan_ng_kernels_"))
+    return path
+
+
+def _version() -> str:
+    """A name for all that machine code depends on besides a kernel's source."""
+    import llvmlite
+    import numba
+
+    intrinsics = b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py")))
+    text = f"{sys.version} numba {numba.__version__} llvmlite {llvmlite.__version__} numpy {np.__version__}"
+    return hashlib.sha256(intrinsics + text.encode()).hexdigest()[:16]
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a file in place whole, whoever else may be doing the same."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(descriptor, "w") as f:
+        f.write(text)
+    os.replace(temporary, path)
+
+
+compiler = Compiler()
+"""The process's compiler."""
+atexit.register(compiler.stop)
+
+
+def wait_for_compiles(timeout_s: float) -> bool:
+    """Wait until all kernels that were asked for are compiled; whether that came in time."""
+    return compiler.wait(timeout_s)

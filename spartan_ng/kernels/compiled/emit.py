@@ -1,0 +1,256 @@
+"""The source of a segment's kernel: nested loops over a block, with the rows as straight text inside.
+
+A kernel takes a table of 64-bit integers with one line a block: the sizes of its loops, then for each array
+its address and its byte stride along each loop, then the sizes of folds' results. Long folded
+lines are cut into strips, so that a sum has many short partial sums and loses no precision.
+"""
+
+from __future__ import annotations
+
+from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
+from spartan_ng.kernels.compiled.formulas import code, expression
+from spartan_ng.kernels.compiled.layout import Layout
+from spartan_ng.kernels.compiled.segments import Ending, Segment
+
+STRIP = 1024
+"""Elements of a line that are folded in one go."""
+_LANES = {True: 32, False: 8}
+"""Values that a NaN-aware extreme is kept in, for one long line and for many short ones."""
+
+_HEAD = """\
+import numpy as np
+from numba import carray, njit
+
+from spartan_ng.kernels.compiled.intrinsics import (
+    accumulate_add, accumulate_multiply, ceil, choose, copysign, floor, greatest, least, load, magnitude,
+    multiply_add, pointer, rint, sqrt, trunc,
+)
+from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
+
+f4, f8, b1 = np.float32, np.float64, np.bool_
+i1, i2, i4, i8 = np.int8, np.int16, np.int32, np.int64
+u1, u2, u4, u8 = np.uint8, np.uint16, np.uint32, np.uint64
+infinity, nan = np.inf, np.nan
+
+
+"""
+
+
+class _Emitter:
+    """One kernel's lines."""
+
+    def __init__(self, segment: Segment, layout: Layout) -> None:
+        self.segment = segment
+        self.layout = layout
+        self.depth = len(layout.loops)
+        self.lines: list[str] = []
+        self.indent = 1
+        self.names = [f"x{k}" for k in range(len(segment.operands))]
+        self.names += [f"y{k}" for k in range(len(segment.stores))]
+        self.names += [f"s{k}" for k in range(len(segment.endings))]
+        dtypes = [o.dtype for o in segment.operands]
+        self.dtype_of = {o.register: o.dtype for o in segment.operands}
+        self.dtype_of |= {i: r.dtype for i, r in segment.rows}
+        dtypes += [self.dtype_of[i] for i in segment.stores]
+        dtypes += [e.dtype for e in segment.endings]
+        self.codes = [code(d) for d in dtypes]
+        self.widths = [d.itemsize for d in dtypes]
+        self.folded = [i for i in range(len(segment.endings)) if layout.reduced[i][-1]]
+        """Endings that fold the innermost loop."""
+        self.laned = [i for i in self.folded if self._is_laned(segment.endings[i])]
+        self.lanes = _LANES[self.depth == 1]
+
+    def function(self, title: str) -> str:
+        """The text of the function that runs the segment on the block of one line of a table."""
+        self._say(*self._unpack())
+        for k, ending in enumerate(self.segment.endings):
+            if ending.register >= 0:  # the stage's own result goes on from block to block
+                self._say(f"f{k} = carray(pointer(s{k}_p), (s{k}_n,), {code(ending.dtype)})")
+                self._say(f"for i in range(s{k}_n):")
+                self._say(f"    f{k}[i] = {self._start(k)}")
+        for i in self.laned:
+            self._say(f"l{i} = np.empty({self.lanes}, {code(self.segment.endings[i].dtype)})")
+        for level in range(self.depth - 1):
+            self._say(f"for k{level} in range(n{level}):")
+            self.indent += 1
+            for name in self.names:
+                base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
+                self._say(f"{name}_q{level} = {base} + k{level} * {name}_d{level}")
+        self._line()
+        return f"@njit(nogil=True, error_model='numpy')\ndef {title}(t):\n" + "\n".join(self.lines) + "\n"
+
+    @property
+    def fields(self) -> int:
+        """Numbers in a line of the table."""
+        return self.depth + len(self.names) * (self.depth + 1) + len(self.segment.endings)
+
+    def _say(self, *lines: str) -> None:
+        self.lines += ["    " * self.indent + text for text in lines]
+
+    def _unpack(self) -> list[str]:
+        """Names for the fields of the table."""
+        out = [f"n{k} = t[{k}]" for k in range(self.depth)]
+        at = self.depth
+        for name, kind in zip(self.names, self.layout.inner, strict=True):
+            out.append(f"{name}_p = t[{at}]")
+            out += [f"{name}_d{k} = t[{at + 1 + k}]" for k in range(self.depth - 1)]
+            if kind == "s":
+                out.append(f"{name}_w = t[{at + self.depth}]")
+            at += self.depth + 1
+        out += [f"s{k}_n = t[{at + k}]" for k, e in enumerate(self.segment.endings) if e.register >= 0]
+        return out
+
+    def _line(self) -> None:
+        """The innermost loop; in strips where it folds."""
+        level = self.depth - 1
+        for k, name in enumerate(self.names):
+            base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
+            self._say(f"{name}_a = {base}")
+            if self.layout.inner[k] == "z" and name[0] == "x":
+                self._say(f"{name} = load({name}_a, {self.codes[k]})")
+        if not self.folded:
+            self._say(f"m = n{level}")
+            self._strip()
+            return
+        self._say(f"for k{level} in range(0, n{level}, {STRIP}):")
+        self.indent += 1
+        self._say(f"m = min(n{level} - k{level}, {STRIP})")
+        self._strip()
+        for k, name in enumerate(self.names):
+            if self.layout.inner[k] != "z":
+                step = f"{name}_w" if self.layout.inner[k] == "s" else str(self.widths[k])
+                self._say(f"{name}_a += {STRIP} * {step}")
+        self.indent -= 1
+
+    def _strip(self) -> None:
+        """M elements of the line from the addresses `_a` on."""
+        for k, name in enumerate(self.names):
+            if self.layout.inner[k] == "c":
+                self._say(f"{name}_v = carray(pointer({name}_a), (m,), {self.codes[k]})")
+        for i in self.folded:
+            self._say(f"a{i} = {self._start(i)}")
+            if i in self.laned:
+                self._say(f"l{i}[:] = a{i}")
+        begin = "0"
+        if self.laned:
+            self._say(f"for b in range(m // {self.lanes}):")
+            self.indent += 1
+            self._say(f"for j in range({self.lanes}):")
+            self.indent += 1
+            self._say(f"i = b * {self.lanes} + j")
+            self._element(in_lanes=True)
+            self.indent -= 2
+            for i in self.laned:
+                self._say(f"for j in range({self.lanes}):")
+                self._say(f"    a{i} = {self._step(i, f'a{i}', f'l{i}[j]')}")
+            begin = f"m // {self.lanes} * {self.lanes}"
+        self._say(f"for i in range({begin}, m):")
+        self.indent += 1
+        self._element(in_lanes=False)
+        self.indent -= 1
+        for i in self.folded:
+            self._say(f"c{i} = carray(pointer(s{i}_a), (1,), {code(self.segment.endings[i].dtype)})")
+            self._say(f"c{i}[0] = {self._step(i, f'c{i}[0]', f'a{i}')}")
+
+    def _element(self, in_lanes: bool) -> None:
+        """One element: operands, rows, stores, folds."""
+        value: dict[int, str] = {}
+        for k, operand in enumerate(self.segment.operands):
+            value[operand.register] = f"x{k}"
+            kind = self.layout.inner[k]
+            if kind == "c":
+                self._say(f"x{k} = x{k}_v[i]")
+            elif kind == "s":
+                self._say(f"x{k} = load(x{k}_a + i * x{k}_w, {self.codes[k]})")
+        for k, (register, row) in enumerate(self.segment.rows):
+            self._say(f"r{k} = {expression(row, [value[a] for a in row.args])}")
+            value[register] = f"r{k}"
+        for k, register in enumerate(self.segment.stores):
+            self._store(f"y{k}", len(self.segment.operands) + k, value[register])
+        for i, ending in enumerate(self.segment.endings):
+            self._fold(i, ending, value, in_lanes)
+
+    def _store(self, name: str, number: int, text: str) -> None:
+        if self.layout.inner[number] == "c":
+            self._say(f"{name}_v[i] = {text}")
+            return
+        step = f" + i * {name}_w" if self.layout.inner[number] == "s" else ""
+        self._say(f"carray(pointer({name}_a{step}), (1,), {self.codes[number]})[0] = {text}")
+
+    def _fold(self, i: int, ending: Ending, value: dict[int, str], in_lanes: bool) -> None:
+        target = code(ending.dtype)
+        args = [value[a] for a in ending.args]
+        if ending.fold == PRODUCT:
+            if i in self.folded:
+                self._say(f"a{i} = multiply_add(a{i}, {args[0]}, {args[1]})")
+                return
+            text = ""
+        else:
+            source = code(self.dtype_of[ending.args[0]])
+            text = (
+                args[0]
+                if source == target
+                else f"{args[0]} != 0"
+                if target == "b1"
+                else f"{target}({args[0]})"
+            )
+            if len(args) > 1:
+                text = f"choose({args[1]}, {text}, {self._start(i)})"
+        if text:
+            self._say(f"e{i} = {text}")
+        if i in self.folded:
+            self._fold_line(i, in_lanes)
+            return
+        number = len(self.segment.operands) + len(self.segment.stores) + i
+        if self.layout.inner[number] == "c":
+            here = f"s{i}_v[i]"
+        else:
+            self._say(f"g{i} = carray(pointer(s{i}_a + i * s{i}_w), (1,), {target})")
+            here = f"g{i}[0]"
+        if text:
+            self._say(f"{here} = {self._step(i, here, f'e{i}')}")
+        else:
+            self._say(f"{here} = multiply_add({here}, {args[0]}, {args[1]})")
+
+    def _fold_line(self, i: int, in_lanes: bool) -> None:
+        if i in self.laned and in_lanes:
+            self._say(f"l{i}[j] = {self._step(i, f'l{i}[j]', f'e{i}')}")
+            return
+        ending = self.segment.endings[i]
+        row = FOLD_TEXTS[ending.fold]
+        if row.line and ending.dtype.kind == "f":
+            self._say(f"a{i} = {row.line.format(f'a{i}', f'e{i}')}")
+        else:
+            self._say(f"a{i} = {self._step(i, f'a{i}', f'e{i}')}")
+
+    def _step(self, i: int, a: str, b: str) -> str:
+        ending = self.segment.endings[i]
+        return FOLD_TEXTS[ending.fold].step.format(a, b, T=code(ending.dtype))
+
+    def _start(self, i: int) -> str:
+        ending = self.segment.endings[i]
+        value = start(ending.fold, ending.dtype, len(ending.args) > 1 and ending.fold != PRODUCT)
+        if ending.dtype.kind == "b":
+            return str(bool(value))
+        special = {"inf": "infinity", "-inf": "-infinity"}
+        return f"{code(ending.dtype)}({special.get(str(value), str(value))})"
+
+    @staticmethod
+    def _is_laned(ending: Ending) -> bool:
+        return FOLD_TEXTS[ending.fold].lanes and ending.dtype.kind == "f"
+
+
+def emit(parts: list[tuple[Segment, Layout]]) -> str:
+    """The source of the module whose `kernel(table)` runs segments one after the other on each block.
+
+    The table has one line a block, with the numbers of all segments side by side. Equal loops have equal
+    sources.
+    """
+    functions, calls, at = [], [], 0
+    for i, (segment, layout) in enumerate(parts):
+        emitter = _Emitter(segment, layout)
+        functions.append(emitter.function(f"segment_{i}"))
+        calls.append(f"        segment_{i}(table[b, {at}:{at + emitter.fields}])\n")
+        at += emitter.fields
+    head = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
+    return _HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])

@@ -1,0 +1,154 @@
+"""What generated kernels call: memory by address, sums the compiler may reorder, NumPy's own comparisons.
+
+Only the running sums and products of a fold may be reassociated, which lets the compiler vectorize them; all
+other arithmetic stays exactly as written. NaN, infinities and signed zeros keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic as untyped_intrinsic
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """The decorator of numba, with a type."""
+    return untyped_intrinsic(function)
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """A function for kernels to call."""
+    return njit(nogil=True, error_model="numpy")(function)
+
+
+_SUM = ("reassoc", "contract")
+"""Flags of the instructions that accumulate; nothing is assumed about NaN or infinity."""
+
+
+@intrinsic
+def pointer(typing_context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+def _accumulating(instruction: str) -> Any:
+    """An operation on two floats that the compiler may reorder with its like."""
+
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, instruction)(*args, flags=_SUM)
+
+        return a(a, a), generate
+
+    return operation
+
+
+accumulate_add = _accumulating("fadd")
+accumulate_multiply = _accumulating("fmul")
+
+
+@intrinsic
+def multiply_add(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
+    """Total + a * b as one step of a product's sum."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        total_, a_, b_ = args
+        return builder.fadd(total_, builder.fmul(a_, b_, flags=_SUM), flags=_SUM)
+
+    return total(total, total, total), generate
+
+
+def _machine(name: str, operands: int) -> Any:
+    """One of LLVM's floating-point intrinsics; those here are one or two instructions, and vectorize."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = args[0].type
+        kind = ir.FunctionType(number, [number] * operands)
+        function = builder.module.declare_intrinsic(f"llvm.{name}", [number], kind)
+        return builder.call(function, args)
+
+    if operands == 1:
+
+        @intrinsic
+        def unary(typing_context: Any, a: Any) -> Any:
+            return a(a), generate
+
+        return unary
+
+    if operands == 2:
+
+        @intrinsic
+        def binary(typing_context: Any, a: Any, b: Any) -> Any:
+            return a(a, a), generate
+
+        return binary
+
+    @intrinsic
+    def ternary(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+        return a(a, a, a), generate
+
+    return ternary
+
+
+floor = _machine("floor", 1)
+ceil = _machine("ceil", 1)
+trunc = _machine("trunc", 1)
+rint = _machine("rint", 1)
+sqrt = _machine("sqrt", 1)
+magnitude = _machine("fabs", 1)
+copysign = _machine("copysign", 2)
+fused = _machine("fmuladd", 3)
+"""a * b + c, rounded once where the processor can do that in one instruction."""
+greatest = _machine("maximum", 2)
+least = _machine("minimum", 2)
+
+
+@intrinsic
+def choose(typing_context: Any, condition: Any, a: Any, b: Any) -> Any:
+    """A where the condition holds, else b; both are computed, and no branch is taken."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(*args)
+
+    return (a(condition, a, b) if a == b else None), generate
+
+
+@intrinsic
+def load(typing_context: Any, address: Any, dtype: Any) -> Any:
+    """The element at an address."""
+    element = dtype.dtype
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        model = context.data_model_manager[element]
+        place = builder.inttoptr(args[0], model.get_data_type().as_pointer())
+        return model.from_data(builder, builder.load(place))
+
+    return element(types.int64, dtype), generate
+
+
+@intrinsic
+def to_bits(typing_context: Any, value: Any) -> Any:
+    """The bits of a double as an integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def from_bits(typing_context: Any, value: Any) -> Any:
+    """The double with these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate

@@ -1,0 +1,301 @@
+"""A stage's steps laid out for a tile: kernels, strides, buffers, and the tables that kernels take.
+
+All of it depends on the stage, its tile, and the dtypes and strides of the operands, and is worked out once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.kernels.body import fills, labelled_box
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
+from spartan_ng.kernels.compiled.emit import emit
+from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
+from spartan_ng.kernels.compiled.segments import NumpyStep, Segment, Step, split, viewed_axes
+from spartan_ng.plan.plan import WHOLE, Fused, Read
+
+Blocks = tuple[Box, ...]
+"""A run of blocks."""
+RESULT = -1
+"""Instead of a register: the array of the stage's result, a tile or a state."""
+Signature = tuple[tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]], ...]
+"""Dtype, shape and strides of each operand of a tile."""
+
+
+def signature(operands: list[Any]) -> Signature:
+    """What a compiled stage depends on in its operands."""
+    return tuple((o.dtype, o.shape, o.strides) for o in operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How blocks move a read's address: `(domain dimension, tile's first index, byte stride)` an axis."""
+
+    axes: tuple[tuple[int, int, int], ...]
+
+    def offset(self, block: Box) -> int:
+        """Bytes from the operand's first element to the block's."""
+        return sum((block[d][0] - lo) * stride for d, lo, stride in self.axes if d != WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A segment and the walk it takes."""
+
+    segment: Segment
+    layout: Layout
+
+
+class Compiled:
+    """A stage's steps, laid out for a tile and its operands."""
+
+    def __init__(self, stage: Fused, tile: Box, sizes: tuple[int, ...], operands: Signature) -> None:
+        self.stage = stage
+        self.tile = tile
+        self.sizes = sizes
+        self.first = len(stage.reads)
+        (self.write,) = stage.writes
+        self.steps = self._needed(split(stage, [d for d, _, _ in operands]))
+        self.walks = [_walk(r, tile, o) for r, o in zip(stage.reads, operands, strict=True)]
+        box = tuple((0, n) for n in sizes)
+        self.loops = {i: self._loop(s, box) for i, s in enumerate(self.steps) if isinstance(s, Segment)}
+        self.buffers = _Buffers(self)
+        self.is_whole = len(self.loops) == len(self.steps) and (
+            self.write.reducer is None
+            or any(e.register < 0 for loop in self.loops.values() for e in loop.segment.endings)
+        )
+        """Whether the stage is all loops, which one kernel runs."""
+        parts = [(loop.segment, loop.layout) for loop in self.loops.values()]
+        groups = [parts] if self.is_whole else [[p] for p in parts]
+        self.kernels: list[Kernel] = [compiler.kernel(emit(g)) for g in groups]
+        """All that must be compiled: one kernel, or one for each loop."""
+        self._tables: dict[Blocks, tuple[np.ndarray[Any, Any], list[tuple[int, int]]]] = {}
+
+    def arrays(self, segment: Segment) -> list[int]:
+        """The registers of a segment's arrays, in the order of its table."""
+        return [
+            *(o.source for o in segment.operands),
+            *segment.stores,
+            *(e.register for e in segment.endings),
+        ]
+
+    def moves(self, register: int) -> tuple[tuple[int, int, int], ...]:
+        """How an array's address follows the blocks: `(domain dimension, first index, byte stride)`."""
+        if 0 <= register < self.first:
+            return tuple(m for m in self.walks[register].axes if m[0] != WHOLE)
+        if register < 0 or register != self.write.register:
+            return ()
+        row = self.stage.rows[register - self.first]
+        strides = self._stored_strides(register, self.tile)
+        return tuple((d, self.tile[d][0], s) for d, s in zip(row.labels, strides, strict=True) if d != WHOLE)
+
+    def run_table(self, blocks: Blocks) -> tuple[np.ndarray[Any, Any], list[tuple[int, int]]]:
+        """The table of a run of blocks; see `whole`."""
+        found = self._tables.get(blocks)
+        if found is None:
+            found = self._tables[blocks] = build_table(self, blocks)
+        return found
+
+    def allocate(self) -> list[np.ndarray[Any, Any]]:
+        """One thread's buffers."""
+        box = tuple((0, n) for n in self.sizes)
+        nbytes = [0] * self.buffers.count
+        for register, b in self.buffers.numbers.items():
+            row = self.stage.rows[register - self.first]
+            shape = labelled_box(row.labels, row.shape, box)
+            nbytes[b] = max(nbytes[b], prod(hi - lo for lo, hi in shape) * row.dtype.itemsize)
+        return [np.empty(n, np.uint8) for n in nbytes]
+
+    @property
+    def calls_blas(self) -> bool:
+        """Whether a matrix product is left to BLAS."""
+        rows = [self.stage.rows[s.register - self.first] for s in self.steps if isinstance(s, NumpyStep)]
+        endings = [e for s in self.steps if isinstance(s, Segment) for e in s.endings]
+        reducer = self.write.reducer
+        if reducer is not None and not any(e.register == -1 for e in endings):
+            rows.append(reducer)
+        return any(r.kind == "contract" for r in rows)
+
+    def _needed(self, steps: list[Step]) -> list[Step]:
+        """All steps but views that only segments see (and see through)."""
+        used = {self.write.register}
+        out: list[Step] = []
+        compiled = any(isinstance(s, Segment) and any(e.register == -1 for e in s.endings) for s in steps)
+        if self.write.reducer is not None and not compiled:
+            used.update(self.write.reducer.args)
+        for step in reversed(steps):
+            if isinstance(step, NumpyStep):
+                row = self.stage.rows[step.register - self.first]
+                shape = [(WHOLE, n) for n in self._shape(row.args[0])] if row.args else []
+                if step.register not in used and row.args and viewed_axes(row, tuple(shape)) is not None:
+                    continue
+                used.update(row.args)
+            out.append(step)
+        return out[::-1]
+
+    def _shape(self, register: int) -> tuple[int, ...]:
+        if register < self.first:
+            return self.stage.reads[register].shape
+        return self.stage.rows[register - self.first].shape
+
+    def _loop(self, segment: Segment, box: Box) -> Loop:
+        extents = self.extents(segment, box)
+        strides = self.strides(segment, box)
+        uncut = tuple(
+            d == WHOLE or self.sizes[d] >= self.tile[d][1] - self.tile[d][0] for d, _ in segment.space
+        )
+        widths = [d.itemsize for d in self.dtypes(segment)]
+        return Loop(segment, lay_out(segment, strides, widths, extents, uncut))
+
+    @staticmethod
+    def extents(segment: Segment, box: Box) -> tuple[int, ...]:
+        """The block's shape in the loop's axes."""
+        return tuple(n if d == WHOLE else box[d][1] - box[d][0] for d, n in segment.space)
+
+    def dtypes(self, segment: Segment) -> list[np.dtype[Any]]:
+        """The dtypes of a segment's arrays: operands, stores, endings."""
+        return [
+            *(o.dtype for o in segment.operands),
+            *(self.stage.rows[i - self.first].dtype for i in segment.stores),
+            *(e.dtype for e in segment.endings),
+        ]
+
+    def strides(self, segment: Segment, box: Box) -> list[Strides]:
+        """Byte strides of a segment's arrays along the loop's axes, for blocks of the shape of `box`."""
+        naxes = len(segment.space)
+        every = [_along(self._own_strides(o.source, box), o.axes, naxes) for o in segment.operands]
+        axes = tuple(range(naxes))
+        every += [_along(self._stored_strides(i, box), axes, naxes) for i in segment.stores]
+        for e in segment.endings:
+            own = _packed(extents_of(e.shape, box), e.dtype.itemsize)
+            every.append(_along(own, e.kept, naxes))
+        return every
+
+    def _own_strides(self, register: int, box: Box) -> tuple[int, ...]:
+        if register < self.first:
+            return tuple(stride for _, _, stride in self.walks[register].axes)
+        return self._stored_strides(register, box)
+
+    def _stored_strides(self, register: int, box: Box) -> tuple[int, ...]:
+        row = self.stage.rows[register - self.first]
+        if register == self.write.register:
+            box = self.tile  # it lies in the tile's result
+        shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, box))
+        return _packed(shape, row.dtype.itemsize)
+
+
+def _walk(read: Read, tile: Box, operand: tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]]) -> Walk:
+    axes = []
+    for d, o, n, stride in zip(read.labels, read.order, operand[1], operand[2], strict=True):
+        follows = d != WHOLE and o >= 0 and read.axes[o].label == d
+        axes.append((d if follows else WHOLE, tile[d][0] if follows else 0, 0 if n == 1 else stride))
+    return Walk(tuple(axes))
+
+
+def _packed(shape: tuple[int, ...], width: int) -> tuple[int, ...]:
+    """The strides of a C-contiguous array."""
+    out = []
+    for n in reversed(shape):
+        out.append(width)
+        width *= n
+    return tuple(reversed(out))
+
+
+def extents_of(axes: tuple[tuple[int, int], ...], box: Box) -> tuple[int, ...]:
+    """A block's shape in axes with these dimensions and global sizes."""
+    return tuple(n if d == WHOLE else box[d][1] - box[d][0] for d, n in axes)
+
+
+def _along(strides: tuple[int, ...], axes: tuple[int, ...], naxes: int) -> Strides:
+    out = [0] * naxes
+    for stride, axis in zip(strides, axes, strict=True):
+        if axis >= 0:
+            out[axis] = stride
+    return tuple(out)
+
+
+class _Buffers:
+    """A buffer for each value that lies in memory between steps, shared once it is needed no more."""
+
+    def __init__(self, body: Compiled) -> None:
+        self.numbers: dict[int, int] = {}
+        last: dict[int, int] = {}
+        stage, first = body.stage, body.first
+        for at, step in enumerate(body.steps):
+            if isinstance(step, Segment):
+                used = [o.source for o in step.operands]
+            else:
+                used = list(stage.rows[step.register - first].args)
+            for register in used:
+                last[register] = at
+        if body.write.reducer is not None:
+            last.update(dict.fromkeys(body.write.reducer.args, len(body.steps)))
+        for step in reversed(body.steps):
+            if isinstance(step, NumpyStep) and not fills(stage.rows[step.register - first]):
+                end = len(body.steps) if step.register == body.write.register else last.get(step.register, 0)
+                for a in stage.rows[step.register - first].args:
+                    last[a] = max(last[a], end)  # the value may be a view of its operands
+        free: list[int] = []
+        self.count = 0
+        ending: dict[int, list[int]] = {}
+        for at, step in enumerate(body.steps):
+            for register in _made(step, body):
+                if not free:
+                    free.append(self.count)
+                    self.count += 1
+                self.numbers[register] = free.pop()
+                ending.setdefault(last.get(register, at), []).append(self.numbers[register])
+            free += ending.pop(at, ())
+
+
+def _made(step: Step, body: Compiled) -> list[int]:
+    """The registers that a step puts into buffers; the stage's result has its place already."""
+    if isinstance(step, NumpyStep):
+        made = [step.register] if fills(body.stage.rows[step.register - body.first]) else []
+    else:
+        made = [*step.stores, *(e.register for e in step.endings if e.register >= 0)]
+    return [r for r in made if r != body.write.register]
+
+
+class BlockTable:
+    """A segment's table for blocks of one shape, and where its addresses go."""
+
+    def __init__(self, body: Compiled, loop: Loop, box: Box) -> None:
+        segment = loop.segment
+        extents = body.extents(segment, box)
+        fields = [prod(extents[k] for k in axes) for axes in loop.layout.loops]
+        steps = [axes[-1] if axes else -1 for axes in loop.layout.loops]
+        self.places = []
+        for strides in body.strides(segment, box):
+            self.places.append(len(fields))
+            fields.append(0)
+            fields += [0 if k < 0 else strides[k] for k in steps]
+        fields += [prod(extents_of(e.shape, box)) for e in segment.endings]
+        self.table = np.array(fields, np.int64)
+
+
+def build_table(body: Compiled, blocks: Blocks) -> tuple[np.ndarray[Any, Any], list[tuple[int, int]]]:
+    """The table of a run without its addresses, and for each address its column and register."""
+    shapes: dict[tuple[int, ...], list[BlockTable]] = {}
+    lines = []
+    for block in blocks:
+        key = tuple(hi - lo for lo, hi in block)
+        if key not in shapes:
+            shapes[key] = [BlockTable(body, loop, block) for loop in body.loops.values()]
+        lines.append(np.concatenate([t.table for t in shapes[key]]))
+    table = np.stack(lines)
+    lows = np.array([[lo for lo, _ in block] for block in blocks], np.int64)
+    arrays: list[tuple[int, int]] = []
+    at = 0
+    for loop, part in zip(body.loops.values(), shapes[key], strict=True):
+        for place, register in zip(part.places, body.arrays(loop.segment), strict=True):
+            arrays.append((at + place, RESULT if register == body.write.register else register))
+            for d, lo, stride in body.moves(register):
+                table[:, at + place] += (lows[:, d] - lo) * stride
+        at += len(part.table)
+    return table, arrays

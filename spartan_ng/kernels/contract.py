@@ -1,0 +1,88 @@
+"""Einstein sums of two operands as matrix products: dense blocks through BLAS, sparse ones through SciPy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.kernels.formats import is_sparse
+
+Labels = tuple[int, ...]
+
+
+def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`."""
+    if is_sparse(a) or is_sparse(b):
+        return _sparse(a, b, la, lb, lo)
+    shape = _arrange(la, lb, lo)
+    if shape.plain:
+        return np.matmul(a.T if shape.turn_a else a, b.T if shape.turn_b else b)
+    if not shape.inner:
+        return _outer(a, b, shape, lo)
+    return _batched(a, b, shape)
+
+
+class _Arrangement:
+    """Labels sorted into batch, rows, columns and inner, and the axes orders that put them so."""
+
+    def __init__(self, la: Labels, lb: Labels, lo: Labels) -> None:
+        self.batch = [x for x in lo if x in la and x in lb]
+        self.rows = [x for x in lo if x in la and x not in lb]
+        self.columns = [x for x in lo if x in lb and x not in la]
+        self.inner = [x for x in la if x not in lo]
+        self.order_a = [la.index(x) for x in (*self.batch, *self.rows, *self.inner)]
+        self.order_b = [lb.index(x) for x in (*self.batch, *self.inner, *self.columns)]
+        self.result = [*self.batch, *self.rows, *self.columns]
+        self.order_out = [self.result.index(x) for x in lo]
+        self.all_a, self.all_b = la, lb
+        self.plain = (
+            len(self.inner) == 1
+            and not self.batch
+            and len(self.rows) <= 1
+            and len(self.columns) <= 1
+            and self.order_out == sorted(self.order_out)
+        )
+        self.turn_a = self.plain and self.order_a != sorted(self.order_a)
+        self.turn_b = self.plain and self.order_b != sorted(self.order_b)
+
+
+@lru_cache(maxsize=4096)
+def _arrange(la: Labels, lb: Labels, lo: Labels) -> _Arrangement:
+    return _Arrangement(la, lb, lo)
+
+
+def _outer(a: Any, b: Any, shape: _Arrangement, lo: Labels) -> Any:
+    """Nothing is summed: a broadcast product."""
+    left = a.transpose([shape.all_a.index(x) for x in lo if x in shape.all_a])
+    right = b.transpose([shape.all_b.index(x) for x in lo if x in shape.all_b])
+    return np.multiply(
+        left[tuple(slice(None) if x in shape.all_a else None for x in lo)],
+        right[tuple(slice(None) if x in shape.all_b else None for x in lo)],
+    )
+
+
+def _batched(a: Any, b: Any, shape: _Arrangement) -> Any:
+    a, b = a.transpose(shape.order_a), b.transpose(shape.order_b)
+    nb, nr, ni = len(shape.batch), len(shape.rows), len(shape.inner)
+    batch, rows = a.shape[:nb], a.shape[nb : nb + nr]
+    columns = b.shape[nb + ni :]
+    inner = prod(a.shape[nb + nr :])
+    left = a.reshape(*batch, prod(rows), inner)
+    right = b.reshape(*batch, inner, prod(columns))
+    out = np.matmul(left, right).reshape((*batch, *rows, *columns))
+    return out.transpose(shape.order_out)
+
+
+def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """Two-dimensional at most, one summed label: SciPy's product."""
+    shape = _arrange(la, lb, lo)
+    assert len(shape.inner) == 1, "sparse products join one axis"
+    inner = shape.inner[0]
+    left = a.T if a.ndim == 2 and la[0] == inner else a
+    right = b.T if b.ndim == 2 and lb[1] == inner else b
+    turned = is_sparse(right) and not is_sparse(left)  # SciPy's product wants the sparse operand first
+    out = (right.T @ left.T).T if turned else left @ right
+    return out.T if out.ndim == 2 and shape.order_out == [1, 0] else out

@@ -1,0 +1,98 @@
+"""What a reduced result does with its blocks: states, combined in order, and a value at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.ops.folds import FOLDS, State
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.plan import Row
+
+
+class Reducer:
+    """The reduced result of a stage, described by the plan's `row`."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
+        self._block = {
+            "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
+            "contract": self._contract,
+            "bincount": self._bincount,
+        }[row.kind]
+
+    def block(self, args: list[Any], box: Box) -> State:
+        """The state of the block at `box` of the domain."""
+        return self._block(args, box)
+
+    def combine(self, a: State, b: State) -> State:
+        """The state of `a`'s blocks followed by `b`'s; may reuse the memory of `a`."""
+        if self.fold is not None:
+            if len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
+                return (self.fold.ufunc(a[0], b[0], out=a[0]),)  # type: ignore[union-attr]
+            return self.fold.combine(a, b)
+        if isinstance(self.row.fn, UserFunction):
+            return (call_user(self.row.fn, "fold", a[0], b[0]),)
+        if self.row.dtype.kind == "b":
+            return (np.logical_or(a[0], b[0]),)
+        if isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
+            return (np.add(a[0], b[0], out=a[0]),)
+        return (a[0] + b[0],)
+
+    def finalize(self, state: State) -> Any:
+        """The value of a state."""
+        value = state[0] if self.fold is None else self.fold.finalize(state)
+        return dense(value)
+
+    def _fold(self, args: list[Any], box: Box) -> State:
+        assert self.fold is not None, "a fold has a row"
+        (axes,) = self.row.params
+        where = args[1] if len(args) > 1 else None
+        x = args[0]
+        if is_sparse(x):
+            return (_sparse_fold(self.fold.name, x, axes, self.row.dtype),)
+        return self.fold.block(x, axes, self.row.dtype, where, box[axes[0]][0])
+
+    def _user_fold(self, args: list[Any], box: Box) -> State:
+        (axes,) = self.row.params
+        assert isinstance(self.row.fn, UserFunction), "a user's fold has a user's function"
+        return (fold_axes(guarded(self.row.fn, "fold"), args[0], axes),)
+
+    def _contract(self, args: list[Any], box: Box) -> State:
+        value = contract(args[0], args[1], *self.row.params)
+        if is_sparse(value):
+            value = value.toarray()
+        if isinstance(value, np.ndarray):
+            return (value.astype(self.row.dtype, copy=False),)
+        return (value,)
+
+    def _bincount(self, args: list[Any], box: Box) -> State:
+        (length,) = self.row.params
+        weights = args[1] if len(args) > 1 else None
+        return (np.bincount(args[0], weights, length),)
+
+
+def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """Fold a block along `axes` by a binary function of arrays: neighbours pairwise, in order."""
+    for axis in sorted(axes, reverse=True):
+        x = np.moveaxis(x, axis, 0)
+        while x.shape[0] > 1:
+            even = x.shape[0] // 2 * 2
+            pairs = function(x[0:even:2], x[1:even:2])
+            x = pairs if even == x.shape[0] else np.concatenate([pairs, x[even:]])
+        x = x[0]
+    return x
+
+
+def _sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Folds over a sparse block; those that need every zero get the dense block."""
+    if name == "add":
+        axis = None if len(axes) == 2 else axes[0]
+        return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
+    return FOLDS[name].block(x.toarray(), axes, dtype, None, 0)[0]

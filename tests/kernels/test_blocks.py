@@ -1,0 +1,64 @@
+"""Blocks cover a tile exactly once, in order, within the cache, and do not depend on the tile's place."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spartan_ng.arrays import Tiling, box_shape
+from spartan_ng.kernels.blocks import CACHE_BYTES, block_sizes, cells
+from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
+
+
+@st.composite
+def tiles(draw: st.DrawFn) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...], list[int]]:
+    ndim = draw(st.integers(0, 3))
+    tile, sizes = [], []
+    for _ in range(ndim):
+        lo = draw(st.integers(0, 20))
+        tile.append((lo, lo + draw(st.integers(1, 12))))
+        sizes.append(draw(st.integers(1, 13)))
+    reduced = [d for d in range(ndim) if draw(st.booleans())]
+    return tuple(tile), tuple(sizes), reduced
+
+
+@settings(max_examples=300, deadline=None)
+@given(tiles())
+def test_every_element_is_in_one_block(
+    case: tuple[tuple[tuple[int, int], ...], tuple[int, ...], list[int]],
+) -> None:
+    tile, sizes, reduced = case
+    seen = np.zeros([hi for _, hi in tile], int)
+    for cell in cells(tile, sizes, reduced):
+        for run in cell.runs:
+            for block in run:
+                seen[tuple(slice(lo, hi) for lo, hi in block)] += 1
+                assert all(hi - lo <= b for (lo, hi), b in zip(block, sizes, strict=True))
+                assert all(block[d] == cell.box[d] for d in range(len(tile)) if d not in reduced)
+    inside = seen[tuple(slice(lo, hi) for lo, hi in tile)]
+    assert (inside == 1).all()
+    assert seen.sum() == prod(box_shape(tile))
+
+
+def _stage(shape: tuple[int, ...], whole: tuple[int, ...] = ()) -> Fused:
+    labels = tuple(range(len(shape)))
+    read = Read(0, tuple(Axis(d, 0, 1, n) for d, n in enumerate(shape)), labels, shape, labels)
+    row = Row("map", "exp", (0,), (), np.dtype(float), shape, labels)
+    return Fused("exp", shape, Tiling.single(len(shape)), (read,), (row,), (Write((1,), 1, labels),), whole)
+
+
+def test_blocks_fit_the_cache_and_keep_rows_together() -> None:
+    shape = (100_000, 50)
+    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape))
+    assert sizes[1] == 50
+    assert prod(sizes) * 8 <= CACHE_BYTES
+    assert prod(sizes) * 8 >= CACHE_BYTES // 4
+
+
+def test_whole_dimensions_are_not_cut() -> None:
+    shape = (1000, 5000)
+    sizes = block_sizes(_stage(shape, whole=(1,)), tuple((0, n) for n in shape))
+    assert sizes[1] == 5000

@@ -1,0 +1,56 @@
+"""Products of every arrangement of labels, against einsum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from spartan_ng.kernels.contract import contract
+
+LETTERS = "abcdef"
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], dict[int, int]]:
+    batch = draw(st.integers(0, 1))
+    rows, columns, inner = (draw(st.integers(0, 2 - batch)) for _ in range(3))
+    numbers = list(range(batch + rows + columns + inner))
+    b, r = numbers[:batch], numbers[batch : batch + rows]
+    c, k = numbers[batch + rows : batch + rows + columns], numbers[batch + rows + columns :]
+    la = tuple(draw(st.permutations([*b, *r, *k])))
+    lb = tuple(draw(st.permutations([*b, *c, *k])))
+    lo = tuple(draw(st.permutations([*b, *r, *c])))
+    return la, lb, lo, {x: draw(st.integers(1, 4)) for x in numbers}
+
+
+@settings(max_examples=300, deadline=None)
+@given(products(), st.integers(0, 2**31))
+def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int) -> None:
+    la, lb, lo, size = case
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal([size[x] for x in la])
+    b = rng.standard_normal([size[x] for x in lb])
+    letters = ["".join(LETTERS[x] for x in labels) for labels in (la, lb, lo)]
+    expected = np.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
+    np.testing.assert_allclose(contract(a, b, la, lb, lo), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("turn_a", [False, True])
+@pytest.mark.parametrize("turn_b", [False, True])
+@pytest.mark.parametrize("which", ["a", "b", "both"])
+def test_sparse_operands(turn_a: bool, turn_b: bool, which: str) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((4, 5)) * (rng.random((4, 5)) < 0.4)
+    b = rng.standard_normal((5, 3)) * (rng.random((5, 3)) < 0.4)
+    left = sparse.csr_array(a) if which != "b" else a
+    right = sparse.csr_array(b) if which != "a" else b
+    if turn_a:
+        left = left.T
+    if turn_b:
+        right = right.T
+    found = contract(left, right, (2, 0) if turn_a else (0, 2), (1, 2) if turn_b else (2, 1), (0, 1))
+    found = found.toarray() if sparse.issparse(found) else found
+    np.testing.assert_allclose(found, a @ b, rtol=1e-12, atol=1e-12)
