@@ -1,0 +1,349 @@
+"""The master's decisions, without I/O: what it hears in, what it says out.
+
+`handle(peer, message)` and `lost(peer)` return `(receiver, message)` pairs. Jobs follow `JOB_STEPS`, messages
+are looked up in `_HANDLERS` by the sender's role. The work for a job is O(workers + stages): the master
+relays plans unread, once to each worker, and never hears of single tiles.
+
+After dask.distributed's state machines: events in, instructions out, transitions in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spartan_ng.wire.codec import Blob
+from spartan_ng.wire.messages import (
+    PROTOCOL,
+    AskStatus,
+    Bye,
+    Cancel,
+    CancelJob,
+    Discard,
+    DropOwner,
+    ForgetPlan,
+    Hello,
+    JobDone,
+    JobError,
+    JobFailed,
+    JobFinished,
+    Key,
+    Member,
+    Members,
+    Progress,
+    Refused,
+    Release,
+    RunJob,
+    StagesDone,
+    Status,
+    Submit,
+    Welcome,
+)
+
+Instructions = list[tuple[str, Any]]
+"""`(receiver, message)` in the order of sending."""
+
+JOB_STEPS: dict[tuple[str, str], str] = {
+    ("running", "part finished"): "running",
+    ("running", "last part finished"): "done",
+    ("running", "part failed"): "stopping",
+    ("running", "last part failed"): "gone",
+    ("running", "cancelled"): "stopping",
+    ("running", "worker lost"): "stopping",
+    ("running", "last worker lost"): "gone",
+    ("running", "client lost"): "stopping",
+    ("stopping", "part finished"): "stopping",
+    ("stopping", "last part finished"): "gone",
+    ("stopping", "part failed"): "stopping",
+    ("stopping", "last part failed"): "gone",
+    ("stopping", "cancelled"): "stopping",
+    ("stopping", "worker lost"): "stopping",
+    ("stopping", "last worker lost"): "gone",
+    ("stopping", "client lost"): "stopping",
+}
+"""`(state, event) → state` of a job. "last" means that no worker has a part left to report."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A worker that has said hello."""
+
+    member: Member
+    plans: set[tuple[str, str]] = field(default_factory=set)
+    """`(client, plan key)` of the plans it has."""
+
+
+@dataclass(slots=True)
+class _Client:
+    """A client that has said hello."""
+
+    label: str
+    plans: dict[str, Blob] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job on its way."""
+
+    client: str
+    names: tuple[str, ...]
+    outputs: tuple[Key, ...]
+    waiting: set[str]
+    state: str = "running"
+    parts: dict[str, JobFinished] = field(default_factory=dict)
+    stages: dict[str, int] = field(default_factory=dict)
+    shown: int = 0
+
+
+class MasterState:
+    """Who is there and what runs."""
+
+    def __init__(self, token: str = "") -> None:
+        self._token = token
+        self._workers: dict[str, _Worker] = {}
+        self._clients: dict[str, _Client] = {}
+        self._jobs: dict[str, _Job] = {}
+        self._ranks: list[str] = []
+        self._since: list[int] = []
+        """The epoch in which each rank got its present worker."""
+        self._epoch = 0
+
+    @property
+    def peers(self) -> list[str]:
+        """Everybody who has said hello."""
+        return [*self._workers, *self._clients]
+
+    def handle(self, peer: str, message: Any) -> Instructions:
+        """What to say after `peer` said `message`; strangers are heard only when they say hello."""
+        if isinstance(message, Hello):
+            return self._hello(peer, message)
+        role = "worker" if peer in self._workers else "client" if peer in self._clients else "stranger"
+        handler = _HANDLERS.get((role, type(message)))
+        if handler is not None:
+            return handler(self, peer, message)
+        return [(peer, Refused("role", f"a {role} may not say {type(message).__name__}"))]
+
+    def lost(self, peer: str) -> Instructions:
+        """What to say after `peer` was disconnected or left."""
+        if peer in self._workers:
+            return self._worker_lost(peer)
+        return self._client_lost(peer) if peer in self._clients else []
+
+    def members(self, lost: tuple[Member, ...] = ()) -> Members:
+        """The workers in the order of their ranks."""
+        return Members(self._epoch, tuple(self._workers[n].member for n in self._ranks), lost)
+
+    # --- coming and going
+
+    def _hello(self, peer: str, hello: Hello) -> Instructions:
+        if hello.protocol != PROTOCOL:
+            text = f"the master speaks protocol {PROTOCOL}, {hello.label or peer} speaks {hello.protocol}"
+            return [
+                (peer, Refused("version", f"{text}; install the same version of spartan-ng on both sides"))
+            ]
+        if hello.token != self._token:
+            return [(peer, Refused("token", "this cluster belongs to somebody else: the token is wrong"))]
+        out = self.lost(peer)  # it was here before: what it held is gone
+        if hello.role == "worker":
+            return [*out, (peer, Welcome(PROTOCOL)), *self._worker_joined(peer, hello)]
+        self._clients[peer] = _Client(hello.label)
+        return [*out, (peer, Welcome(PROTOCOL)), (peer, self.members())]
+
+    def _worker_joined(self, peer: str, hello: Hello) -> Instructions:
+        self._workers[peer] = _Worker(
+            Member(peer, hello.label, hello.address, hello.host, hello.threads, hello.memory_bytes)
+        )
+        self._epoch += 1
+        self._ranks.append(peer)
+        self._since.append(self._epoch)
+        return self._tell_members()
+
+    def _worker_lost(self, peer: str) -> Instructions:
+        """The last rank's worker takes the lost one's place, so that all other ranks stay as they are."""
+        member = self._workers.pop(peer).member
+        self._epoch += 1
+        rank = self._ranks.index(peer)
+        last = self._ranks.pop()
+        self._since.pop()
+        if last != peer:
+            self._ranks[rank] = last
+            self._since[rank] = self._epoch
+        out = self._tell_members((member,))
+        text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
+        for job in [j for j, record in self._jobs.items() if peer in record.names]:
+            record = self._jobs[job]
+            needed = peer in record.waiting or record.state == "running"
+            record.waiting.discard(peer)
+            if needed:
+                event = "worker lost" if record.waiting else "last worker lost"
+                out += self._step(job, event, "WorkerLost", text)
+        return out
+
+    def _client_lost(self, peer: str) -> Instructions:
+        del self._clients[peer]
+        out: Instructions = []
+        for job in [j for j, record in self._jobs.items() if record.client == peer]:
+            out += self._step(job, "client lost", "JobCancelled", "the client is gone")
+        for name, worker in self._workers.items():
+            worker.plans = {p for p in worker.plans if p[0] != peer}
+            out.append((name, DropOwner(peer)))
+        return out
+
+    def _tell_members(self, lost: tuple[Member, ...] = ()) -> Instructions:
+        members = self.members(lost)
+        return [(p, members) for p in self.peers]
+
+    # --- jobs
+
+    def _submit(self, peer: str, message: Submit) -> Instructions:
+        client = self._clients[peer]
+        if message.plan:
+            client.plans[message.plan_key] = message.plan
+        plan = client.plans.get(message.plan_key)
+        problem = self._problem(message, plan)
+        if problem is not None:
+            rest = self._release(peer, Release(message.released, message.retired))
+            return [*rest, (peer, JobFailed(message.job, *problem))]
+        assert plan is not None
+        names = tuple(self._ranks[: message.ranks])
+        self._jobs[message.job] = _Job(peer, names, message.outputs, set(names))
+        retired = _own(peer, message.retired)
+        run = RunJob(
+            message.job,
+            message.plan_key,
+            message.epoch,
+            message.world,
+            message.inputs,
+            message.outputs,
+            message.inline,
+            message.progress,
+            tuple((peer, serial) for serial in message.released),
+            retired,
+            message.values,
+        )
+        out: Instructions = []
+        if (run.released or retired) and len(names) < len(self._ranks):
+            out += [(n, Discard(run.released, retired)) for n in self._ranks[len(names) :]]
+        for name in names:
+            known = self._workers[name].plans
+            new = (peer, message.plan_key) not in known
+            known.add((peer, message.plan_key))
+            out.append((name, replace(run, plan=plan) if new else run))
+        return out
+
+    def _problem(self, message: Submit, plan: Blob | None) -> tuple[str, str] | None:
+        """Why a job cannot start: error type and message."""
+        if plan is None:
+            return "EvaluationError", f"the master has no plan {message.plan_key}"
+        if message.world > len(self._ranks):
+            return "WorkerLost", f"the plan is for {message.world} workers, but {len(self._ranks)} are left"
+        if any(since > message.epoch for since in self._since[: message.world]):
+            return "WorkerLost", "a worker was lost between planning and running; its tiles are lost"
+        return None
+
+    def _cancel(self, peer: str, message: Cancel) -> Instructions:
+        record = self._jobs.get(message.job)
+        if record is None or record.client != peer:
+            return []
+        return self._step(message.job, "cancelled", "JobCancelled", "the job was cancelled")
+
+    def _finished(self, peer: str, message: JobFinished) -> Instructions:
+        record = self._jobs.get(message.job)
+        if record is None or peer not in record.waiting:
+            return []
+        record.waiting.discard(peer)
+        record.parts[peer] = message
+        return self._step(message.job, "part finished" if record.waiting else "last part finished")
+
+    def _failed(self, peer: str, message: JobError) -> Instructions:
+        record = self._jobs.get(message.job)
+        if record is None or peer not in record.waiting:
+            return []
+        record.waiting.discard(peer)
+        event = "part failed" if record.waiting else "last part failed"
+        return self._step(message.job, event, message.kind, message.message)
+
+    def _stages_done(self, peer: str, message: StagesDone) -> Instructions:
+        record = self._jobs.get(message.job)
+        if record is None or record.state != "running":
+            return []
+        record.stages[peer] = message.done
+        done = min(record.stages.get(n, 0) for n in record.names)
+        if done <= record.shown:
+            return []
+        record.shown = done
+        return [(record.client, Progress(message.job, done))]
+
+    def _step(self, job: str, event: str, kind: str = "", text: str = "") -> Instructions:
+        """Move a job along `JOB_STEPS`; say what the new state asks for."""
+        record = self._jobs[job]
+        before, record.state = record.state, JOB_STEPS[record.state, event]
+        out: Instructions = []
+        if record.state == "done":
+            out.append((record.client, _summary(job, record)))
+        if before == "running" and record.state in ("stopping", "gone"):
+            if record.client in self._clients:
+                out.append((record.client, JobFailed(job, kind, text)))
+            out += [(n, CancelJob(job)) for n in record.names if n in record.waiting]
+        if record.state == "gone":
+            discard = Discard(record.outputs, (job,))
+            out += [(n, discard) for n in record.names if n in self._workers]
+        if record.state in ("done", "gone"):
+            del self._jobs[job]
+        return out
+
+    # --- housekeeping
+
+    def _release(self, peer: str, message: Release) -> Instructions:
+        if not message.serials and not message.jobs:
+            return []
+        discard = Discard(tuple((peer, serial) for serial in message.serials), _own(peer, message.jobs))
+        return [(name, discard) for name in self._workers]
+
+    def _forget_plan(self, peer: str, message: ForgetPlan) -> Instructions:
+        self._clients[peer].plans.pop(message.plan_key, None)
+        out: Instructions = []
+        for name, worker in self._workers.items():
+            if (peer, message.plan_key) in worker.plans:
+                worker.plans.discard((peer, message.plan_key))
+                out.append((name, ForgetPlan(message.plan_key, peer)))
+        return out
+
+    def _status(self, peer: str, message: AskStatus) -> Instructions:
+        jobs = tuple((job, record.state) for job, record in self._jobs.items())
+        return [(peer, Status(self.members(), tuple(c.label for c in self._clients.values()), jobs))]
+
+    def _bye(self, peer: str, message: Bye) -> Instructions:
+        return self.lost(peer)
+
+
+def _own(client: str, jobs: tuple[str, ...]) -> tuple[str, ...]:
+    """The jobs that are the client's."""
+    return tuple(job for job in jobs if job.startswith(client + "/"))
+
+
+def _summary(job: str, record: _Job) -> JobDone:
+    """What the client hears: a stage takes as long as on its slowest worker; bytes add up."""
+    parts = [record.parts[n] for n in record.names]
+    stats = tuple(
+        (max(s for s, _ in stage), sum(b for _, b in stage))
+        for stage in zip(*[p.stats for p in parts], strict=True)
+    )
+    nnz = tuple(sum(counts) for counts in zip(*[p.nnz for p in parts], strict=True))
+    return JobDone(job, stats, nnz, tuple(p.values for p in parts))
+
+
+_HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions]] = {
+    ("worker", JobFinished): MasterState._finished,
+    ("worker", JobError): MasterState._failed,
+    ("worker", StagesDone): MasterState._stages_done,
+    ("worker", Bye): MasterState._bye,
+    ("client", Submit): MasterState._submit,
+    ("client", Cancel): MasterState._cancel,
+    ("client", Release): MasterState._release,
+    ("client", ForgetPlan): MasterState._forget_plan,
+    ("client", AskStatus): MasterState._status,
+    ("client", Bye): MasterState._bye,
+}
+"""Who may say what, and who answers it."""

@@ -1,0 +1,1 @@
+"""Backends: who runs a plan."""

@@ -1,0 +1,388 @@
+"""A cluster as a backend: plans go through the master, tiles straight to and from the workers.
+
+Ranks are those of one settled view of the membership: `workers` (asked before planning) takes notice of
+who came and went, and `run` refuses a plan that was made for ranks which have changed since. New workers
+never disturb what runs. When a worker is lost, arrays with a tile on it are lost, unless the driver has their
+value; arrays that only changed ranks are brought to the driver; copies on all workers live on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
+from spartan_ng.backends.link import JobEvents, Link
+from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
+from spartan_ng.wire.failures import rebuild
+from spartan_ng.wire.messages import JobDone, JobFailed, Member, Status, Submit
+from spartan_ng.wire.messages import Progress as ProgressMessage
+from spartan_ng.wire.security import Keys, token
+
+INLINE_BYTES = 64 * 1024
+"""Results of up to this size in all come back with the news that the job is done."""
+
+WITH_JOB_BYTES = 4 * 1024
+"""Arrays of up to this size go to the workers with the first job that reads them."""
+
+_CANCEL_S = 5.0
+"""How long an interrupted job has to confirm that it has stopped."""
+
+_CHECK_S = 1.0
+
+
+@dataclass(slots=True)
+class _Held:
+    """An array with tiles on the workers."""
+
+    ref: weakref.ref[ArrayRef]
+    members: tuple[Member, ...]
+    """By rank, at the time when the tiles were made."""
+    value: np.ndarray[Any, Any] | None = None
+    """A small array's value that is still to go to the workers, with the first job that reads it."""
+    lost: str | None = None
+    """Which worker took tiles with it."""
+
+
+class ClusterBackend:
+    """A connection to a cluster; make it with `connect`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._settled = link.members
+        self._arrays: dict[int, _Held] = {}
+        self._lock = threading.RLock()
+        atexit.register(self.close)
+
+    @classmethod
+    def connect(
+        cls,
+        address: str,
+        keys: Keys | str | os.PathLike[str] | None = None,
+        timeout_s: float = 30.0,
+        workers: int = 1,
+        secret: str | None = None,
+    ) -> ClusterBackend:
+        """Connect to the master at `address`, and wait for that many workers.
+
+        `keys` is the directory of CurveZMQ keys, `secret` a local cluster's token (by default the
+        environment's). Raises MasterUnreachable, AuthenticationFailed or VersionMismatch, all
+        ConnectionFailed, within about `timeout_s`.
+        """
+        pair = keys if keys is None or isinstance(keys, Keys) else Keys.load(keys)
+        link = Link(address, pair, timeout_s, token() if secret is None else secret)
+        link.open()
+        try:
+            if not link.wait_for_workers(workers, timeout_s):
+                raise ConnectionFailed(
+                    f"the master at {address} has {len(link.members.members)} workers after {timeout_s:g} s, "
+                    f"{workers} are needed; start them with `spartan-ng worker --master {address}`"
+                )
+        except BaseException:
+            link.close()
+            raise
+        return cls(link)
+
+    def wait_for_workers(self, least: int, timeout_s: float) -> bool:
+        """Wait until that many workers are there, and take notice of them; whether they are."""
+        enough = self._link.wait_for_workers(least, timeout_s)
+        with self._lock:
+            self._settle()
+        return enough
+
+    @property
+    def workers(self) -> int:
+        """Number of workers that plans are made for, as of now."""
+        self._link.check()
+        if self._link.members is not self._settled:
+            with self._lock:
+                self._settle()
+        count = len(self._settled.members)
+        if count == 0:
+            raise WorkerLost(f"the cluster at {self._link.address} has no workers left")
+        return count
+
+    def status(self) -> Status:
+        """Who is there and what runs."""
+        return self._link.status()
+
+    def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Put a driver array's tiles on the workers as `tiling` says; records it in `ref`.
+
+        Raises MemoryBudgetError where a worker has no room, WorkerLost where one is gone.
+        """
+        members = self._settled.members
+        highest = sum((p - 1) * s for p, s in zip(tiling.parts, tiling.strides, strict=True))
+        if highest >= len(members):
+            raise WorkerLost(f"a tiling for {highest + 1} workers, but {len(members)} are left")
+        if (
+            isinstance(ref.value, np.ndarray)
+            and ref.value.nbytes <= WITH_JOB_BYTES
+            and tiling.ntiles <= len(members)
+        ):
+            ref.tiling = tiling
+            self._keep(ref, members, ref.value)
+            return
+        self._link.flush()
+        futures = []
+        try:
+            for rank, member in enumerate(members):
+                box = tiling.box_on(ref.shape, rank)
+                if box is not None:
+                    tile = _slice(ref.value, box)
+                    futures.append(self._link.peers.put(member.name, self._key(ref), tile))
+            for future in futures:
+                self._wait(future)
+        except BaseException:
+            self._withdraw(ref.serial, futures)
+            raise
+        ref.tiling = tiling
+        self._keep(ref, members)
+
+    def run(
+        self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
+    ) -> tuple[list[ArrayRef], RunStats]:
+        """Run `plan` on the cluster; see `Backend.run`."""
+        start = time.perf_counter()
+        self._check_ranks(plan.workers)
+        small = []
+        for i, (number, ref) in enumerate(zip(plan.inputs, inputs, strict=True)):
+            if self._held(ref) is None:
+                self.upload(ref, plan.slots[number].tiling)
+            value = self._arrays[ref.serial].value
+            if value is not None:
+                small.append((i, value))
+        slots = [plan.slots[n] for n in plan.outputs]
+        results = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
+        inline = sum(s.nbytes for s in slots) <= INLINE_BYTES and all(s.format == "dense" for s in slots)
+        members = self._settled.members[: plan.workers]
+        submit = Submit(
+            self._link.new_job(),
+            plan.key,
+            self._settled.epoch,
+            plan.workers,
+            plan.ranks,
+            tuple(self._key(r) for r in inputs),
+            tuple(self._key(r) for r in results),
+            inline,
+            progress is not None,
+            values=Blob(tuple(encode(tuple(small)))) if small else NOTHING,
+        )
+        done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)
+        for i, _ in small:
+            self._arrays[inputs[i].serial].value = None
+        for ref, nnz in zip(results, done.nnz, strict=True):
+            if ref.format == "csr":
+                ref.nnz = nnz
+            self._keep(ref, members)
+        if inline:
+            _fill_values(results, done)
+        stages = [StageStats(seconds, moved) for seconds, moved in done.stats]
+        return results, RunStats(time.perf_counter() - start, stages)
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """The elements inside `box` as a NumPy (or CSR) array on the driver."""
+        held = self._held(ref)
+        if held is None:
+            return _slice(ref.value, box)
+        if held.value is not None:
+            return _slice(held.value, box)
+        return self._gather(ref, box, held.members)
+
+    def close(self) -> None:
+        """Leave the cluster, which drops all our arrays."""
+        atexit.unregister(self.close)
+        self._link.close()
+
+    # --- arrays
+
+    def _key(self, ref: ArrayRef) -> tuple[str, int]:
+        return (self._link.name, ref.serial)
+
+    def _keep(
+        self, ref: ArrayRef, members: tuple[Member, ...], value: np.ndarray[Any, Any] | None = None
+    ) -> None:
+        self._arrays[ref.serial] = _Held(weakref.ref(ref), members, value)
+        if ref.backend is not self:
+            link, arrays = self._link, self._arrays
+
+            def release(serial: int) -> None:
+                arrays.pop(serial, None)
+                link.release(serial)
+
+            ref.on_release(self, release)
+
+    def _held(self, ref: ArrayRef) -> _Held | None:
+        """The tiles of `ref`, None where only the driver has it; WorkerLost where they are gone."""
+        held = self._arrays.get(ref.serial) if ref.backend is self else None
+        if held is not None and held.lost is not None:
+            raise WorkerLost(f"{held.lost} died and took tiles of an array of shape {ref.shape} with it")
+        if held is None and ref.value is None:
+            raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this cluster")
+        return held
+
+    def _withdraw(self, serial: int, futures: Sequence[Future[Any]]) -> None:
+        """Give an upload up: drop its tiles once the last of them has arrived."""
+        left = list(futures)
+
+        def arrived(future: Future[Any]) -> None:
+            left.pop()
+            if not left:
+                self._link.release(serial)
+
+        for future in futures:
+            future.add_done_callback(arrived)
+
+    def _gather(self, ref: ArrayRef, box: Box, members: tuple[Member, ...]) -> Any:
+        assert ref.tiling is not None, "an array on workers has a tiling"
+        parts = []
+        for rank, tile in ref.tiling.tiles(ref.shape, box):
+            common = intersect(tile, box) if box else ()
+            assert common is not None, "tiles() yields tiles that meet the box"
+            region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
+            parts.append((common, self._link.peers.fetch(members[rank].name, self._key(ref), region)))
+        if ref.format == "csr":
+            return _stack([(at, self._wait(f)) for at, f in parts], box, ref.dtype)
+        out = np.empty(box_shape(box), ref.dtype)
+        for at, future in parts:
+            out[tuple(slice(lo - o, hi - o) for (lo, hi), (o, _) in zip(at, box, strict=True))] = self._wait(
+                future
+            )
+        return out
+
+    def _wait(self, future: Future[Any]) -> Any:
+        """A transfer's result. It always ends: lost workers and a lost master fail what waits for them."""
+        while not wait([future], _CHECK_S).done:
+            self._link.check()
+        return future.result()
+
+    # --- jobs
+
+    def _await(self, job: str, events: JobEvents, stages: int, progress: Progress | None) -> JobDone:
+        """Wait for the end of a job; an interrupt stops it first."""
+        try:
+            while True:
+                try:
+                    event = events.get(timeout=_CHECK_S)
+                except queue.Empty:
+                    self._link.check()
+                    continue
+                if isinstance(event, ProgressMessage):
+                    if progress is not None:
+                        progress(event.done, stages)
+                    continue
+                break
+        except BaseException:
+            self._cancel(job, events)
+            raise
+        if isinstance(event, JobFailed):
+            raise rebuild(event.kind, event.message)
+        if isinstance(event, ConnectionFailed):
+            raise event
+        if progress is not None:
+            progress(stages, stages)
+        return event
+
+    def _cancel(self, job: str, events: JobEvents) -> None:
+        """Stop a job and wait, for a while, for the news that it has."""
+        self._link.cancel(job)
+        deadline = time.monotonic() + _CANCEL_S
+        while time.monotonic() < deadline:
+            try:
+                if not isinstance(events.get(timeout=_CANCEL_S), ProgressMessage):
+                    return
+            except queue.Empty:
+                return
+
+    # --- membership
+
+    def _check_ranks(self, world: int) -> None:
+        """WorkerLost where a rank of the plan has not the worker any more that it was planned for."""
+        self._link.check()
+        now = {m.name for m in self._link.members.members}
+        for rank, member in enumerate(self._settled.members[:world]):
+            if member.name not in now:
+                raise WorkerLost(f"worker {rank} ({member.label}) died after the plan was made")
+
+    def _settle(self) -> None:
+        """Take notice of who came and went; see the module's text for what becomes of the arrays."""
+        self._settled = self._link.members
+        for held in list(self._arrays.values()):
+            ref = held.ref()
+            if ref is not None and held.lost is None and held.members != self._settled.members:
+                self._settle_array(ref, held)
+
+    def _settle_array(self, ref: ArrayRef, held: _Held) -> None:
+        assert ref.tiling is not None, "an array on workers has a tiling"
+        if held.value is not None:
+            ref.value = held.value
+        now = self._settled.members
+        alive = {m.name for m in now}
+        users = [r for r in range(len(held.members)) if ref.tiling.box_on(ref.shape, r) is not None]
+        if all(r < len(now) and held.members[r].name == now[r].name for r in users) and not (
+            ref.tiling.duplicate and len(now) > len(held.members)
+        ):
+            return
+        survivors = [held.members[r] for r in users if held.members[r].name in alive]
+        if ref.tiling.duplicate and survivors:
+            if now[0].name in {m.name for m in survivors}:
+                ref.tiling = Tiling.single(len(ref.shape))  # one of the copies: the others are not read
+                held.members = now
+                return
+            held.members = (survivors[0],)
+        elif len(survivors) < len(users):
+            gone = next(held.members[r] for r in users if held.members[r].name not in alive)
+            if ref.value is None:
+                held.lost = f"worker {held.members.index(gone)} ({gone.label})"
+                return
+        if ref.value is None:
+            ref.value = self._gather(ref, box_of(ref.shape), held.members)
+        del self._arrays[ref.serial]
+        ref.backend = ref.tiling = None
+        self._link.release(ref.serial)
+
+
+def _slice(value: Any, box: Box) -> Any:
+    """The part of a driver's array inside `box`."""
+    slices: tuple[Any, ...] = tuple(slice(lo, hi) for lo, hi in box)
+    return value[(*slices, ...)] if isinstance(value, np.ndarray) else value[slices]  # 0-d stays an array
+
+
+def _fill_values(results: Sequence[ArrayRef], done: JobDone) -> None:
+    """Put the workers' tiles of small results together."""
+    tiles = [decode(blob.frames) if blob else None for blob in done.values]
+    for i, ref in enumerate(results):
+        value = np.empty(ref.shape, ref.dtype)
+        for rank, row in enumerate(tiles):
+            box = ref.tiling.box_on(ref.shape, rank) if ref.tiling is not None else None
+            if box is not None and row is not None:
+                value[tuple(slice(lo, hi) for lo, hi in box)] = row[i]
+        ref.value = value
+
+
+def _stack(parts: list[tuple[Box, Any]], box: Box, dtype: np.dtype[Any]) -> Any:
+    """CSR parts put together: beside each other within a band of rows, then the bands below each other."""
+    if not parts:
+        return sparse.csr_array(box_shape(box), dtype=dtype)
+    bands: dict[int, list[tuple[int, Any]]] = {}
+    for at, part in parts:
+        bands.setdefault(at[0][0], []).append((at[1][0], part))
+    rows = [
+        sparse.hstack([p for _, p in sorted(band, key=lambda b: b[0])], format="csr")
+        for _, band in sorted(bands.items())
+    ]
+    return sparse.csr_array(sparse.vstack(rows, format="csr"))

@@ -1,0 +1,77 @@
+"""One worker inside this process: the same plans and the same worker core, with threads, no sockets."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.plan.plan import Plan
+from spartan_ng.worker.executor import Executor, NoPeers
+from spartan_ng.worker.store import Key, Store
+
+
+class EmbeddedBackend:
+    """Runs plans in this process on `threads` threads (all cores if None)."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self._store = Store()
+        self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
+        self._jobs = count(1)
+
+    @property
+    def workers(self) -> int:
+        """One."""
+        return 1
+
+    def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Nothing to do: the driver's memory is the worker's."""
+
+    def run(
+        self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
+    ) -> tuple[list[ArrayRef], RunStats]:
+        """Run `plan` on this process's threads."""
+        job = f"job/{next(self._jobs)}"
+        start = time.perf_counter()
+        bound: list[Key] = []
+        for i, ref in enumerate(inputs):
+            key = (job, -1 - i)
+            self._store.put(key, ref.value)
+            bound.append(key)
+        outputs = [(job, s) for s in plan.outputs]
+        self._executor.errstate = dict(np.geterr())
+        cancelled = threading.Event()
+        total = len(plan.stages)
+        report = None if progress is None else lambda done: progress(done, total)
+        try:
+            every = self._executor.run(job, plan, bound, outputs, cancelled, report)
+            values = [self._store.get(k) for k in outputs]
+        except KeyboardInterrupt:
+            cancelled.set()
+            raise
+        finally:
+            self._store.drop_owner(job)
+        stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, s.bytes_moved) for s in every])
+        return [self._result(plan, s, v) for s, v in zip(plan.outputs, values, strict=True)], stats
+
+    @staticmethod
+    def _result(plan: Plan, number: int, value: Any) -> ArrayRef:
+        slot = plan.slots[number]
+        nnz = int(value.nnz) if slot.format == "csr" else None
+        return ArrayRef(slot.shape, slot.dtype, value=value, format=slot.format, nnz=nnz)
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """A view of the value."""
+        return ref.value[tuple(slice(lo, hi) for lo, hi in box)]
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._executor.close()

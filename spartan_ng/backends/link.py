@@ -1,0 +1,262 @@
+"""A client's connections: to the master for jobs, to the workers for tiles; one thread owns them all."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import zmq
+
+from spartan_ng.errors import ConnectionFailed, MasterUnreachable
+from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.codec import Buffer
+from spartan_ng.wire.connection import Handshake
+from spartan_ng.wire.hosts import label
+from spartan_ng.wire.loop import Loop, receive, send
+from spartan_ng.wire.messages import (
+    PROTOCOL,
+    AskStatus,
+    Bye,
+    Cancel,
+    ForgetPlan,
+    Hello,
+    JobDone,
+    JobFailed,
+    Members,
+    Probe,
+    Progress,
+    Refused,
+    Release,
+    Status,
+    Stop,
+    Submit,
+    Welcome,
+)
+from spartan_ng.wire.plans import encode_plan
+from spartan_ng.wire.security import Keys
+from spartan_ng.worker.transfer import Peers
+
+_RELEASE_S = 0.1
+"""Arrays that died are given back at least this often, and before every job."""
+
+_PLANS = 512
+"""Plans that the cluster keeps for us; beyond, the one used longest ago is forgotten."""
+
+JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | ConnectionFailed]
+
+
+class Link:
+    """A client of the master at `address`. Methods are thread-safe but for those with an underscore."""
+
+    def __init__(self, address: str, keys: Keys | None, timeout_s: float, secret: str) -> None:
+        self.name = f"c{uuid.uuid4().hex[:12]}"
+        self.address = address
+        self.members = Members(0, ())
+        self._timeout_s = timeout_s
+        self._jobs: dict[str, JobEvents] = {}
+        self._plans: OrderedDict[str, None] = OrderedDict()
+        self._dead: deque[int] = deque()
+        self._over: list[str] = []
+        self._numbers = count(1)
+        self._status: deque[Future[Status]] = deque()
+        self._answered: Future[None] = Future()
+        self._changed = threading.Condition()
+        self._error: ConnectionFailed | None = None
+        self._handshake = Handshake(address)
+        self._loop = Loop()
+        try:
+            self._master = self._loop.dealer(address, self.name, keys, self._connection_event)
+        except zmq.ZMQError as error:
+            self._loop.close()
+            raise MasterUnreachable(
+                f"{address} is not an address that can be connected to: {error}"
+            ) from error
+        self._hello = Hello(PROTOCOL, "client", self.name, secret, label())
+        self.peers = Peers(self._loop, self._hello, keys)
+        self._loop.receive(self._master, self._receive, copy=True)
+        self._loop.every(_RELEASE_S, self._flush)
+        self._thread = threading.Thread(target=self._run, name="spartan-ng-client", daemon=True)
+
+    def open(self) -> None:
+        """Connect; raises MasterUnreachable, AuthenticationFailed or VersionMismatch within the timeout."""
+        self._thread.start()
+        try:
+            self._answered.result(self._timeout_s)
+        except TimeoutError:
+            self.close()
+            raise self._handshake.error(self._timeout_s) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_for_workers(self, least: int, timeout_s: float) -> bool:
+        """Wait until that many workers are there; whether they are."""
+        with self._changed:
+            enough = self._changed.wait_for(
+                lambda: self._error is not None or len(self.members.members) >= least, timeout_s
+            )
+        self.check()
+        return enough
+
+    def check(self) -> None:
+        """Raise if the connection is lost or closed."""
+        if self._error is not None:
+            raise self._error
+
+    def submit(self, plan: Plan, message: Submit) -> JobEvents:
+        """Start a job; what becomes of it arrives in the queue."""
+        self.check()
+        events: JobEvents = queue.SimpleQueue()
+        self._loop.call(lambda: self._submit(plan, message, events))
+        return events
+
+    def new_job(self) -> str:
+        """A job name of ours."""
+        return f"{self.name}/{next(self._numbers)}"
+
+    def cancel(self, job: str) -> None:
+        """Ask for a job to be stopped."""
+        self._loop.call(lambda: self._send(Cancel(job)))
+
+    def release(self, serial: int) -> None:
+        """Drop an array some time soon. For finalizers: takes no lock, sends nothing."""
+        self._dead.append(serial)
+
+    def flush(self) -> None:
+        """Give back the arrays that died, now."""
+        self._loop.call(self._flush)
+
+    def status(self) -> Status:
+        """Who is there and what runs."""
+        self.check()
+        future: Future[Status] = Future()
+
+        def ask() -> None:
+            self._status.append(future)
+            self._send(AskStatus())
+
+        self._loop.call(ask)
+        try:
+            return future.result(self._timeout_s)
+        except TimeoutError:
+            raise MasterUnreachable(f"{self.address} gives no status within {self._timeout_s:g} s") from None
+
+    def close(self) -> None:
+        """Leave; the cluster drops all that is ours."""
+        if self._loop.closed or not self._thread.is_alive():
+            self._loop.close()
+            return
+
+        def leave() -> None:
+            self._send(Bye())
+            self._fail(ConnectionFailed("the connection to the cluster is closed"))
+            self._loop.stop()
+
+        self._loop.call(leave)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(5.0)
+
+    # --- on the loop's thread
+
+    def _run(self) -> None:
+        try:
+            self._loop.run()
+        finally:
+            self._fail(ConnectionFailed("the connection to the cluster is closed"))
+            self._loop.close(linger_s=0.5)
+
+    def _send(self, message: Any) -> None:
+        if self._error is None:
+            send(self._master, message)
+
+    def _submit(self, plan: Plan, message: Submit, events: JobEvents) -> None:
+        if self._error is not None:
+            events.put(self._error)
+            return
+        over = self._take_dead()
+        message = replace(message, released=over.serials, retired=over.jobs)
+        if plan.key in self._plans:
+            self._plans.move_to_end(plan.key)
+        else:
+            try:
+                message = replace(message, plan=encode_plan(plan))
+            except Exception as error:  # noqa: BLE001 - whatever pickling raises is the job's error
+                self._send(over)
+                events.put(JobFailed(message.job, type(error).__name__, f"the plan cannot be sent: {error}"))
+                return
+            self._plans[plan.key] = None
+            if len(self._plans) > _PLANS:
+                self._send(ForgetPlan(self._plans.popitem(last=False)[0]))
+        self._jobs[message.job] = events
+        self._send(message)
+
+    def _flush(self) -> None:
+        over = self._take_dead()
+        if over.serials or over.jobs:
+            self._send(over)
+
+    def _take_dead(self) -> Release:
+        serials = tuple(self._dead.popleft() for _ in range(len(self._dead)))
+        jobs, self._over = tuple(self._over), []
+        return Release(serials, jobs)
+
+    def _connection_event(self, event: int) -> None:
+        self._handshake.note(event)
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED and not self._answered.done():
+            send(self._master, self._hello)
+        elif event == zmq.EVENT_DISCONNECTED and self._answered.done():
+            self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost"))
+        elif self._handshake.failed and not self._answered.done():
+            self._fail(self._handshake.error(self._timeout_s))
+
+    def _receive(self, frames: Sequence[Buffer]) -> None:
+        message = receive(frames)
+        match message:
+            case Progress():
+                events = self._jobs.get(message.job)
+                if events is not None:
+                    events.put(message)
+            case JobDone() | JobFailed():
+                if isinstance(message, JobDone):
+                    self._over.append(message.job)
+                events = self._jobs.pop(message.job, None)
+                if events is not None:
+                    events.put(message)
+            case Members():
+                self.peers.use(message)
+                with self._changed:
+                    self.members = message
+                    self._changed.notify_all()
+                if not self._answered.done():
+                    self._answered.set_result(None)
+            case Status():
+                self._status.popleft().set_result(message)
+            case Refused():
+                self._fail(self._handshake.refused(message))
+            case Stop():
+                self._fail(MasterUnreachable(f"the master at {self.address} has been stopped"))
+            case Welcome() | Probe():
+                pass
+
+    def _fail(self, error: ConnectionFailed) -> None:
+        """The connection is of no use any more; everybody who waits hears of it."""
+        if self._error is not None:
+            return
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+        if not self._answered.done():
+            self._answered.set_exception(error)
+        for events in self._jobs.values():
+            events.put(error)
+        self._jobs.clear()
+        for future in self._status:
+            future.set_exception(error)
+        self.peers.close(error)

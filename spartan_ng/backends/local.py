@@ -1,0 +1,171 @@
+"""A cluster of processes on this machine, for as long as a `with` block.
+
+The processes share a secret token and serve on loopback, so that nobody else on the machine can use them;
+keys would add encryption for nothing. They hold the reading end of a pipe whose other end only we have, and
+stop when it closes: however this process ends, they end with it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import subprocess
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.errors import ConnectionFailed, OptionError
+from spartan_ng.wire.security import TOKEN_VARIABLE
+
+_STOP_S = 5.0
+"""How long processes get to stop by themselves."""
+
+
+class LocalCluster:
+    """A master and `n` workers as children of this process.
+
+    Parameters
+    ----------
+    n : number of workers
+    threads : threads of each worker
+    memory : memory budget of each worker in bytes, None for no limit
+    timeout_s : how long to wait for all of them
+
+    As a context manager it starts the cluster and gives a connected `ClusterBackend`.
+    """
+
+    def __init__(self, n: int, threads: int = 1, memory: int | None = None, timeout_s: float = 30.0) -> None:
+        if n < 1:
+            raise OptionError(f"a cluster needs at least one worker, not {n}")
+        self.n = n
+        self.address = ""
+        self.token = ""
+        self.master: subprocess.Popen[bytes] | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._threads = threads
+        self._memory = memory
+        self._timeout_s = timeout_s
+        self._lifeline: tuple[int, int] | None = None
+        self._backend: ClusterBackend | None = None
+
+    def start(self) -> str:
+        """Start the processes; the master's address. ConnectionFailed if they do not come up."""
+        self.token = os.environ.get(TOKEN_VARIABLE) or secrets.token_hex(16)
+        self._lifeline = os.pipe()
+        try:
+            self.address = self._start_master()
+            for _ in range(self.n):
+                self.add_worker()
+        except BaseException:
+            self.stop()
+            raise
+        return self.address
+
+    def connect(self) -> ClusterBackend:
+        """A new client of the running cluster, once all workers are there."""
+        backend = ClusterBackend.connect(
+            self.address, timeout_s=self._timeout_s, workers=0, secret=self.token
+        )
+        try:
+            self._wait_for_workers(backend)
+        except BaseException:
+            backend.close()
+            raise
+        return backend
+
+    def _wait_for_workers(self, backend: ClusterBackend) -> None:
+        """Wait until all workers that live have joined; a worker that ends while it starts is an error."""
+        deadline = time.monotonic() + self._timeout_s
+        living = [w for w in self.workers if w.poll() is None]
+        while not backend.wait_for_workers(len(living), 0.1):
+            ended = next((w for w in living if w.poll() is not None), None)
+            if ended is not None:
+                raise ConnectionFailed(
+                    f"a local worker ended with code {ended.returncode} before it had joined"
+                )
+            if time.monotonic() > deadline:
+                raise ConnectionFailed(
+                    f"{len(living)} local workers do not join within {self._timeout_s:g} s"
+                )
+
+    def add_worker(self) -> subprocess.Popen[bytes]:
+        """Start one more worker."""
+        options = ["--master", self.address, "--threads", str(self._threads)]
+        if self._memory is not None:
+            options += ["--memory", str(self._memory)]
+        process = self._spawn("worker", options)
+        self.workers.append(process)
+        return process
+
+    def stop(self) -> None:
+        """Stop all processes, and wait for them."""
+        if self._backend is not None:
+            self._backend.close()
+            self._backend = None
+        if self._lifeline is not None:
+            for end in self._lifeline:
+                os.close(end)
+            self._lifeline = None
+        processes = [p for p in (self.master, *self.workers) if p is not None]
+        deadline = time.monotonic() + _STOP_S
+        for process in processes:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.master = None
+        self.workers = []
+
+    def __enter__(self) -> ClusterBackend:
+        self.start()
+        try:
+            self._backend = self.connect()
+        except BaseException:
+            self.stop()
+            raise
+        return self._backend
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def open(self) -> Self:
+        """Start without a client; for tests that come and go."""
+        self.start()
+        return self
+
+    def _start_master(self) -> str:
+        reading, writing = os.pipe()
+        try:
+            self.master = self._spawn(
+                "master", ["--address", "tcp://127.0.0.1:*", "--announce", str(writing)], writing
+            )
+        finally:
+            os.close(writing)
+        with open(reading, "rb") as file:
+            if not select.select([file], [], [], self._timeout_s)[0]:
+                raise ConnectionFailed(f"the local master does not start within {self._timeout_s:g} s")
+            address = file.readline().decode().strip()
+        if not address:
+            raise ConnectionFailed("the local master ended before it served")
+        return address
+
+    def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
+        assert self._lifeline is not None, "start makes the lifeline"
+        reading = self._lifeline[0]
+        environment = dict(os.environ)
+        environment[TOKEN_VARIABLE] = self.token
+        # Children import what we can import: functions of the user's modules may refer to others.
+        environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
+        return subprocess.Popen(
+            [sys.executable, "-m", "spartan_ng.cli", role, "--lifeline", str(reading), *options],
+            env=environment,
+            pass_fds=(reading, *descriptors),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C on the terminal is the client's alone
+        )

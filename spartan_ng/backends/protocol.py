@@ -1,0 +1,66 @@
+"""What the session asks of a backend, embedded or cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.plan.plan import Plan
+
+
+@dataclass(slots=True)
+class StageStats:
+    """What one stage took: seconds on the slowest worker, bytes received from other workers."""
+
+    seconds: float = 0.0
+    bytes_moved: int = 0
+
+
+@dataclass(slots=True)
+class RunStats:
+    """What one run of a plan took, stage by stage."""
+
+    seconds: float = 0.0
+    stages: list[StageStats] = field(default_factory=list)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that workers received from other workers."""
+        return sum(s.bytes_moved for s in self.stages)
+
+
+Progress = Callable[[int, int], None]
+"""Called with (stages done, stages in all) while a plan runs."""
+
+
+class Backend(Protocol):
+    """Runs plans on workers and keeps arrays there."""
+
+    @property
+    def workers(self) -> int:
+        """Number of workers that plans are made for."""
+        ...
+
+    def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Put a driver array's tiles on the workers as `tiling` says; records it in `ref`."""
+        ...
+
+    def run(
+        self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
+    ) -> tuple[list[ArrayRef], RunStats]:
+        """Run `plan`; the inputs are those of `plan.inputs`, the results those of `plan.outputs`.
+
+        Small results come back with their `value` set. Raises `EvaluationError` and its kin;
+        KeyboardInterrupt stops the job on all workers before it is raised on.
+        """
+        ...
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """The elements inside `box` as a NumPy (or CSR) array on the driver."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...

@@ -1,0 +1,147 @@
+"""Many workers inside one process, without sockets: every rank's executor on a thread of its own.
+
+The plans, the worker core, the parked reads and the counted bytes are the cluster's; only the wire is
+missing. Tests run programs on any number of workers with it, and studies of scale count what would move.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
+from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.worker.executor import Executor
+from spartan_ng.worker.regions import gathered, identity
+from spartan_ng.worker.store import Key, Region, Store, read_region
+
+
+class _Transfer:
+    """Reads from the other ranks' stores, as soon as their tiles are complete."""
+
+    def __init__(self, stores: list[Store]) -> None:
+        self._stores = stores
+
+    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+        """The region, copied as the wire would."""
+        future: Future[Any] = Future()
+        store = self._stores[rank]
+
+        def read() -> None:
+            data = read_region(store.get(key), region)
+            future.set_result(data if isinstance(data, list) else data.copy())
+            store.release(key)
+
+        store.when_ready(key, read)
+        return future
+
+
+class SimulatedBackend:
+    """`workers` single-threaded workers in this process."""
+
+    def __init__(self, workers: int) -> None:
+        self._stores = [Store() for _ in range(workers)]
+        transfer = _Transfer(self._stores)
+        self._executors = [Executor(r, workers, s, transfer, 1) for r, s in enumerate(self._stores)]
+        self._threads = ThreadPoolExecutor(workers, "rank")
+        self._numbers = count(1)
+
+    @property
+    def workers(self) -> int:
+        """How many workers are simulated."""
+        return len(self._stores)
+
+    @property
+    def tiles(self) -> int:
+        """Tiles that all workers hold now."""
+        return sum(len(s.complete()) for s in self._stores)
+
+    def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Cut the driver's value into the workers' stores."""
+        for rank, store in enumerate(self._stores):
+            box = tiling.box_on(ref.shape, rank)
+            if box is not None:
+                part = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
+                store.put(("driver", ref.serial), part if ref.format == "csr" else np.asarray(part))
+        self._own(ref, tiling)
+
+    def _own(self, ref: ArrayRef, tiling: Tiling) -> None:
+        ref.tiling = tiling
+        ref.on_release(self, self._release)
+
+    def _release(self, serial: int) -> None:
+        for store in self._stores:
+            store.drop(("driver", serial))
+
+    def run(
+        self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
+    ) -> tuple[list[ArrayRef], RunStats]:
+        """Run `plan` on all ranks at once."""
+        job = f"job/{next(self._numbers)}"
+        slots = [plan.slots[s] for s in plan.outputs]
+        refs = [ArrayRef(s.shape, s.dtype, format=s.format) for s in slots]
+        bound: list[Key] = [("driver", r.serial) for r in inputs]
+        outputs: list[Key] = [("driver", r.serial) for r in refs]
+        cancelled = threading.Event()
+        start = time.perf_counter()
+        futures = [
+            self._threads.submit(self._rank, ex, cancelled, job, plan, bound, outputs)
+            for ex in self._executors
+        ]
+        errors = [f.exception() for f in futures]
+        for store in self._stores:
+            store.drop_owner(job)
+        for ref, slot in zip(refs, slots, strict=True):
+            self._own(ref, slot.tiling)
+        first = next((e for e in errors if e is not None), None)
+        if first is not None:
+            raise first
+        every = [f.result() for f in futures]
+        stages = [
+            StageStats(max(s.seconds for s in ranks), sum(s.bytes_moved for s in ranks))
+            for ranks in zip(*every, strict=True)
+        ]
+        return refs, RunStats(time.perf_counter() - start, stages)
+
+    @staticmethod
+    def _rank(
+        executor: Executor,
+        cancelled: threading.Event,
+        job: str,
+        plan: Plan,
+        bound: list[Key],
+        outputs: list[Key],
+    ) -> list[Any]:
+        try:
+            return executor.run(job, plan, bound, outputs, cancelled)
+        except BaseException:
+            cancelled.set()
+            raise
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """Put the tiles' parts together."""
+        assert ref.tiling is not None, "the workers hold the array"
+        slot = Slot(ref.shape, ref.dtype, ref.tiling, ref.format)
+        operand = identity(0, box, slot, 0)
+        parts = [
+            (p, read_region(self._stores[p.rank].get(("driver", ref.serial)), p.region))
+            for p in operand.pieces
+        ]
+        return gathered(parts, operand.shape, np.dtype(ref.dtype))
+
+    def value(self, ref: ArrayRef) -> Any:
+        """The whole array."""
+        return self.gather(ref, box_of(ref.shape))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown(wait=False)
+        for executor in self._executors:
+            executor.close()

@@ -1,0 +1,349 @@
+"""The command `spartan-ng`: start masters and workers, run scripts on them, make keys, run apps."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import logging
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import click
+
+from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
+from spartan_ng.errors import SpartanError
+
+_LEAVE_S = 3.0
+"""A server whose parent is gone ends after this long, whatever holds it up."""
+
+_PR_SET_PDEATHSIG = 1
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class _Bytes(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes, as `8G` or `500M`."""
+
+    name = "bytes"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().upper().removesuffix("B").removesuffix("I")
+        unit = text[-1:] if text[-1:] in _UNITS and not text[-1:].isdigit() else ""
+        try:
+            number = float(text.removesuffix(unit)) * _UNITS[unit]
+        except ValueError:
+            self.fail(f"{value!r} is not a number of bytes, such as 500M or 8G", param, ctx)
+        if not number >= 1:
+            self.fail(f"{value!r} is not a positive number of bytes", param, ctx)
+        return int(number)
+
+
+class _Group(click.Group):
+    """Shows the library's own errors as one line, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except SpartanError as error:
+            raise click.ClickException(str(error)) from error
+
+
+_keys = click.option(
+    "--keys",
+    type=click.Path(file_okay=False),
+    envvar=KEYS_VARIABLE,
+    help="Directory that `spartan-ng keygen` wrote; required for any address but loopback.",
+)
+_lifeline = click.option("--lifeline", type=int, hidden=True, help="Stop when this pipe closes.")
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="spartan-ng")
+def main() -> None:
+    """NumPy programs on one machine or many.
+
+    \b
+    On this machine, with four worker processes:
+        spartan-ng run -n 4 script.py
+
+    \b
+    On several machines:
+        spartan-ng keygen ~/keys                      (once; copy the directory to all machines)
+        spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
+        spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys      (on each machine)
+
+    \b
+    and in the program:
+        import spartan_ng as np
+        np.connect("tcp://10.0.0.1:7077", keys="~/keys")
+    """
+
+
+@main.command()
+@click.option(
+    "--address",
+    default="tcp://127.0.0.1:7077",
+    show_default=True,
+    help="Where to serve; port * is any free one.",
+)
+@_keys
+@_lifeline
+@click.option("--announce", type=int, hidden=True, help="Write the address to this descriptor.")
+def master(address: str, keys: str | None, lifeline: int | None, announce: int | None) -> None:
+    """Start a master: workers register with it, clients send it their plans.
+
+    \b
+    Examples:
+        spartan-ng master
+        spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
+    """
+    from spartan_ng.master.server import MasterServer
+    from spartan_ng.wire.security import Keys
+
+    server = MasterServer(address, Keys.load(os.path.expanduser(keys)) if keys else None)
+    if announce is not None:
+        with open(announce, "w", encoding="ascii") as file:
+            file.write(server.address + "\n")
+    else:
+        click.echo(f"master at {server.address}")
+    _serve(server, lifeline)
+
+
+@main.command()
+@click.option(
+    "--master",
+    "address",
+    required=True,
+    envvar=MASTER_VARIABLE,
+    help="The master's address, tcp://host:port.",
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads for computing; all cores by default.")
+@click.option("--memory", type=_Bytes(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
+@click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
+@_keys
+@_lifeline
+def worker(
+    address: str,
+    threads: int | None,
+    memory: int | None,
+    bind: str | None,
+    keys: str | None,
+    lifeline: int | None,
+) -> None:
+    """Start a worker, which holds tiles in its memory and computes on all cores.
+
+    \b
+    Examples:
+        spartan-ng worker --master tcp://127.0.0.1:7077
+        spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys --memory 24G
+    """
+    from threadpoolctl import threadpool_limits
+
+    from spartan_ng.wire.security import Keys
+    from spartan_ng.worker.server import WorkerServer
+
+    cores = len(os.sched_getaffinity(0))
+    threadpool_limits(threads or cores, user_api="blas")  # several workers share a host's cores
+    pair = Keys.load(os.path.expanduser(keys)) if keys else None
+    server = WorkerServer(address, threads or cores, memory, pair, bind)
+    if lifeline is None:
+        click.echo(f"worker of {address}: {threads or cores} threads")
+    _serve(server, lifeline)
+
+
+def _serve(server: object, lifeline: int | None) -> None:
+    """Run a server to its end, then leave at once: a user's function may still hold a thread."""
+    from spartan_ng.master.server import MasterServer
+    from spartan_ng.worker.server import WorkerServer
+
+    assert isinstance(server, MasterServer | WorkerServer)
+    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.WARNING)
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        server.stop()
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    if lifeline is not None:
+        threading.Thread(target=_follow_parent, args=(lifeline, server.stop), daemon=True).start()
+    code = 0
+    try:
+        server.run()
+    except SpartanError as error:
+        click.echo(f"Error: {error}", err=True)
+        code = 1
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
+    """Stop when the other end of the pipe `lifeline` closes: whoever started this process is gone."""
+    while os.read(lifeline, 1):
+        pass
+    stop()
+    time.sleep(_LEAVE_S)
+    os._exit(1)
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "-n",
+    "--workers",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Number of worker processes.",
+)
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of each worker; by default the cores are shared out."
+)
+@click.option("--memory", type=_Bytes(), help="Budget of each worker for tiles, as 8G.")
+@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(
+    workers: int, threads: int | None, memory: int | None, script: str, arguments: tuple[str, ...]
+) -> None:
+    """Run SCRIPT on a local cluster that lives as long as it does.
+
+    \b
+    Examples:
+        spartan-ng run -n 4 script.py
+        spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
+    """
+    from spartan_ng.backends.local import LocalCluster
+    from spartan_ng.wire.security import TOKEN_VARIABLE
+
+    cores = len(os.sched_getaffinity(0))
+    cluster = LocalCluster(workers, threads or max(1, cores // workers), memory)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        cluster.start()
+        cluster.connect().close()  # all workers are there before the script starts
+        environment = {**os.environ, MASTER_VARIABLE: cluster.address, TOKEN_VARIABLE: cluster.token}
+        with subprocess.Popen(
+            [sys.executable, script, *arguments],
+            env=environment,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs here
+        ) as child:
+            code = _wait(child)
+    finally:
+        cluster.stop()
+    sys.exit(code)
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to terminate this process when its parent dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """The child's exit code, as a shell gives it; Ctrl-C is the child's own business."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = child.wait()
+    except BaseException:
+        child.terminate()
+        raise
+    return code if code >= 0 else 128 - code
+
+
+@main.command()
+@click.argument("directory", type=click.Path(file_okay=False))
+def keygen(directory: str) -> None:
+    """Write CurveZMQ keys to DIRECTORY: copy it to every machine of the cluster.
+
+    A client needs `server.key` and `client.key_secret` only. To let a further client in, put its public
+    `.key` file into the directory of the master and the workers, and restart them.
+
+    \b
+    Example:
+        spartan-ng keygen ~/keys
+    """
+    from spartan_ng.wire import security
+
+    for path in security.keygen(os.path.expanduser(directory)):
+        click.echo(str(path))
+
+
+@main.command()
+@click.option(
+    "--master",
+    "address",
+    default="tcp://127.0.0.1:7077",
+    show_default=True,
+    envvar=MASTER_VARIABLE,
+    help="The master's address.",
+)
+@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
+@_keys
+def status(address: str, timeout: float, keys: str | None) -> None:
+    """Show the workers, clients and jobs of a cluster.
+
+    \b
+    Example:
+        spartan-ng status --master tcp://10.0.0.1:7077 --keys ~/keys
+    """
+    from spartan_ng.backends.cluster import ClusterBackend
+
+    directory = os.path.expanduser(keys) if keys else None
+    backend = ClusterBackend.connect(address, directory, timeout_s=timeout, workers=0)
+    found = backend.status()
+    backend.close()
+    click.echo(f"master {address}, membership {found.members.epoch}")
+    for rank, member in enumerate(found.members.members):
+        memory = f"{member.memory_bytes / 2**30:.1f} GiB" if member.memory_bytes else "no memory limit"
+        click.echo(f"worker {rank}: {member.label}, {member.address}, {member.threads} threads, {memory}")
+    for client in found.clients:
+        click.echo(f"client: {client}")
+    for job, state in found.jobs:
+        click.echo(f"job {job}: {state}")
+
+
+class _Apps(click.Group):
+    """The modules of `spartan_ng.apps` that have a click command called `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = self._modules().get(cmd_name.replace("_", "-"))
+        if module is None:
+            return None
+        command = getattr(importlib.import_module(module), "command", None)
+        return command if isinstance(command, click.Command) else None
+
+    @staticmethod
+    def _modules() -> dict[str, str]:
+        import spartan_ng.apps as apps
+
+        found = [m.name for m in pkgutil.iter_modules(apps.__path__, "spartan_ng.apps.")]
+        return {
+            name.rpartition(".")[2].replace("_", "-"): name
+            for name in found
+            if isinstance(getattr(importlib.import_module(name), "command", None), click.Command)
+        }
+
+
+@main.group(cls=_Apps)
+def app() -> None:
+    """Run one of the library's algorithms on data in a file.
+
+    \b
+    Example:
+        spartan-ng app kmeans --data points.npy --clusters 10
+    """
+
+
+if __name__ == "__main__":
+    main()

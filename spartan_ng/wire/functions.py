@@ -1,0 +1,80 @@
+"""Users' functions on the wire: by name where the other side can import them, else by cloudpickle.
+
+Only what is installed (the standard library, site-packages, this package) goes by name: a module next to
+the user's script exists on this machine alone, so its functions go by value.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import site
+import sys
+import sysconfig
+from functools import cache, reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+Pickled = bytes | memoryview
+
+
+def dump_function(function: Any) -> tuple[str | None, bytes | None]:
+    """`("module:qualname", None)` of an installed function, or `(None, pickle)` of any other."""
+    name = _importable_name(function)
+    if name is not None:
+        return name, None
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    if module is None or module.__name__ == "__main__" or _installed(module.__name__):
+        return None, cloudpickle.dumps(function)
+    known = module.__name__ in cloudpickle.list_registry_pickle_by_value()
+    if not known:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return None, cloudpickle.dumps(function)
+    finally:
+        if not known:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def load_function(name: str | None, pickled: Pickled | None) -> Any:
+    """The function of `dump_function`. Runs foreign code: only for peers that were let in."""
+    if name is None:
+        assert pickled is not None, "a function travels by name or by value"
+        return pickle.loads(pickled)
+    module, _, path = name.partition(":")
+    return reduce(getattr, path.split("."), importlib.import_module(module))
+
+
+def _importable_name(function: Any) -> str | None:
+    module = getattr(function, "__module__", None)
+    path = getattr(function, "__qualname__", None)
+    if isinstance(function, np.ufunc):
+        module, path = "numpy", function.__name__
+    if not module or not path or module == "__main__" or "<" in path or not _installed(module):
+        return None
+    try:
+        found = reduce(getattr, path.split("."), sys.modules[module])
+    except (AttributeError, KeyError):
+        return None
+    return f"{module}:{path}" if found is function else None
+
+
+@cache
+def _installed(name: str) -> bool:
+    """Whether any host with the same packages can import module `name`."""
+    if name.partition(".")[0] == "spartan_ng":
+        return True
+    module: ModuleType | None = sys.modules.get(name)
+    if module is None:
+        return False
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return name in sys.builtin_module_names
+    paths = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
+    at = Path(file).resolve()
+    libraries = {Path(p).resolve() for p in paths if p.endswith("-packages") or "python3" in Path(p).name}
+    return any(at.is_relative_to(p) for p in libraries)

@@ -1,0 +1,44 @@
+"""Which processes can map each other's memory, and under which address others reach this host."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from spartan_ng.wire.security import is_loopback
+
+
+@cache
+def host_identity() -> str:
+    """Equal for processes of one user that see each other's /proc: same kernel, namespaces and user id.
+
+    "" where memory cannot be shared. The network namespace counts, too: who keeps two apart wants two hosts.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespaces = [os.stat(f"/proc/self/ns/{kind}").st_ino for kind in ("pid", "net", "user")]
+    except OSError:
+        return ""
+    return ":".join(map(str, (boot, *namespaces, os.getuid())))
+
+
+def label() -> str:
+    """Host and process, for people."""
+    return f"pid {os.getpid()} on {socket.gethostname()}"
+
+
+def address_towards(master: str) -> str:
+    """`tcp://host:*` of the interface that reaches the address `master`."""
+    if is_loopback(master):
+        return "tcp://127.0.0.1:*"
+    parts = urlsplit(master)
+    family, kind, protocol, _, target = socket.getaddrinfo(
+        parts.hostname, parts.port, type=socket.SOCK_DGRAM
+    )[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.connect(target)  # sends nothing: asks the routing table only
+        host = probe.getsockname()[0]
+    return f"tcp://[{host}]:*" if ":" in host else f"tcp://{host}:*"

@@ -1,0 +1,243 @@
+"""The loop of one process that owns its ZeroMQ sockets: poll, hand frames on, run what other threads ask.
+
+ZeroMQ sockets belong to one thread. Other threads pass a call in and wake the loop by an eventfd.
+Liveness of connections is ZeroMQ's own heartbeat, answered by its C++ threads, so that a process whose
+Python threads are busy for long is not taken for dead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from spartan_ng.errors import ConnectionFailed
+from spartan_ng.wire.codec import Buffer, decode, encode
+from spartan_ng.wire.security import Keys, answer_zap, secure_client, secure_server
+
+Frames = Sequence[Buffer]
+Socket = zmq.Socket[bytes]
+
+HEARTBEAT_S = 1.0
+HEARTBEAT_TIMEOUT_S = 6.0
+"""A peer whose host is silent for this long is disconnected; a dead process on a live host at once."""
+
+_ROUND = 64
+"""Messages taken from one socket before the others get their turn."""
+
+
+class Loop:
+    """A poll loop; everything but `call`, `stop` and `stopped` belongs to the thread that runs it."""
+
+    def __init__(self) -> None:
+        self.context: zmq.Context[Socket] = zmq.Context()
+        self.context.set(zmq.MAX_SOCKETS, 65536)
+        self._poller = zmq.Poller()
+        self._handlers: dict[Any, tuple[Any, Callable[[], None]]] = {}
+        self._timers: list[list[Any]] = []
+        self._calls: deque[Callable[[], None]] = deque()
+        self._sockets: list[Socket] = []
+        self._monitors: dict[Socket, Socket] = {}
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._awake = False
+        self.stopped = False
+        self.closed = False
+        self.watch(self._wake, self._drain)
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Have `function` called by the loop soon. Thread-safe; dropped once the loop has ended."""
+        self._calls.append(function)
+        if not self._awake and not self.closed:
+            self._awake = True
+            with contextlib.suppress(OSError):  # the loop has just closed
+                os.eventfd_write(self._wake, 1)
+
+    def stop(self) -> None:
+        """End `run` soon. Thread-safe."""
+        self.stopped = True
+        self._awake = False
+        self.call(lambda: None)
+
+    def watch(self, source: Any, handler: Callable[[], None]) -> None:
+        """Call `handler` whenever the socket or file descriptor `source` can be read."""
+        self._poller.register(source, zmq.POLLIN)
+        self._handlers[source] = (source, handler)
+
+    def unwatch(self, source: Any) -> None:
+        """Forget what `watch` was told."""
+        if self._handlers.pop(source, None) is not None:
+            self._poller.unregister(source)
+
+    def every(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call `function` at least each `seconds`."""
+        self._timers.append([time.monotonic() + seconds, seconds, function])
+
+    def after(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call `function` once, `seconds` from now."""
+        self._timers.append([time.monotonic() + seconds, None, function])
+
+    def router(self, address: str, keys: Keys | None) -> tuple[Socket, str]:
+        """A bound ROUTER and its full address; sends to peers that are gone raise."""
+        socket = self._socket(zmq.ROUTER, address)
+        socket.router_mandatory = True
+        socket.router_handover = True
+        if keys is not None:
+            self._serve_zap(keys)
+        secure_server(socket, keys)
+        try:
+            socket.bind(address)
+        except zmq.ZMQError as error:
+            raise ConnectionFailed(f"cannot serve on {address}: {error}") from error
+        return socket, bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode()
+
+    def dealer(
+        self, address: str, name: str, keys: Keys | None, events: Callable[[int], None] | None = None
+    ) -> Socket:
+        """A DEALER that connects to `address` under the identity `name`; `events` hears of its connection."""
+        socket = self._socket(zmq.DEALER, address)
+        socket.routing_id = name.encode()
+        secure_client(socket, keys)
+        if events is not None:
+            self.monitor(socket, events)
+        socket.connect(address)
+        return socket
+
+    def monitor(self, socket: Socket, handler: Callable[[int], None]) -> None:
+        """Call `handler` with each connection event of `socket`; earlier ones are lost."""
+        events: Socket = socket.get_monitor_socket()
+        events.linger = 0
+        self._monitors[socket] = events
+
+        def read() -> None:
+            with contextlib.suppress(zmq.Again):
+                while True:
+                    handler(int(parse_monitor_message(events.recv_multipart(zmq.NOBLOCK))["event"]))
+
+        self.watch(events, read)
+
+    def receive(self, socket: Socket, handler: Callable[[Frames], None], copy: bool = False) -> None:
+        """Call `handler` with the frames of each message that `socket` receives.
+
+        `copy` is faster for small messages; large ones must not be copied.
+        """
+
+        def read() -> None:
+            for _ in range(_ROUND):
+                frames: Frames
+                try:
+                    if copy:
+                        frames = socket.recv_multipart(zmq.NOBLOCK)
+                    else:
+                        frames = [f.buffer for f in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+                except zmq.Again:
+                    return
+                handler(frames)
+
+        self.watch(socket, read)
+
+    def release(self, socket: Socket) -> None:
+        """Close a socket and its monitor."""
+        monitor = self._monitors.pop(socket, None)
+        if monitor is not None:
+            self.unwatch(monitor)
+            socket.disable_monitor()
+            monitor.close()
+        self.unwatch(socket)
+        self._sockets.remove(socket)
+        socket.close(linger=0)
+
+    def run(self) -> None:
+        """Serve until `stop`."""
+        while not self.stopped:
+            self.turn()
+
+    def turn(self, timeout_s: float = 1.0) -> None:
+        """Wait for something to do, and do it."""
+        now = time.monotonic()
+        due = min((t[0] for t in self._timers), default=now + timeout_s)
+        wait = 0.0 if self._calls else max(0.0, min(due - now, timeout_s))
+        for source, _ in self._poller.poll(ceil(wait * 1000)):
+            found = self._handlers.get(source)
+            if found is not None:
+                found[1]()
+        if self._calls:
+            self._drain()
+        now = time.monotonic()
+        for timer in [t for t in self._timers if t[0] <= now]:
+            if timer[1] is None:
+                self._timers.remove(timer)
+            else:
+                timer[0] = now + timer[1]
+            timer[2]()
+
+    def close(self, linger_s: float = 0.0) -> None:
+        """Close all sockets; what is still to be sent gets `linger_s`. Call after `run` has returned."""
+        if self.closed:
+            return
+        self.closed = True
+        for socket, events in self._monitors.items():
+            socket.disable_monitor()
+            events.close()
+        for socket in self._sockets:
+            socket.close(linger=int(linger_s * 1000))
+        self.context.term()
+        os.close(self._wake)
+
+    def _socket(self, kind: int, address: str) -> Socket:
+        socket: Socket = self.context.socket(kind)
+        socket.linger = 0
+        socket.sndhwm = 0  # readers ask for what they get, so queues are bounded by requests
+        socket.rcvhwm = 0
+        socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
+        socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
+        socket.ipv6 = "[" in address
+        self._sockets.append(socket)
+        return socket
+
+    def _serve_zap(self, keys: Keys) -> None:
+        socket: Socket = self.context.socket(zmq.ROUTER)
+        socket.linger = 0
+        socket.bind("inproc://zeromq.zap.01")
+        self._sockets.append(socket)
+
+        def answer() -> None:
+            frames = socket.recv_multipart()
+            at = frames.index(b"") + 1
+            socket.send_multipart([*frames[:at], *answer_zap(frames[at:], keys)])
+
+        self.watch(socket, answer)
+
+    def _drain(self) -> None:
+        self._awake = False
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
+
+
+def send(socket: Socket, message: Any, to: str | None = None) -> bool:
+    """Send a message, large buffers without copies; False where a router's receiver is gone."""
+    return send_frames(socket, encode(message), to)
+
+
+def send_frames(socket: Socket, frames: Frames, to: str | None = None) -> bool:
+    """Send a message that is encoded already."""
+    try:
+        socket.send_multipart(frames if to is None else [to.encode(), *frames], copy=False)
+    except zmq.ZMQError as error:
+        if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+            return False
+        raise
+    return True
+
+
+def receive(frames: Sequence[Buffer]) -> Any:
+    """The message in `frames`."""
+    return decode(frames)

@@ -1,0 +1,27 @@
+"""Plans on the wire: the dataclasses of `plan.plan` as flat rows, users' functions beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.plan import plan as _plan
+from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.codec import Blob, decode, encode, register
+
+register(Tiling)
+for _value in list(vars(_plan).values()):
+    if isinstance(_value, type) and dataclasses.is_dataclass(_value) and _value.__module__ == _plan.__name__:
+        register(_value)
+
+
+def encode_plan(plan: Plan) -> Blob:
+    """A plan as frames; the master relays them unread."""
+    return Blob(tuple(encode(plan)))
+
+
+def decode_plan(blob: Blob) -> Plan:
+    """The plan of `encode_plan`. Unpickles users' functions: only for peers that were let in."""
+    plan = decode(blob.frames)
+    assert isinstance(plan, Plan), f"a plan was expected, not a {type(plan).__name__}"
+    return plan

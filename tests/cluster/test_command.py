@@ -1,0 +1,160 @@
+"""The command line as a user meets it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from spartan_ng.cli import main
+from tests.cluster.conftest import alive, litter, wait_until
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+COMMANDS = ["master", "worker", "run", "keygen", "status", "app"]
+
+
+def call(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "spartan_ng.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=ENVIRONMENT,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("command", [[], *[[c] for c in COMMANDS]])
+def test_help_teaches_by_example(command):
+    result = CliRunner().invoke(main, [*command, "--help"])
+    assert result.exit_code == 0
+    assert f"spartan-ng {command[0] if command else 'run'} " in result.output
+    assert max(len(line) for line in result.output.splitlines()) <= 110
+
+
+SCRIPT = """
+import os, sys
+from spartan_ng.backends.cluster import ClusterBackend
+client = ClusterBackend.connect(os.environ["SPARTAN_NG_MASTER"])
+print("workers", client.workers, "arguments", sys.argv[1:])
+for member in client.status().members.members:
+    print("member", member.label.split()[1])
+sys.exit(7)
+"""
+
+
+def test_run_runs_a_script_on_a_cluster_that_ends_with_it(tmp_path):
+    before = litter()
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    done = call("run", "-n", "2", "--threads", "1", str(script), "--epochs", "10", "-n", "3")
+    assert done.returncode == 7, done.stderr
+    assert "workers 2 arguments ['--epochs', '10', '-n', '3']" in done.stdout
+    for line in done.stdout.splitlines():
+        if line.startswith("member"):
+            assert not os.path.exists(f"/proc/{line.split()[1]}")
+    assert litter() <= before
+
+
+def test_run_reports_a_missing_script():
+    done = call("run", "no-such-script.py")
+    assert done.returncode == 2
+    assert "no-such-script.py" in done.stderr
+
+
+def test_keygen_writes_keys_once(tmp_path):
+    directory = str(tmp_path / "keys")
+    first = call("keygen", directory)
+    assert first.returncode == 0
+    assert len(first.stdout.split()) == 4
+    second = call("keygen", directory)
+    assert second.returncode == 1
+    assert "exists already" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_status_shows_the_workers(shared, monkeypatch):
+    shared.connect().close()  # all workers are there
+    monkeypatch.setenv("SPARTAN_NG_TOKEN", shared.token)
+    result = CliRunner().invoke(main, ["status", "--master", shared.address])
+    assert result.exit_code == 0
+    for rank, worker in enumerate(shared.workers):
+        assert f"worker {rank}: " in result.output
+        assert f"pid {worker.pid} " in result.output
+
+
+def test_status_of_nobody():
+    result = CliRunner().invoke(main, ["status", "--master", "tcp://127.0.0.1:9", "--timeout", "0.5"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: no master answers at tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("text", "ok"),
+    [
+        ("8G", True),
+        ("500M", True),
+        ("1.5GiB", True),
+        ("12", True),
+        ("x", False),
+        ("-1G", False),
+        ("nan", False),
+    ],
+)
+def test_memory_sizes(text, ok):
+    result = CliRunner().invoke(
+        main, ["worker", "--master", "tcp://10.255.255.1:1", "--bind", "tcp://0.0.0.0:*", "--memory", text]
+    )
+    assert (result.exit_code == 2) is not ok
+    assert ("keygen" in result.output) is ok
+
+
+SLOW = """
+import os, time
+import numpy as np
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.programs import evaluate, slowly, total, user
+client = ClusterBackend.connect(os.environ["SPARTAN_NG_MASTER"])
+print(os.getpid(), *[m.label.split()[1] for m in client.status().members.members], flush=True)
+evaluate(Session(client), total(user(slowly(30.0), build.constant(np.ones((100, 3))))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("ctrl-c", 130), ("terminate", 128 + signal.SIGTERM), ("kill", -signal.SIGKILL)]
+)
+def test_run_leaves_nothing_however_it_ends(tmp_path, how, code):
+    before = litter()
+    script = tmp_path / "script.py"
+    script.write_text(SLOW)
+    with subprocess.Popen(
+        [sys.executable, "-m", "spartan_ng.cli", "run", "-n", "2", str(script)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(p) for p in process.stdout.readline().split()]
+        assert len(pids) == 3
+        time.sleep(0.5)
+        begin = time.monotonic()
+        if how == "ctrl-c":
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(signal.SIGTERM if how == "terminate" else signal.SIGKILL)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == code, errors
+    if how == "ctrl-c":
+        assert "KeyboardInterrupt" in errors
+    assert wait_until(lambda: not any(alive(p) for p in pids), 8.0)
+    assert time.monotonic() - begin < 9
+    assert litter() <= before

@@ -1,0 +1,182 @@
+"""Connections that must not come about: each is a clear error within its timeout."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import spartan_ng.wire.messages as messages
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable, VersionMismatch
+from spartan_ng.graph import build
+from spartan_ng.master.server import MasterServer
+from spartan_ng.session import Session
+from spartan_ng.wire.security import Keys, keygen
+from spartan_ng.worker.server import WorkerServer
+from tests.cluster.programs import doubled, evaluate, total
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("keys") / "ours"
+    keygen(directory)
+    return directory
+
+
+def serve(server):
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.fixture
+def master():
+    server = MasterServer("tcp://127.0.0.1:*")
+    thread = serve(server)
+    yield server
+    server.stop()
+    thread.join(5)
+
+
+@pytest.fixture
+def keyed(keys):
+    """A master and two workers that demand keys."""
+    server = MasterServer("tcp://127.0.0.1:*", Keys.load(keys))
+    workers = [WorkerServer(server.address, keys=Keys.load(keys)) for _ in range(2)]
+    threads = [serve(s) for s in (server, *workers)]
+    yield server
+    stop: list[MasterServer | WorkerServer] = [*workers, server]
+    for s in stop:
+        s.stop()
+    for t in threads:
+        t.join(5)
+
+
+def refusal(kind, address, **options):
+    """The message of the error that connecting raises, within its timeout."""
+    begin = time.monotonic()
+    with pytest.raises(kind) as caught:
+        ClusterBackend.connect(address, timeout_s=2.0, **options)
+    assert time.monotonic() - begin < 3.0
+    assert isinstance(caught.value, ConnectionError)
+    return str(caught.value)
+
+
+def test_nobody_there():
+    assert "no master answers at tcp://127.0.0.1:9" in refusal(MasterUnreachable, "tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:notaport"])
+def test_addresses_that_are_none(address):
+    assert address in refusal(MasterUnreachable, address)
+
+
+def test_a_port_that_speaks_something_else():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}")
+
+
+def test_a_master_without_workers(master):
+    assert "0 workers" in refusal(ConnectionFailed, master.address)
+
+
+def test_another_protocol(master, monkeypatch):
+    monkeypatch.setattr("spartan_ng.backends.link.PROTOCOL", messages.PROTOCOL + 1)
+    text = refusal(VersionMismatch, master.address)
+    assert f"protocol {messages.PROTOCOL}" in text
+    assert "same version" in text
+
+
+def test_a_wrong_token(monkeypatch):
+    monkeypatch.setenv("SPARTAN_NG_TOKEN", "one")
+    server = MasterServer("tcp://127.0.0.1:*")
+    thread = serve(server)
+    monkeypatch.setenv("SPARTAN_NG_TOKEN", "another")
+    assert "token" in refusal(AuthenticationFailed, server.address)
+    server.stop()
+    thread.join(5)
+
+
+def test_right_keys(keyed, keys):
+    client = ClusterBackend.connect(keyed.address, keys, workers=2)
+    x = np.random.default_rng(0).random((3000, 100))
+    session = Session(client)
+    np.testing.assert_allclose(evaluate(session, total(build.constant(x))), x.sum())
+    np.testing.assert_allclose(evaluate(session, doubled(build.constant(x))), 2 * x)
+    client.close()
+
+
+def test_missing_keys(keyed):
+    assert "keys" in refusal(AuthenticationFailed, keyed.address)
+
+
+def test_keys_of_another_cluster(keyed, tmp_path):
+    keygen(tmp_path)
+    assert "keys" in refusal(AuthenticationFailed, keyed.address, keys=tmp_path)
+
+
+def test_a_client_whose_key_is_not_known(keyed, keys, tmp_path):
+    keygen(tmp_path)
+    (tmp_path / "server.key").write_bytes((keys / "server.key").read_bytes())
+    assert "keys" in refusal(AuthenticationFailed, keyed.address, keys=tmp_path)
+
+
+def test_keys_for_a_master_that_has_none(master, keys):
+    assert "keys" in refusal(AuthenticationFailed, master.address, keys=keys)
+
+
+def test_a_directory_without_keys(master, tmp_path):
+    assert "keygen" in refusal(AuthenticationFailed, master.address, keys=tmp_path)
+
+
+def test_a_refused_client_does_not_disturb_others(keyed, keys, tmp_path):
+    keygen(tmp_path)
+    client = ClusterBackend.connect(keyed.address, keys, workers=2)
+    refusal(AuthenticationFailed, keyed.address, keys=tmp_path)
+    x = np.arange(10.0)
+    assert evaluate(Session(client), total(build.constant(x))) == 45.0
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "role", [["master", "--address", "tcp://0.0.0.0:*"], ["worker", "--bind", "tcp://0.0.0.0:*"]]
+)
+def test_daemons_refuse_open_addresses_without_keys(role):
+    options = ["--master", "tcp://127.0.0.1:9"] if role[0] == "worker" else []
+    done = subprocess.run(
+        [sys.executable, "-m", "spartan_ng.cli", *role, *options],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "spartan-ng keygen" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken(master):
+    with pytest.raises(ConnectionFailed, match="cannot serve"):
+        MasterServer(master.address)
+
+
+def test_a_worker_without_a_master_ends(monkeypatch):
+    monkeypatch.setattr("spartan_ng.worker.server.MASTER_TIMEOUT_S", 0.5)
+    worker = WorkerServer("tcp://127.0.0.1:9")
+    with pytest.raises(MasterUnreachable, match=r"tcp://127\.0\.0\.1:9"):
+        worker.run()
+
+
+def test_strangers_get_no_tiles(keyed, keys, monkeypatch):
+    """A process that knows the address of a worker, but not the cluster's keys, is not even heard."""
+    client = ClusterBackend.connect(keyed.address, keys, workers=2)
+    data = client.status().members.members[0].address
+    refusal(AuthenticationFailed, data)
+    client.close()

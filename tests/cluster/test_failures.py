@@ -1,0 +1,275 @@
+"""What dies, and what is left: workers, masters and clients killed at any time, and the next start."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from spartan_ng.arrays import ArrayRef, Tiling, box_of
+from spartan_ng.config import config
+from spartan_ng.errors import MasterUnreachable, MemoryBudgetError, WorkerLost
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.conftest import alive, litter, pids, start, wait_until
+from tests.cluster.programs import doubled, evaluate, expected, leaf, slowly, total, user, value
+
+rng = np.random.default_rng(0)
+
+
+def kill(process):
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def line(process):
+    """The next line that a child prints."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_a_worker_killed_during_a_job(cluster):
+    client = cluster.connect()
+    session = Session(client)
+    node = build.constant(rng.random((60, 4)))
+    (lost,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
+    threading.Timer(0.4, lambda: kill(cluster.workers[1])).start()
+    begin = time.monotonic()
+    with pytest.raises(WorkerLost, match=f"worker . .pid {cluster.workers[1].pid} "):
+        evaluate(session, total(user(slowly(5.0), node)))
+    assert time.monotonic() - begin < 2.4
+    assert client.workers == 2
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+    with pytest.raises(WorkerLost, match=f"pid {cluster.workers[1].pid}"):
+        value(session, lost)
+    client.close()
+
+
+def test_a_worker_killed_between_jobs(cluster):
+    client = cluster.connect()
+    session = Session(client)
+    x = rng.random((50, 30))
+    node, copies = build.constant(x), ArrayRef(x.shape, x.dtype, value=x)
+    client.upload(copies, Tiling.copies(2))
+    copies.value = None
+    (lost,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
+    evaluate(session, total(node))
+    kill(cluster.workers[0])
+    assert wait_until(lambda: client.workers == 2, 2.0)
+    np.testing.assert_allclose(evaluate(session, total(node)), x.sum())  # the driver has its value
+    np.testing.assert_array_equal(client.gather(copies, box_of(x.shape)), x)  # a copy lives on
+    for _ in range(2):
+        with pytest.raises(WorkerLost):
+            evaluate(session, total(build.data(lost)))
+    client.close()
+
+
+def test_workers_may_join_at_any_time(cluster):
+    client = cluster.connect()
+    session = Session(client)
+    x = rng.random((50, 30))
+    (kept,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
+    copies = ArrayRef(x.shape, x.dtype, value=x)
+    client.upload(copies, Tiling.copies(2))
+    copies.value = None
+    cluster.add_worker()
+    assert wait_until(lambda: client.workers == 4)
+    assert value(session, kept).shape == (20000, 8)
+    both = build.map_("add", build.data(copies), build.constant(x))
+    np.testing.assert_array_equal(evaluate(session, both), 2 * x)
+    client.close()
+
+
+def test_a_master_killed_during_a_job(cluster):
+    client = cluster.connect()
+    session = Session(client)
+    node = build.constant(rng.random((60, 4)))
+    threading.Timer(0.4, lambda: kill(cluster.master)).start()
+    begin = time.monotonic()
+    with pytest.raises(MasterUnreachable, match="lost"):
+        evaluate(session, total(user(slowly(5.0), node)))
+    assert time.monotonic() - begin < 2.4
+    with pytest.raises(MasterUnreachable):
+        evaluate(session, total(node))
+    client.close()
+
+
+CLIENT = """
+import os, sys, time
+import numpy as np
+from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.backends.cluster import ClusterBackend
+client = ClusterBackend.connect(sys.argv[1])
+x = np.ones((3000, 1000))
+ref = ArrayRef(x.shape, x.dtype, value=x)
+client.upload(ref, Tiling.grid(client.workers, 1))
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def resident_bytes(cluster):
+    total_bytes = 0
+    for w in cluster.workers:
+        with open(f"/proc/{w.pid}/status") as file:
+            total_bytes += sum(int(line.split()[1]) << 10 for line in file if line.startswith("RssShmem"))
+    return total_bytes
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_client_that_goes_away_leaves_no_tiles(shared, how):
+    environment = {**os.environ, "SPARTAN_NG_TOKEN": shared.token, "PYTHONPATH": os.pathsep.join(sys.path)}
+    watcher = shared.connect()
+    with subprocess.Popen(
+        [sys.executable, "-c", CLIENT, shared.address],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert line(process) == b"ready\n"
+        assert len(watcher.status().clients) == 2
+        process.send_signal(how)
+        process.wait()
+    assert wait_until(lambda: len(watcher.status().clients) == 1, 2.0)
+    # What a client uploaded lay in segments of its own size: once dropped, the next one reuses them.
+    before = resident_bytes(shared)
+    x = np.ones((3000, 1000))
+    ref = ArrayRef(x.shape, x.dtype, value=x)
+    watcher.upload(ref, Tiling.grid(3, 1))
+    assert resident_bytes(shared) <= before + x.nbytes + (1 << 20)
+    watcher.close()
+
+
+PARENT = """
+import sys, time
+import numpy as np
+from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.backends.local import LocalCluster
+cluster = LocalCluster(2, memory=4 << 20)
+cluster.start()
+client = cluster.connect()
+for i in range(8):
+    x = np.ones((128, 1024))
+    ref = ArrayRef(x.shape, x.dtype, value=x)
+    client.upload(ref, Tiling.copies(2))
+    globals()[f"kept{i}"] = ref
+print(*[p.pid for p in (cluster.master, *cluster.workers)], flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_program_takes_its_local_cluster_with_it():
+    before = litter()
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+    ) as process:
+        children = [int(p) for p in line(process).split()]
+        assert len(children) == 3
+        assert all(alive(p) for p in children)
+        kill(process)
+    assert wait_until(lambda: not any(alive(p) for p in children), 5.0)
+    assert litter() <= before
+
+
+def test_a_full_memory_names_the_bytes_and_the_next_job_runs():
+    for cluster in start(2, memory=8 << 20):
+        client = cluster.connect()
+        session = Session(client)
+        x = rng.random((4000, 1000))
+        with pytest.raises(MemoryBudgetError, match=r"16,000,000 bytes.*8,388,608 bytes"):
+            evaluate(session, total(build.constant(x)))
+        small = rng.random((400, 100))
+        np.testing.assert_allclose(evaluate(session, total(build.constant(small))), small.sum())
+        client.close()
+
+
+def test_more_data_than_memory_spills_and_comes_back():
+    for cluster in start(2, memory=8 << 20):
+        client = cluster.connect()
+        arrays = [rng.random((1 << 9, 1 << 10)) for _ in range(8)]
+        refs = []
+        for x in arrays:
+            ref = ArrayRef(x.shape, x.dtype, value=x)
+            client.upload(ref, Tiling.grid(2, 1))
+            ref.value = None
+            refs.append(ref)
+        for x, ref in zip(arrays, refs, strict=True):
+            np.testing.assert_array_equal(client.gather(ref, box_of(x.shape)), x)
+        client.close()
+
+
+def test_a_users_function_that_kills_its_process(cluster):
+    client = cluster.connect()
+    session = Session(client)
+    node = build.constant(rng.random((60, 4)))
+
+    def dies(tile):
+        if tile[0, 0] == node_first:
+            os._exit(3)
+        return tile
+
+    node_first = float(leaf(node)[0, 0])
+    with pytest.raises(WorkerLost):
+        evaluate(session, total(user(dies, node)))
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+    client.close()
+
+
+def test_a_worker_that_cannot_start_is_an_error_at_once():
+    from spartan_ng.backends.local import LocalCluster
+
+    cluster = LocalCluster(1)
+    cluster.start()
+    try:
+        kill(cluster.workers[0])
+        cluster.workers.append(cluster._spawn("worker", ["--master", cluster.address, "--threads", "none"]))
+        begin = time.monotonic()
+        with pytest.raises(ConnectionError, match="code 2"):
+            cluster.connect()
+        assert time.monotonic() - begin < 5
+    finally:
+        cluster.stop()
+
+
+def test_starting_again_after_everything_was_killed():
+    before = litter()
+    from spartan_ng.backends.local import LocalCluster
+
+    cluster = LocalCluster(2)
+    cluster.start()
+    for process in (cluster.master, *cluster.workers):
+        kill(process)
+    cluster.stop()
+    with LocalCluster(2) as client:
+        node = build.constant(rng.random((60, 4)))
+        np.testing.assert_allclose(evaluate(Session(client), total(node)), expected(node))
+    assert pids(cluster) == []
+    assert litter() <= before
+
+
+def test_a_worker_that_falls_silent_is_given_up_and_may_come_back(cluster):
+    client = cluster.connect()
+    session = Session(client)
+    node = build.constant(rng.random((60, 4)))
+    evaluate(session, total(node))
+    silent = cluster.workers[2]
+    silent.send_signal(signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        with pytest.raises(WorkerLost), config.override(tiling="row"):
+            evaluate(session, total(doubled(node)))
+        assert time.monotonic() - begin < 12
+        np.testing.assert_allclose(evaluate(session, total(doubled(node))), 2 * expected(node))
+    finally:
+        silent.send_signal(signal.SIGCONT)
+    assert wait_until(lambda: client.workers == 3)
+    np.testing.assert_allclose(evaluate(session, total(doubled(node))), 2 * expected(node))
+    product = build.matmul(build.transpose(node, (1, 0)), node, np.dtype(float))
+    np.testing.assert_allclose(evaluate(session, product), leaf(node).T @ leaf(node))
+    client.close()

@@ -1,0 +1,131 @@
+"""Two hosts with addresses of their own: network namespaces joined by a cable, keys required.
+
+Processes in different network namespaces count as different hosts, so that all data goes over the wire.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spartan_ng.wire.security import keygen
+
+HOSTS = [("spartan-a", "10.213.7.1"), ("spartan-b", "10.213.7.2")]
+
+
+def ip(*arguments):
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+
+
+def namespaces_possible():
+    if shutil.which("ip") is None:
+        return False
+    made = ip("netns", "add", "spartan-probe").returncode == 0
+    ip("netns", "del", "spartan-probe")
+    return made
+
+
+pytestmark = pytest.mark.skipif(not namespaces_possible(), reason="network namespaces cannot be made here")
+
+
+@pytest.fixture
+def hosts():
+    """Two namespaces, each with one end of a cable."""
+    for name, _ in HOSTS:
+        ip("netns", "add", name)
+    ip(
+        "link",
+        "add",
+        "spartan-c0",
+        "netns",
+        "spartan-a",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "spartan-c1",
+        "netns",
+        "spartan-b",
+    )
+    for i, (name, address) in enumerate(HOSTS):
+        for command in (
+            ["addr", "add", f"{address}/24", "dev", f"spartan-c{i}"],
+            ["link", "set", f"spartan-c{i}", "up"],
+            ["link", "set", "lo", "up"],
+        ):
+            done = ip("-n", name, *command)
+            assert done.returncode == 0, done.stderr
+    yield
+    for name, _ in HOSTS:
+        ip("netns", "del", name)
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.programs import doubled, evaluate, total, user
+
+client = ClusterBackend.connect(sys.argv[1], sys.argv[2], workers=2)
+members = client.status().members.members
+assert len({m.host for m in members}) == 2, members
+assert {m.address.split(":")[1] for m in members} == {"//10.213.7.1", "//10.213.7.2"}, members
+session = Session(client)
+x = np.random.default_rng(0).random((3000, 200))
+y = np.random.default_rng(1).random((3000, 200))
+a, b = build.constant(x), build.constant(y)
+np.testing.assert_allclose(evaluate(session, total(build.map_("multiply", a, b))), (x * y).sum())
+np.testing.assert_allclose(evaluate(session, build.matmul(build.transpose(a, (1, 0)), b, x.dtype)), x.T @ y)
+np.testing.assert_allclose(evaluate(session, build.matmul(a, build.transpose(b, (1, 0)), x.dtype)), x @ y.T)
+np.testing.assert_array_equal(evaluate(session, user(lambda t: t + 1, a)), x + 1)
+client.close()
+print("equal")
+"""
+
+
+def test_two_hosts_with_keys(hosts, tmp_path):
+    keys = tmp_path / "keys"
+    keygen(keys)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    master = f"tcp://{HOSTS[0][1]}:7077"
+    processes = []
+
+    def on(host, *command):
+        return ["ip", "netns", "exec", HOSTS[host][0], sys.executable, *command]
+
+    def daemon(host, *arguments):
+        processes.append(subprocess.Popen(on(host, "-m", "spartan_ng.cli", *arguments), env=environment))
+
+    def client(host, directory, timeout=60):
+        return subprocess.run(
+            on(host, "-c", PROGRAM, master, str(directory)),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    try:
+        daemon(0, "master", "--address", master, "--keys", str(keys))
+        for host in (0, 1):
+            daemon(host, "worker", "--master", master, "--keys", str(keys), "--threads", "1")
+        done = client(1, keys)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "equal\n"
+        keygen(tmp_path / "others")
+        begin = time.monotonic()
+        refused = client(1, tmp_path / "others")
+        assert "AuthenticationFailed" in refused.stderr
+        assert time.monotonic() - begin < 10
+        assert all(p.poll() is None for p in processes)
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(10)

@@ -1,0 +1,175 @@
+"""Values survive the wire exactly, arrays without copies, and nothing unknown is ever built."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse import random as random_csr
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.plan import Combine, Plan, Row, Slot
+from spartan_ng.wire.codec import Blob, decode, encode
+from spartan_ng.wire.messages import Fetch, Hello, RunJob
+from spartan_ng.wire.plans import decode_plan, encode_plan
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.floats(allow_nan=False)
+    | st.complex_numbers(allow_nan=False)
+    | st.binary(),
+    lambda inner: st.lists(inner).map(tuple) | st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def through(value):
+    return decode([bytes(f) for f in encode(value)])
+
+
+@given(plain)
+def test_plain_values_come_back_with_their_types(value):
+    back = through(value)
+    assert back == value
+    assert repr(back) == repr(value)
+
+
+@pytest.mark.parametrize("bits", [63, 64, 4095, 4096, 20000])
+def test_large_ints(bits):
+    assert through((1 << bits, -(1 << bits))) == (1 << bits, -(1 << bits))
+
+
+@pytest.mark.parametrize("value", [-0.0, math.inf, -math.inf, 5e-324, 0.1])
+def test_extreme_floats(value):
+    assert repr(through(value)) == repr(value)
+
+
+def test_nan():
+    assert math.isnan(through(math.nan))
+    assert math.isnan(through(complex(math.nan, 1.0)).real)
+
+
+@pytest.mark.parametrize("value", [..., slice(None), slice(3, None, -2)])
+def test_indices(value):
+    assert through(value) == value
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "?",
+        "i1",
+        "<u8",
+        ">f4",
+        "f2",
+        "g",
+        "c16",
+        "S3",
+        "U2",
+        "M8[ns]",
+        "m8[D]",
+        "V5",
+        [("x", "f4"), ("y", "i2", (2,))],
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3, 4)])
+def test_arrays(dtype, shape):
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    array = np.empty(shape, dtype)
+    if size:
+        array = np.ones(size, np.uint8).view(np.dtype(dtype)).reshape(shape)
+    back = through(array)
+    assert back.dtype == array.dtype
+    assert back.shape == array.shape
+    assert back.tobytes() == array.tobytes()
+
+
+def test_an_array_is_not_copied():
+    array = np.arange(1000.0)
+    frames = encode(array)
+    assert np.shares_memory(np.frombuffer(frames[1]), array)
+    assert np.shares_memory(decode(frames), array)
+
+
+def test_strided_arrays_travel_in_c_order():
+    array = np.arange(24).reshape(4, 6)[::2, ::-3].T
+    np.testing.assert_array_equal(through(array), array)
+
+
+def test_numpy_scalars_and_dtypes():
+    for value in (np.float32(0.1), np.int8(-3), np.datetime64("2020-01-01"), np.bool_(True)):
+        back = through(value)
+        assert back == value
+        assert back.dtype == value.dtype
+    assert through(np.dtype([("x", "f4"), ("y", [("z", "i2")])])) == np.dtype(
+        [("x", "f4"), ("y", [("z", "i2")])]
+    )
+
+
+def test_csr():
+    array = csr_array(random_csr(20, 30, 0.2, random_state=0, format="csr"))
+    back = through(array)
+    assert (back != array).nnz == 0
+    assert back.shape == array.shape
+
+
+def test_python_objects_are_refused():
+    with pytest.raises(TypeError, match="Python objects"):
+        encode(np.array([object()]))
+    with pytest.raises(TypeError, match="cannot travel"):
+        encode(object())
+
+
+def test_unregistered_classes_are_never_built():
+    with pytest.raises(KeyError):
+        decode([b'{"k":["Popen","ls"]}'])
+    with pytest.raises(KeyError):
+        decode([b'{"__reduce__":1}'])
+
+
+def test_messages():
+    for message in (
+        Hello(1, "worker", "w1", label="é", threads=4),
+        Fetch(3, ("c1/4", 7), ((0, 5, 2),), True),
+        RunJob("c/1", "k", 2, 3, (("c", 1),), (), True, False, (("c", 9),), ("c/0",), Blob((b"a", b"bc"))),
+    ):
+        assert through(message) == message
+
+
+def test_blobs_pass_unread():
+    blob = Blob((b"not json", b"\x00\xff"))
+    assert through((1, blob, 2)) == (1, blob, 2)
+
+
+def double(x):
+    return 2 * x
+
+
+def test_functions_by_value_and_by_name():
+    by_value = encode(UserFunction(double, "script.py:3"))
+    assert len(by_value) == 2
+    assert b"double" in bytes(by_value[1])
+    pickled = pickle.loads(bytes(by_value[1]))
+    assert pickled is not double  # not by a module name that other hosts do not have
+    assert through(UserFunction(double, "script.py:3")).origin == "script.py:3"
+    by_name = encode(UserFunction(math.gcd, ""))
+    assert len(by_name) == 1
+    assert decode(by_name).function is math.gcd
+    assert through(UserFunction(np.add)).function is np.add
+    factor = 3
+    assert through(UserFunction(lambda x: factor * x)).function(4) == 12
+
+
+def test_a_plan_comes_back_equal():
+    slot = Slot((10, 4), np.dtype("f4"), Tiling.grid(2, 1))
+    row = Row("map", "exp", (0,), (1 << 70, math.inf, None, "x"), np.dtype("f4"), (10, 4), (0, 1))
+    combine = Combine("sum", row, (0,), 1, 1)
+    plan = Plan("key", (slot, slot), (0,), (1,), (combine,), 2, (123,))
+    assert decode_plan(encode_plan(plan)) == plan

@@ -1,0 +1,42 @@
+"""Errors keep their type and message across processes."""
+
+import numpy as np
+import pytest
+
+from spartan_ng import errors
+from spartan_ng.errors import EvaluationError
+from spartan_ng.wire.failures import describe, rebuild
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        IndexError("index 3 is out of bounds"),
+        KeyError("name"),
+        MemoryError("no"),
+        np.linalg.LinAlgError("Singular matrix"),
+        np.exceptions.AxisError("axis 3"),
+        errors.UserFunctionError("Traceback ..."),
+        errors.MemoryBudgetError("12 bytes"),
+    ],
+)
+def test_known_errors_come_back_as_they_were(error):
+    back = rebuild(*describe(error))
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+
+
+def test_unknown_errors_are_named():
+    class Odd(Exception):
+        pass
+
+    back = rebuild(*describe(Odd("well")))
+    assert type(back) is EvaluationError
+    assert str(back) == "Odd: well"
+
+
+@pytest.mark.parametrize(
+    "kind", ["UnicodeDecodeError", "KeyboardInterrupt", "print", "SystemExit", "annotations"]
+)
+def test_names_that_are_no_plain_errors_are_not_called(kind):
+    assert type(rebuild(kind, "text")) is EvaluationError

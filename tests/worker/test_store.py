@@ -1,0 +1,216 @@
+"""Tiles: parking, counted reads, the pool's reuse, the budget, and spilling."""
+
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse import random as random_csr
+
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.worker.pool import SHARED_BYTES, BufferPool, size_class
+from spartan_ng.worker.store import Store
+
+F8 = np.dtype(np.float64)
+MB = 1 << 17
+"""Float64 elements of a megabyte."""
+
+
+def filled(store, n, value):
+    tile = store.allocate((n,), F8)
+    tile[...] = value
+    return tile
+
+
+def test_reads_park_until_the_tile_is_there():
+    store, seen = Store(), []
+    store.when_ready(("c", 1), lambda: seen.append("a"))
+    assert seen == []
+    store.put(("c", 1), np.zeros(3))
+    store.when_ready(("c", 1), lambda: seen.append("b"))
+    assert seen == ["a", "b"]
+
+
+def test_counted_reads_drop_the_tile_after_the_last():
+    store = Store()
+    store.put(("c/1", 1), np.zeros(3), reads=2)
+    for _ in range(2):
+        store.release(("c/1", 1))
+        store.get(("c/1", 1))
+    store.release(("c/1", 1))
+    with pytest.raises(KeyError):
+        store.get(("c/1", 1))
+    store.release(("c/1", 1))
+
+
+def test_uncounted_tiles_stay():
+    store = Store()
+    store.put(("c", 1), np.zeros(3))
+    store.release(("c", 1))
+    store.get(("c", 1))
+
+
+def test_owners_go_with_their_jobs_and_nobody_elses():
+    store, seen = Store(), []
+    for owner in ("c1", "c1/3", "c11", "c2"):
+        store.put((owner, 1), np.zeros(1))
+    store.when_ready(("c1/4", 1), lambda: seen.append(1))
+    store.drop_owner("c1")
+    assert {k[0] for k in store.complete()} == {"c11", "c2"}
+    store.put(("c1/4", 1), np.zeros(1))
+    assert seen == []
+
+
+@given(st.integers(1, 1 << 40))
+def test_size_classes_waste_little(n):
+    size = size_class(n)
+    assert n <= size <= max(n * 1.25, n + 4096)
+    assert size % 4096 == 0
+    assert size_class(size) == size
+
+
+def test_a_buffer_is_reused_when_its_last_view_dies():
+    pool = BufferPool()
+    store = Store(pool)
+    first = filled(store, MB, 1.0)
+    address = first.ctypes.data
+    view = first[10:]
+    del first
+    assert store.allocate((MB,), F8).ctypes.data != address
+    gc.collect()
+    del view
+    assert store.allocate((MB,), F8).ctypes.data == address
+
+
+def test_small_tiles_are_not_shared():
+    pool = BufferPool()
+    assert pool.locate(Store(pool).allocate((4,), F8)) is None
+
+
+def test_a_region_of_a_tile_is_found_in_its_segment():
+    pool = BufferPool()
+    tile = Store(pool).allocate((100, 1000), F8)
+    found = pool.locate(tile[3:, 7:])
+    assert found is not None
+    segment, offset = found
+    assert offset == 3 * 8000 + 56
+    assert os.fstat(segment.descriptor).st_size == segment.size
+
+
+def test_used_bytes_return_to_zero():
+    pool = BufferPool(10 << 20)
+    store = Store(pool)
+    for i in range(5):
+        store.put(("c", i), filled(store, MB, i))
+    store.put(("c", 9), csr_array(random_csr(1000, 1000, 0.1, random_state=0, format="csr")))
+    assert pool.used_bytes > 5 << 20
+    store.drop_owner("c")
+    pool.collect()
+    assert pool.used_bytes == 0
+
+
+def test_free_segments_give_their_pages_back_beyond_the_budget():
+    pool = BufferPool(10 << 20)
+    store = Store(pool)
+    tiles = [filled(store, MB, i) for i in range(8)]
+    del tiles
+    pool.collect()
+    assert pool.free_bytes <= 2 << 20
+
+
+def test_tiles_beyond_the_budget_come_back_from_disk():
+    pool = BufferPool(4 << 20)
+    store = Store(pool)
+    for i in range(12):
+        store.put(("c", i), filled(store, MB, i))
+    assert store.spilled_bytes >= 8 << 20
+    assert pool.used_bytes <= 4 << 20
+    for i in (0, 11, 5, 0, 3):
+        tile = store.get(("c", i))
+        assert (tile == i).all()
+        del tile
+    assert pool.used_bytes <= 4 << 20
+
+
+def test_the_least_recently_used_tile_goes_first():
+    store = Store(BufferPool(3 << 20))
+    for i in range(3):
+        store.put(("c", i), filled(store, MB, i))
+    store.get(("c", 0))
+    store.put(("c", 3), filled(store, MB, 3))
+    assert [store.is_spilled(("c", i)) for i in range(4)] == [False, True, False, False]
+
+
+def test_tiles_that_somebody_looks_at_are_not_spilled():
+    store = Store(BufferPool(3 << 20))
+    for i in range(3):
+        store.put(("c", i), filled(store, MB, i))
+    views = [store.get(("c", i))[5:] for i in range(2)]
+    store.put(("c", 3), filled(store, MB, 3))
+    assert [store.is_spilled(("c", i)) for i in range(3)] == [False, False, True]
+    assert all((v == i).all() for i, v in enumerate(views))
+
+
+def test_csr_tiles_spill_too():
+    store = Store(BufferPool(3 << 20))
+    array = csr_array(random_csr(1000, 1000, 0.1, random_state=0, format="csr"))
+    store.put(("c", 0), array)
+    for i in range(1, 4):
+        store.put(("c", i), filled(store, 3 * MB // 4, i))
+    assert store.is_spilled(("c", 0))
+    assert (store.get(("c", 0)) != array).nnz == 0
+
+
+def test_what_cannot_fit_names_the_bytes():
+    store = Store(BufferPool(4 << 20))
+    with pytest.raises(MemoryBudgetError, match=r"8,388,608 bytes.*4,194,304 bytes"):
+        store.allocate((8 * MB,), F8)
+    held = [filled(store, MB, i) for i in range(4)]
+    with pytest.raises(MemoryBudgetError, match="cannot be spilled"):
+        store.allocate((MB,), F8)
+    del held
+    assert store.allocate((4 * MB,), F8).nbytes == 4 << 20
+
+
+def test_a_dropped_spilled_tile_leaves_no_file():
+    before = len(os.listdir("/proc/self/fd"))
+    pool = BufferPool(2 << 20)
+    store = Store(pool)
+    for i in range(6):
+        store.put(("c", i), filled(store, MB, i))
+    store.drop_owner("c")
+    pool.collect()
+    pool.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_many_threads_within_a_small_budget():
+    store = Store(BufferPool(6 << 20))
+    wrong = []
+
+    def work(t):
+        rng = np.random.default_rng(t)
+        for step in range(40):
+            i = int(rng.integers(4))
+            key = (f"c{t}", i)
+            if step < 4:
+                key = (f"c{t}", step)
+                store.put(key, filled(store, MB // 2, t * 10 + step))
+            elif not (store.get(key) == t * 10 + i).all():
+                wrong.append(key)
+
+    threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
+    assert store.spilled_bytes > 0
+
+
+def test_shared_bytes_is_a_page_multiple():
+    assert SHARED_BYTES % 4096 == 0

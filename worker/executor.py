@@ -1,0 +1,274 @@
+"""Run a plan's stages on one rank: fetch operands, run blocks on threads, store tiles.
+
+The one worker core: embedded mode is this with one rank and nobody to fetch from. Stages run in the
+plan's order; a read of a tile that another rank has not finished waits for that tile alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from spartan_ng.errors import JobCancelled
+from spartan_ng.plan.plan import Plan, Stage
+from spartan_ng.worker.program import Program, Task
+from spartan_ng.worker.regions import Operand, Piece, gathered
+from spartan_ng.worker.stages import HANDLERS
+from spartan_ng.worker.store import Key, Region, Store, read_region
+
+_PROGRAMS = 256
+"""Programs that a worker keeps for plans it may run again."""
+
+
+class Transfer(Protocol):
+    """Where regions of other ranks' tiles come from."""
+
+    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+        """The region of the tile of `key` that `rank` holds, as soon as it is complete."""
+        ...
+
+
+class NoPeers:
+    """The transfer of a single worker."""
+
+    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+        """Nobody else is there."""
+        raise AssertionError(f"a single worker was asked to fetch {key} from rank {rank}")
+
+
+@dataclass(slots=True)
+class StageStats:
+    """One rank's stage: wall seconds, and bytes received from other ranks."""
+
+    seconds: float = 0.0
+    bytes_moved: int = 0
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a program: the keys of its slots, and what it has measured so far."""
+
+    job: str
+    program: Program
+    keys: list[Key]
+    cancelled: threading.Event
+    stats: StageStats = field(default_factory=StageStats)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs."""
+        return self.program.plan
+
+
+class Executor:
+    """Runs plans for one rank.
+
+    Parameters
+    ----------
+    rank, world : this worker's number and the number of workers
+    store : its tiles
+    transfer : where other ranks' tiles come from
+    threads : threads for blocks (the calling thread is one of them)
+    """
+
+    def __init__(self, rank: int, world: int, store: Store, transfer: Transfer, threads: int) -> None:
+        self.rank = rank
+        self.world = world
+        self.store = store
+        self.threads = threads
+        self.errstate: dict[str, Any] = {"all": "ignore"}
+        """NumPy's error state inside kernels (the user's, when embedded)."""
+        self._transfer = transfer
+        self._pool = ThreadPoolExecutor(max(threads - 1, 1), "blocks") if threads > 1 else None
+        self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
+        self._lock = threading.Lock()
+        self._blas: ThreadpoolController | None = None
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+    def run(
+        self,
+        job: str,
+        plan: Plan,
+        inputs: Sequence[Key],
+        outputs: Sequence[Key],
+        cancelled: threading.Event,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[StageStats]:
+        """Run all stages of this rank; the results lie in the store under the keys `outputs`.
+
+        Raises whatever a stage raises, and `JobCancelled` soon after `cancelled` is set.
+        """
+        program = self._program(plan)
+        keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
+        for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
+            keys[slot] = key
+        run = Run(job, program, keys, cancelled)
+        every = []
+        with np.errstate(**self.errstate):
+            for i, (stage, task) in enumerate(zip(plan.stages, program.tasks, strict=True)):
+                self.check(run)
+                run.stats = StageStats()
+                start = time.perf_counter()
+                HANDLERS[type(stage)](self, run, stage, task)
+                self._release(run, i, stage, task)
+                run.stats.seconds = time.perf_counter() - start
+                every.append(run.stats)
+                if progress is not None:
+                    progress(i + 1)
+        return every
+
+    def _program(self, plan: Plan) -> Program:
+        key = (plan.key, plan.workers)
+        with self._lock:
+            found = self._programs.get(key)
+            if found is not None:
+                self._programs.move_to_end(key)
+                return found
+        program = Program(plan, self.rank)
+        with self._lock:
+            self._programs[key] = program
+            if len(self._programs) > _PROGRAMS:
+                self._programs.popitem(last=False)
+        return program
+
+    def check(self, run: Run) -> None:
+        """Stop here if the job has been cancelled."""
+        if run.cancelled.is_set():
+            raise JobCancelled(f"job {run.job} was cancelled")
+
+    # --- data ---------------------------------------------------------------------------------------
+
+    def put(self, run: Run, slot: int, tile: Any) -> None:
+        """Complete this rank's tile of a slot; peers may read it from now on."""
+        plan = run.plan
+        kept = slot in plan.outputs or slot in run.program.dynamic
+        self.store.put(run.keys[slot], tile, reads=None if kept else run.program.remote_reads[slot])
+
+    def _release(self, run: Run, index: int, stage: Stage, task: Task) -> None:
+        """Let go of the slots that this rank needs no more (peers may still have to read them)."""
+        for slot in run.program.dying[index]:
+            if slot not in run.program.dynamic:
+                self.store.release(run.keys[slot])
+
+    def load(self, run: Run, operand: Operand) -> Any:
+        """Gather an operand: this rank's part as a view, others' pieces from their workers."""
+        return operand.present(self.gather(run, operand))
+
+    def load_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
+        """Gather several operands, all requests under way at once."""
+        started = [(o, self._start(run, o)) for o in operands]
+        return [o.present(self._finish(run, o, parts)) for o, parts in started]
+
+    def gather(self, run: Run, operand: Operand) -> Any:
+        """The operand's region in the array's own axes."""
+        return self._finish(run, operand, self._start(run, operand))
+
+    def _start(self, run: Run, operand: Operand) -> list[tuple[Piece, Any]]:
+        """Views of local pieces, futures of remote ones."""
+        key = run.keys[operand.slot]
+        return [
+            (
+                piece,
+                read_region(self.store.get(key), piece.region)
+                if piece.rank == self.rank
+                else self._transfer.fetch(key, piece.rank, piece.region),
+            )
+            for piece in operand.pieces
+        ]
+
+    def _finish(self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]]) -> Any:
+        arrived = []
+        for piece, data in parts:
+            if isinstance(data, Future):
+                data = self.wait(run, data)
+                run.stats.bytes_moved += data_bytes(data)
+            arrived.append((piece, data))
+        slot = run.plan.slots[operand.slot]
+        return gathered(arrived, operand.shape, slot.dtype)
+
+    def wait(self, run: Run, future: Future[Any]) -> Any:
+        """The future's result, giving up when the job is cancelled."""
+        while True:
+            try:
+                return future.result(timeout=0.1)
+            except FutureTimeout:
+                if future.done():
+                    raise
+                self.check(run)
+
+    def fetch(self, run: Run, slot: int, rank: int, region: Region) -> Any:
+        """A region of one rank's tile, known only now (data-dependent reads)."""
+        key = run.keys[slot]
+        if rank == self.rank:
+            return read_region(self.store.get(key), region)
+        data = self.wait(run, self._transfer.fetch(key, rank, region))
+        run.stats.bytes_moved += data_bytes(data)
+        return data
+
+    # --- threads ------------------------------------------------------------------------------------
+
+    def parallel(
+        self,
+        run: Run,
+        items: Sequence[Any],
+        make: Callable[[], Callable[[Any], Any]],
+        small: bool,
+        blas: bool = False,
+    ) -> list[Any]:
+        """`make()(item)` for every item, results in order; `make` is called once for each thread.
+
+        `small` work stays on this thread; `blas` says that items call BLAS, which then runs on one thread
+        for each of ours.
+        """
+        results: list[Any] = [None] * len(items)
+        numbers = iter(range(len(items)))
+
+        def work() -> None:
+            with np.errstate(**self.errstate):
+                one = make()
+                for i in numbers:
+                    self.check(run)
+                    results[i] = one(items[i])
+
+        helpers = 0 if small or self._pool is None else min(self.threads, len(items)) - 1
+        if helpers <= 0:
+            work()
+            return results
+        with self._single_blas() if blas else nullcontext():
+            futures = [self._pool.submit(work) for _ in range(helpers)]  # type: ignore[union-attr]
+            try:
+                work()
+            finally:
+                errors = [f.exception() for f in futures]
+        for error in errors:
+            if error is not None:
+                raise error
+        return results
+
+    def _single_blas(self) -> Any:
+        if self._blas is None:
+            self._blas = ThreadpoolController()
+        return self._blas.limit(limits=1, user_api="blas")
+
+
+def data_bytes(data: Any) -> int:
+    """Bytes of what a read brought."""
+    if isinstance(data, list):
+        return sum(d.nbytes for _, d in data)
+    if isinstance(data, np.ndarray):
+        return data.nbytes
+    return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)

@@ -1,0 +1,147 @@
+"""Joins: tile functions whose updates go anywhere, and the few whose reads depend on data.
+
+Spartan (ATC '15), section 3.1, `join_update`: each task joins its part along the joined axes with whole
+other inputs, and yields updates at locations; the owners of the output pull what meets their tiles
+and accumulate it, in the order of the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape, intersect
+from spartan_ng.errors import UserFunctionError
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.plan import Accumulate, Join
+from spartan_ng.worker.program import Task
+from spartan_ng.worker.regions import resolve
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+
+def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Dispatch on what kind of join it is."""
+    if task.box is not None:
+        _JOINS[stage.how](ex, run, stage, task)
+
+
+def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """The rows of the output's part: found in the mask, then read from where they lie.
+
+    The mask's running count says which stretch of the input holds them.
+    """
+    assert task.box is not None, "checked by the caller"
+    mask = ex.load(run, task.operands[0])
+    read = stage.reads[0]
+    lo, hi = task.box[0]
+    rows = np.flatnonzero(mask)[lo:hi]
+    slot = run.plan.slots[stage.slot]
+    inner = prod(mask.shape[1:])
+    out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    if rows.size:
+        first, last = int(rows[0]) // inner, int(rows[-1]) // inner + 1
+        box = ((first, last), *((0, n) for n in read.shape[1:]))
+        part = ex.load(run, resolve(read, box, run.plan.slots[read.slot], ex.rank))
+        part = dense(part)
+        flat = part.reshape(((last - first) * inner, *read.shape[mask.ndim :]))
+        rest = tuple(slice(a, b) for a, b in task.box[1:])
+        np.take(flat[(slice(None), *rest)], rows - first * inner, axis=0, out=out)
+    ex.put(run, stage.slot, out)
+
+
+def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Indices that fall into the own part of the base; later ones win, or all accumulate."""
+    (accumulate,) = stage.params
+    base, indices, values = ex.load_all(run, task.operands)
+    assert task.box is not None, "checked by the caller"
+    lo, hi = task.box[0]
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate((hi - lo,), slot.dtype)
+    np.copyto(out, base)
+    mine = (indices >= lo) & (indices < hi)
+    if accumulate:
+        ELEMENTWISE[accumulate].function.at(out, indices[mine] - lo, values[mine])  # type: ignore[attr-defined]
+    else:
+        out[indices[mine] - lo] = values[mine]
+    ex.put(run, stage.slot, out)
+
+
+def _user(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Call the user's join on the task's tiles and keep its updates for their owners."""
+    assert stage.fn is not None, "a user's join has a function"
+    tiles = ex.load_all(run, task.operands)
+    axes, _ = stage.params
+    assert task.box is not None, "checked by the caller"
+    extents = tuple(
+        tuple(task.box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
+        for read, axis in zip(stage.reads, axes, strict=True)
+    )
+    updates = call_user(stage.fn, "join_update", extents, tuple(tiles))
+    ex.put(run, stage.slot, list(_located(stage.fn, updates)))
+
+
+def _located(fn: UserFunction, updates: Any) -> Iterator[tuple[Box, Any]]:
+    """`(extent, data)` for each update: the user's function gives one `(location, data)` pair or several."""
+    single = isinstance(updates, tuple) and len(updates) == 2 and _is_location(updates[0])
+    for location, data in [updates] if single else updates:
+        array = np.asarray(data)
+        at = np.atleast_1d(np.asarray(location, np.int64))
+        if at.shape != (array.ndim,):
+            raise UserFunctionError(
+                f"join_update: {fn} (at {fn.origin}) gave data with {array.ndim} axes at location {location}"
+            )
+        yield tuple((int(a), int(a) + n) for a, n in zip(at, array.shape, strict=True)), array
+
+
+def _is_location(value: Any) -> bool:
+    """Whether a value is an index into the output: an int, or one for each axis."""
+    items = value if isinstance(value, tuple | list | np.ndarray) else [value]
+    return all(isinstance(v, int | np.integer) for v in items)
+
+
+def run_accumulate(ex: Executor, run: Run, stage: Accumulate, task: Task) -> None:
+    """Pull the updates that meet the own tile from every rank of the join, in order."""
+    if task.box is None:
+        return
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    out[...] = 0
+    written = np.zeros(out.shape, bool)
+    combine = _accumulator(stage.accumulate)
+    region = tuple((lo, hi, 1) for lo, hi in task.box)
+    for part in range(stage.grid.parts[0]):
+        rank = ex.rank if stage.grid.duplicate else stage.grid.rank((part,))
+        for at, data in ex.fetch(run, stage.updates, rank, region):
+            common = intersect(at, task.box)
+            if common is None:
+                continue
+            source = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(common, at, strict=True))
+            place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(common, task.box, strict=True))
+            new, old, seen = data[source], out[place], written[place]
+            out[place] = np.where(seen, combine(old, new), new) if seen.any() else new
+            written[place] = True
+    ex.put(run, stage.slot, out)
+
+
+def _accumulator(accumulate: str | UserFunction) -> Callable[[Any, Any], Any]:
+    if isinstance(accumulate, UserFunction):
+        return guarded(accumulate, "join_update")
+    if accumulate == "replace":
+        return lambda old, new: new
+    function: Callable[[Any, Any], Any] = ELEMENTWISE[accumulate].function
+    return function
+
+
+_JOINS: dict[str, Callable[[Executor, Run, Join, Task], None]] = {
+    "compress": _compress,
+    "scatter": _scatter,
+    "user": _user,
+}

@@ -1,0 +1,278 @@
+"""A plan as one rank sees it: the operands of its task in every stage, worked out once.
+
+A program is kept with its plan, so that running the plan again costs no index arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from spartan_ng.arrays import Box
+from spartan_ng.kernels.blocks import Cell, block_sizes, cells
+from spartan_ng.kernels.body import Body
+from spartan_ng.kernels.compiled.select import Tier
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.plan.plan import (
+    Accumulate,
+    Assemble,
+    Combine,
+    Fused,
+    Join,
+    MergeParts,
+    Plan,
+    Read,
+    ScanTile,
+    SortParts,
+    Stage,
+)
+from spartan_ng.worker.regions import Operand, identity, resolve
+
+Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
+"""What an output tile is assembled from: a read, its own box, its place in the tile."""
+
+
+@dataclass(slots=True)
+class Task:
+    """One rank's share of a stage: the box it makes (None: nothing) and what it reads."""
+
+    box: Box | None
+    operands: list[Operand] = field(default_factory=list)
+    places: list[tuple[slice, ...]] = field(default_factory=list)
+    """Of an assembling stage: where each operand goes in the output tile."""
+    later: list[Operand] = field(default_factory=list)
+    """Operands that the stage itself makes on other ranks, read in its second half."""
+    body: Body | None = None
+    reducer: Reducer | None = None
+    sizes: tuple[int, ...] = ()
+    cells: list[Cell] = field(default_factory=list)
+    tier: Tier | None = None
+
+
+class Program:
+    """The tasks of one rank, and what becomes of its tiles."""
+
+    def __init__(self, plan: Plan, rank: int) -> None:
+        self.plan = plan
+        self.rank = rank
+        self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
+        for stage, task in zip(plan.stages, self.tasks, strict=True):
+            _prepare(stage, task)
+        self.remote_reads = self._count_remote_reads()
+        self.dynamic = frozenset(s for stage in plan.stages for s in dynamic_slots(stage))
+        self.dying = self._last_uses()
+
+    def _count_remote_reads(self) -> Counter[int]:
+        """How often other ranks will read this rank's tile of each slot."""
+        count: Counter[int] = Counter()
+        for rank in range(self.plan.workers):
+            if rank != self.rank:
+                for stage in self.plan.stages:
+                    task = task_of(self.plan, stage, rank)
+                    for operand in (*task.operands, *task.later):
+                        count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
+        return count
+
+    def _last_uses(self) -> list[list[int]]:
+        """For each stage, the slots that this rank needs no more after it (never inputs or outputs)."""
+        last: dict[int, int] = {}
+        for i, stage in enumerate(self.plan.stages):
+            for slot in (*read_slots(stage), *written_slots(stage)):
+                last[slot] = i
+        kept = {*self.plan.inputs, *self.plan.outputs}
+        dying: list[list[int]] = [[] for _ in self.plan.stages]
+        for slot, i in last.items():
+            if slot not in kept:
+                dying[i].append(slot)
+        return dying
+
+
+def read_slots(stage: Stage) -> Iterator[int]:
+    """The slots that a stage reads."""
+    if isinstance(stage, Combine):
+        yield from stage.states
+    elif isinstance(stage, Accumulate):
+        yield stage.updates
+    elif isinstance(stage, ScanTile | SortParts):
+        yield stage.read.slot
+    elif isinstance(stage, MergeParts):
+        yield stage.values
+        if stage.indices is not None:
+            yield stage.indices
+    else:
+        for read in stage.reads:
+            yield read.slot
+
+
+def written_slots(stage: Stage) -> Iterator[int]:
+    """The slots that a stage writes."""
+    if isinstance(stage, Fused):
+        for write in stage.writes:
+            yield from write.slots
+    elif isinstance(stage, SortParts):
+        yield stage.values
+        if stage.indices is not None:
+            yield stage.indices
+    else:
+        yield stage.slot
+        if isinstance(stage, ScanTile) and stage.totals is not None:
+            yield stage.totals
+
+
+def dynamic_slots(stage: Stage) -> Iterator[int]:
+    """Slots whose remote reads depend on data: they stay until the job ends."""
+    if isinstance(stage, Accumulate):
+        yield stage.updates
+    elif isinstance(stage, MergeParts):
+        yield from read_slots(stage)
+    elif isinstance(stage, Join) and stage.how == "compress":
+        yield stage.reads[0].slot
+
+
+def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
+    """The share of `rank` in a stage."""
+    if isinstance(stage, Fused):
+        box = stage.grid.box_on(stage.domain, rank)
+        return _grid_task(plan, stage.reads, box, rank, stretch=False)
+    if isinstance(stage, SortParts):
+        return _grid_task(plan, (stage.read,), stage.grid.box_on(stage.read.shape, rank), rank)
+    if isinstance(stage, Join) and stage.how == "user":
+        return _user_task(plan, stage, rank)
+    slot = plan.slots[stage.slot]
+    box = slot.tiling.box_on(slot.shape, rank)
+    if box is None:
+        return Task(None)
+    if isinstance(stage, Combine):
+        lead = [tuple((0, n) for n in plan.slots[s].shape[: stage.lead]) for s in stage.states]
+        return Task(
+            box,
+            [identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)],
+        )
+    if isinstance(stage, ScanTile):
+        task = _grid_task(plan, (stage.read,), box, rank)
+        if stage.totals is not None:
+            part = slot.tiling.index_on(rank)
+            assert part is not None, "the rank has a tile"
+            before = (*box[: stage.axis], (0, part[stage.axis]), *box[stage.axis + 1 :])
+            task.later = [identity(stage.totals, before, plan.slots[stage.totals], rank)]
+        return task
+    if isinstance(stage, Assemble):
+        return _assemble_task(plan, stage, box, rank)
+    if isinstance(stage, Join):
+        return _join_task(plan, stage, box, rank)
+    return Task(box)
+
+
+def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
+    if box is None:
+        return Task(None)
+    return Task(box, [resolve(r, box, plan.slots[r.slot], rank, stretch) for r in reads])
+
+
+def _user_task(plan: Plan, stage: Join, rank: int) -> Task:
+    """Inputs cut along their joined axis as the grid says, whole otherwise."""
+    axes, _ = stage.params
+    size = next((r.shape[a] for r, a in zip(stage.reads, axes, strict=True) if a >= 0), 1)
+    box = stage.grid.box_on((size,), rank)
+    if box is None:
+        return Task(None)
+    operands = []
+    for read, axis in zip(stage.reads, axes, strict=True):
+        own = tuple(box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
+        operands.append(resolve(read, own, plan.slots[read.slot], rank))
+    return Task(box, operands)
+
+
+def _join_task(plan: Plan, stage: Join, box: Box, rank: int) -> Task:
+    """Scatter sees its part of the base and all else whole; compress sees the whole mask."""
+    task = Task(box)
+    reads = stage.reads[1:] if stage.how == "compress" else stage.reads
+    for i, read in enumerate(reads):
+        own = box if stage.how == "scatter" and i == 0 else tuple((0, n) for n in read.shape)
+        task.operands.append(resolve(read, own, plan.slots[read.slot], rank))
+    return task
+
+
+def _assemble_task(plan: Plan, stage: Assemble, box: Box, rank: int) -> Task:
+    task = Task(box)
+    for read, own, place in _SOURCES[stage.how](stage, plan.slots[stage.slot].shape, box):
+        task.operands.append(resolve(read, own, plan.slots[read.slot], rank))
+        task.places.append(place)
+    return task
+
+
+def _concatenate_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
+    """The pieces that meet the box, each with its own box and its place."""
+    (axis,) = stage.params
+    lo, hi = box[axis]
+    first = 0
+    for read in stage.reads:
+        n = read.shape[axis]
+        a, b = max(lo, first), min(hi, first + n)
+        if a < b:
+            own = (*box[:axis], (a - first, b - first), *box[axis + 1 :])
+            place = [slice(0, b1 - b0) for b0, b1 in box]
+            place[axis] = slice(a - lo, b - lo)
+            yield read, own, tuple(place)
+        first += n
+
+
+def _assign_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
+    """The base's box, then the part of the value that falls into it."""
+    base, value = stage.reads
+    yield base, box, tuple(slice(0, hi - lo) for lo, hi in box)
+    own, place = [], []
+    for (start, step), n, (lo, hi) in zip(stage.params, value.shape, box, strict=True):
+        k0 = max(0, -(-(lo - start) // step))
+        k1 = min(n, -(-(hi - start) // step))
+        if k1 <= k0:
+            return
+        own.append((k0, k1))
+        place.append(slice(start + k0 * step - lo, start + (k1 - 1) * step + 1 - lo, step))
+    yield value, tuple(own), tuple(place)
+
+
+def _reshape_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
+    """The smallest box of the input that covers the tile's run of the flat index space."""
+    (read,) = stage.reads
+    row = prod(shape[1:])
+    first, last = (box[0][0] * row, box[0][1] * row - 1) if shape else (0, 0)
+    own = tuple(cover(read.shape, first, last))
+    yield read, own, ()
+
+
+def cover(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The box of all indices whose flat position lies in `[first, last]`, made rectangular."""
+    inside = prod(shape)
+    one_line = True
+    for n in shape:
+        inside //= max(n, 1)
+        if not one_line:
+            yield (0, n)
+            continue
+        a, b = first // inside % n, last // inside % n
+        yield (a, b + 1)
+        one_line = a == b
+
+
+_SOURCES = {
+    "concatenate": _concatenate_sources,
+    "assign": _assign_sources,
+    "reshape": _reshape_sources,
+}
+
+
+def _prepare(stage: Stage, task: Task) -> None:
+    """What the kernels need, once for all runs of the program."""
+    if isinstance(stage, Fused) and task.box is not None:
+        (write,) = stage.writes
+        task.body = Body(stage)
+        task.reducer = Reducer(write.reducer) if write.reducer is not None else None
+        task.sizes = block_sizes(stage, task.box)
+        task.tier = Tier(stage, task.box)
+        reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
+        task.cells = cells(task.box, task.sizes, reduced if write.reducer is not None else [])
+    elif isinstance(stage, Combine):
+        task.reducer = Reducer(stage.row)

@@ -1,0 +1,142 @@
+"""From a box of a stage's domain to pieces of tiles: who holds what a task reads.
+
+All in the index arithmetic of `[start, stop)` with steps; nothing here touches data. A worker derives its
+own reads from the plan and its rank, and, by the same arithmetic, how often its peers will read from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.arrays import Box
+from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.plan.plan import WHOLE, Read, Slot
+from spartan_ng.worker.store import Region
+
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A region of one worker's tile (in the tile's coordinates) and its place in the operand."""
+
+    rank: int
+    region: Region
+    place: Slices
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """All that a task reads of one array: pieces that fill a buffer of `shape`, and how to turn it."""
+
+    slot: int
+    shape: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+    flips: tuple[bool, ...]
+    order: tuple[int, ...]
+    shown: tuple[int, ...] | None = None
+    """The shape to broadcast to, where a view stretches axes and the stage wants them at full length."""
+
+    def present(self, array: Any) -> Any:
+        """The gathered region as the stage wants it: flipped, dropped, permuted, new and stretched axes."""
+        array = self._turned(array)
+        return array if self.shown is None else np.broadcast_to(array, self.shown)
+
+    def _turned(self, array: Any) -> Any:
+        ndim = len(self.shape)
+        if is_sparse(array):
+            if any(self.flips):
+                array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
+            return array if self.order == (0, 1) else array.T
+        if self.order == tuple(range(ndim)) and not any(self.flips):
+            return array
+        kept = [o for o in self.order if o >= 0]
+        array = array[
+            tuple(
+                0 if axis not in kept else slice(None, None, -1 if flip else None)
+                for axis, flip in enumerate(self.flips)
+            )
+        ]
+        rest = sorted(kept)
+        array = array.transpose([rest.index(o) for o in kept])
+        return array[tuple(None if o < 0 else slice(None) for o in self.order)]
+
+
+def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -> Operand:
+    """What the task at `box` of the domain, running on `rank`, needs for `read`.
+
+    Without `stretch`, broadcast axes keep length 1 (blocks stretch them, not tiles).
+    """
+    region, flips = [], []
+    for axis in read.axes:
+        lo, hi = box[axis.label] if axis.label != WHOLE else (0, axis.size)
+        first, last = axis.start + axis.step * lo, axis.start + axis.step * (hi - 1)
+        if hi <= lo:
+            region.append((0, 0, 1))
+        elif axis.step > 0:
+            region.append((first, last + 1, axis.step))
+        else:
+            region.append((last, first + 1, -axis.step))
+        flips.append(axis.step < 0)
+    shown = None
+    if stretch and read.expand:
+        shown = tuple(
+            box[d][1] - box[d][0] if d != WHOLE else n for d, n in zip(read.labels, read.shape, strict=True)
+        )
+    return Operand(
+        read.slot,
+        region_shape(tuple(region)),
+        pieces(slot, tuple(region), rank),
+        tuple(flips),
+        read.order,
+        shown,
+    )
+
+
+def region_shape(region: Region) -> tuple[int, ...]:
+    """The shape of what a region selects."""
+    return tuple(len(range(*r)) for r in region)
+
+
+def identity(slot: int, box: Box, of: Slot, rank: int) -> Operand:
+    """The plain box of an array."""
+    region = tuple((lo, hi, 1) for lo, hi in box)
+    ndim = len(box)
+    return Operand(slot, region_shape(region), pieces(of, region, rank), (False,) * ndim, tuple(range(ndim)))
+
+
+def pieces(slot: Slot, region: Region, rank: int) -> tuple[Piece, ...]:
+    """The parts of the global `region` that lie in each tile; a duplicate is read on the spot."""
+    if slot.tiling.duplicate:
+        return (Piece(rank, region, tuple(slice(0, n) for n in region_shape(region))),)
+    within = tuple((start, stop) for start, stop, _ in region)
+    out = []
+    for owner, tile in slot.tiling.tiles(slot.shape, within):
+        local, place = [], []
+        for (start, stop, step), (lo, hi) in zip(region, tile, strict=True):
+            k0 = max(0, -(-(lo - start) // step))
+            k1 = -(-(min(hi, stop) - start) // step)
+            if k1 <= k0:
+                break
+            local.append((start + k0 * step - lo, start + (k1 - 1) * step + 1 - lo, step))
+            place.append(slice(k0, k1))
+        else:
+            out.append(Piece(owner, tuple(local), tuple(place)))
+    return tuple(out)
+
+
+def gathered(parts: list[tuple[Piece, Any]], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """The pieces' data put together; one piece is taken as it is."""
+    if len(parts) == 1:
+        return parts[0][1]
+    if parts and is_sparse(parts[0][1]):
+        parts = sorted(parts, key=lambda p: p[0].place[0].start)
+        return sparse.vstack([data for _, data in parts], format="csr")
+    out = np.empty(shape, dtype)
+    for piece, data in parts:
+        out[piece.place] = data
+    return out

@@ -1,0 +1,341 @@
+"""A worker process: one loop for all sockets, a thread for each job, and the executor between them.
+
+The loop's thread owns `WorkerState`; job threads hand their results to it. Everything that decides is in
+`worker.state`, everything that moves tiles in `worker.transfer` and `worker.serving`.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Protocol
+
+import zmq
+from scipy.sparse import csr_array
+
+from spartan_ng.errors import ConnectionFailed, JobCancelled
+from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.codec import Blob, Buffer, decode, encode
+from spartan_ng.wire.connection import Handshake
+from spartan_ng.wire.failures import describe
+from spartan_ng.wire.hosts import address_towards, host_identity, label
+from spartan_ng.wire.loop import Loop, receive, send
+from spartan_ng.wire.messages import (
+    PROTOCOL,
+    Hello,
+    Key,
+    Members,
+    Probe,
+    Refused,
+    StagesDone,
+    Stats,
+    Stop,
+    Welcome,
+)
+from spartan_ng.wire.plans import decode_plan
+from spartan_ng.wire.security import Keys, require_keys, token
+from spartan_ng.worker.executor import Executor
+from spartan_ng.worker.pool import BufferPool
+from spartan_ng.worker.serving import TileServer
+from spartan_ng.worker.state import (
+    Drop,
+    DropPlans,
+    Instruction,
+    StartPart,
+    StopPart,
+    Tell,
+    UsePeers,
+    WorkerState,
+)
+from spartan_ng.worker.store import Store, read_region
+from spartan_ng.worker.transfer import Peers, RankedPeers
+
+MASTER_TIMEOUT_S = 10.0
+"""A worker without a master for this long ends."""
+
+_PROGRESS_S = 0.1
+_TIDY_S = 1.0
+_log = logging.getLogger("spartan_ng.worker")
+
+
+class StageCost(Protocol):
+    """What an executor says of a stage."""
+
+    seconds: float
+    bytes_moved: int
+
+
+class Runner(Protocol):
+    """What a server needs of an executor."""
+
+    def run(
+        self,
+        job: str,
+        plan: Plan,
+        inputs: Sequence[Key],
+        outputs: Sequence[Key],
+        cancelled: threading.Event,
+        progress: Callable[[int], None] | None = None,
+    ) -> Sequence[StageCost]:
+        """Run this rank's stages."""
+        ...
+
+    def close(self) -> None:
+        """Let the threads go."""
+        ...
+
+
+MakeRunner = Callable[[int, int, Store, RankedPeers, int], Runner]
+
+
+class WorkerServer:
+    """Joins the master at `master` and works until it is told to stop.
+
+    Parameters
+    ----------
+    master : the master's address
+    threads : threads for blocks
+    memory_bytes : budget for tiles, None for no limit
+    keys : CurveZMQ keys, None on loopback only
+    bind : where this worker serves its tiles; by default the interface that reaches the master
+    runner : makes an executor for `(rank, world, store, transfer, threads)`
+    """
+
+    def __init__(
+        self,
+        master: str,
+        threads: int = 1,
+        memory_bytes: int | None = None,
+        keys: Keys | None = None,
+        bind: str | None = None,
+        runner: MakeRunner = Executor,
+    ) -> None:
+        bind = bind or address_towards(master)
+        require_keys(bind, keys)
+        _raise_descriptor_limit()
+        self.name = f"w{uuid.uuid4().hex[:12]}"
+        self.error: ConnectionFailed | None = None
+        self.loop = Loop()
+        pool = BufferPool(memory_bytes)
+        self.store = Store(pool)
+        self.loop.every(_TIDY_S, pool.collect)  # an idle worker gives memory back, too
+        self._threads = threads
+        self._runner = runner
+        self._runners: dict[tuple[str, ...], Runner] = {}
+        self._plans: dict[tuple[str, str], Future[Plan]] = {}
+        self._cancelled: dict[str, threading.Event] = {}
+        self._jobs = ThreadPoolExecutor(4096, "job")
+        self._state = WorkerState(self.name)
+        data, address = self.loop.router(bind, keys)
+        self._tiles = TileServer(self.loop, data, self.store)
+        self._peers = Peers(self.loop, Hello(PROTOCOL, "peer", self.name, token()), keys)
+        self._hello = Hello(
+            PROTOCOL,
+            "worker",
+            self.name,
+            token(),
+            label(),
+            address,
+            host_identity(),
+            threads,
+            memory_bytes or 0,
+        )
+        self._master = self.loop.dealer(master, self.name, keys, self._connection_event)
+        self._handshake = Handshake(master)
+        self._connected = False
+        self._joined = False
+        self.loop.receive(self._master, self._receive, copy=True)
+        self.loop.after(MASTER_TIMEOUT_S, self._check_joined)
+
+    def run(self) -> None:
+        """Work until told to stop; raises ConnectionFailed if the master is gone or refuses."""
+        try:
+            self.loop.run()
+        finally:
+            self._do(self._state.master_lost())
+            self._peers.close(ConnectionFailed("the worker is stopping"))
+            self._tiles.close()
+            self._jobs.shutdown(wait=False, cancel_futures=True)
+            for runner in self._runners.values():
+                runner.close()
+            self.loop.close()
+        if self.error is not None:
+            raise self.error
+
+    def stop(self) -> None:
+        """End `run`. Thread-safe."""
+        self.loop.stop()
+
+    # --- the master
+
+    def _connection_event(self, event: int) -> None:
+        self._handshake.note(event)
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._connected = True
+            send(self._master, self._hello)
+        elif event == zmq.EVENT_DISCONNECTED and self._connected:
+            # A new connection starts from nothing: the master gives our tiles up for lost.
+            self._connected = self._joined = False
+            self._do(self._state.master_lost())
+            self._peers.use(Members(0, ()))
+            for owner in {key[0].partition("/")[0] for key in self.store.complete()}:
+                self.store.drop_owner(owner)
+            self.loop.after(MASTER_TIMEOUT_S, self._check_joined)
+
+    def _check_joined(self) -> None:
+        if not self._joined:
+            self._end(self._handshake.error(MASTER_TIMEOUT_S))
+
+    def _end(self, error: ConnectionFailed) -> None:
+        self.error = error
+        self.loop.stop()
+
+    def _receive(self, frames: Sequence[Buffer]) -> None:
+        message = receive(frames)
+        match message:
+            case Probe():
+                pass
+            case Welcome():
+                self._joined = True
+            case Refused():
+                self._end(self._handshake.refused(message))
+            case Stop():
+                self.loop.stop()
+            case _:
+                self._do(self._state.handle(message))
+
+    def _do(self, instructions: Sequence[Instruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Tell():
+                    if self._connected:
+                        send(self._master, instruction.message)
+                case StartPart():
+                    self._start(instruction)
+                case StopPart():
+                    self._stop_part(instruction)
+                case Drop():
+                    for key in instruction.keys:
+                        self.store.drop(key)
+                    for owner in instruction.owners:
+                        self.store.drop_owner(owner)
+                case DropPlans():
+                    self._drop_plans(instruction.client, instruction.plan_key)
+                case UsePeers():
+                    self._peers.use(instruction.members)
+                    for lost in instruction.members.lost:
+                        self._lose(lost.name)
+
+    def _lose(self, peer: str) -> None:
+        """A worker is gone: so are its leases, and the executors whose ranks it was one of."""
+        self._tiles.forget(peer)
+        for names in [n for n in self._runners if peer in n]:
+            self._runners.pop(names).close()
+
+    # --- jobs
+
+    def _start(self, part: StartPart) -> None:
+        run = part.run
+        at = (part.client, run.plan_key)
+        if run.plan:
+            self._plans[at] = self._jobs.submit(_load_plan, run.plan, part.client)
+        runner = self._runners.get(part.names)
+        if runner is None:
+            transfer = RankedPeers(self._peers, part.names)
+            runner = self._runner(part.rank, len(part.names), self.store, transfer, self._threads)
+            self._runners[part.names] = runner
+        cancelled = self._cancelled[run.job] = threading.Event()
+        self._jobs.submit(self._run_part, part, self._plans[at], runner, cancelled)
+
+    def _stop_part(self, part: StopPart) -> None:
+        self._cancelled[part.job].set()
+        keys = set(part.keys)
+        error = JobCancelled(f"job {part.job} was cancelled")
+        self._peers.abort(lambda key: key[0] == part.job or key in keys, error)
+
+    def _run_part(
+        self, part: StartPart, plan: Future[Plan], runner: Runner, cancelled: threading.Event
+    ) -> None:
+        """On a job thread: run the part, and let the loop's thread know how it ended."""
+        run = part.run
+        try:
+            progress = self._progress(run.job) if run.progress else None
+            program = plan.result()
+            if run.values:
+                self._put_values(part, program)
+            stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
+            costs: Stats = tuple((s.seconds, s.bytes_moved) for s in stats)
+            nnz, values = self._results(run.outputs, run.inline)
+        except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
+            if not isinstance(error, JobCancelled):
+                _log.info("job %s failed:\n%s", run.job, traceback.format_exc())
+            kind, text = describe(error)
+            self.loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
+        else:
+            self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
+
+    def _put_values(self, part: StartPart, plan: Plan) -> None:
+        """Store this rank's tiles of the small inputs that came with the job."""
+        for position, value in decode(part.run.values.frames):
+            slot = plan.slots[plan.inputs[position]]
+            box = slot.tiling.box_on(slot.shape, part.rank)
+            if box is not None:
+                region = tuple((lo, hi, 1) for lo, hi in box)
+                self.store.put(part.run.inputs[position], read_region(value, region))
+
+    def _ended(self, job: str, instructions: Sequence[Instruction]) -> None:
+        del self._cancelled[job]
+        self._do(instructions)
+
+    def _progress(self, job: str) -> Callable[[int], None]:
+        """Report stages, but not more often than a person can see."""
+        last = 0.0
+
+        def report(done: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _PROGRESS_S:
+                last = now
+                self.loop.call(lambda: self._do([Tell(StagesDone(job, done))]))
+
+        return report
+
+    def _results(self, outputs: Sequence[Key], inline: bool) -> tuple[tuple[int, ...], Blob]:
+        """Non-zeros of the results' tiles here, and the tiles themselves if they are small."""
+        tiles = []
+        for key in outputs:
+            try:
+                tiles.append(self.store.get(key))
+            except KeyError:
+                tiles.append(None)  # the tiling gives this rank no tile
+        nnz = tuple(int(t.nnz) if isinstance(t, csr_array) else 0 for t in tiles)
+        return nnz, Blob(tuple(encode(tuple(tiles)))) if inline and any(
+            t is not None for t in tiles
+        ) else Blob()
+
+    def _drop_plans(self, client: str, plan_key: str | None) -> None:
+        if plan_key is not None:
+            self._plans.pop((client, plan_key), None)
+            return
+        for at in [at for at in self._plans if at[0] == client]:
+            del self._plans[at]
+        self._tiles.forget(client)
+
+
+def _load_plan(blob: Blob, client: str) -> Plan:
+    """A client's plan; its key is made the client's own, because executors of all clients share programs."""
+    plan = decode_plan(blob)
+    return replace(plan, key=f"{client}:{plan.key}")
+
+
+def _raise_descriptor_limit() -> None:
+    """Each shared segment and each spilled tile has a file descriptor."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

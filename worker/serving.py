@@ -1,0 +1,200 @@
+"""Reading and writing of this worker's tiles by other processes: the owner's side.
+
+A read of a tile that is not complete parks in the store. Large data in shared memory is leased to readers on
+the same host: the tile's buffer lives until they give the lease back, or are gone. Whatever takes a
+while (copies, tiles on disk) runs on a thread of its own, so that the loop stays free.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.errors import WorkerLost
+from spartan_ng.wire.codec import Buffer, encode
+from spartan_ng.wire.failures import describe
+from spartan_ng.wire.loop import Frames, Loop, Socket, receive, send_frames
+from spartan_ng.wire.messages import (
+    PROTOCOL,
+    Fetch,
+    Hello,
+    Key,
+    Put,
+    PutShared,
+    Refused,
+    SharedTile,
+    Stored,
+    Tile,
+    TransferFailed,
+    Unlease,
+    Welcome,
+)
+from spartan_ng.wire.security import token
+from spartan_ng.worker.pool import SHARED_BYTES
+from spartan_ng.worker.store import Store, read_region
+from spartan_ng.worker.transfer import describe_shared, open_shared
+
+_QUICK_BYTES = 1 << 18
+"""Up to this much the loop's own thread copies."""
+
+
+class TileServer:
+    """Answers readers and writers on `socket`. All but the store's callbacks is on the loop's thread."""
+
+    def __init__(self, loop: Loop, socket: Socket, store: Store) -> None:
+        self._loop = loop
+        self._socket = socket
+        self._store = store
+        self._greeted: dict[str, str] = {}
+        self._leases: dict[tuple[str, int], tuple[Key, np.ndarray[Any, Any]]] = {}
+        self._numbers = count(1)
+        self._slow = ThreadPoolExecutor(2, thread_name_prefix="tile-server")
+        loop.receive(socket, self._receive)
+
+    @property
+    def leases(self) -> int:
+        """Number of tiles that readers look at."""
+        return len(self._leases)
+
+    def forget(self, peer: str) -> None:
+        """A reader is gone, with all its leases."""
+        self._greeted.pop(peer, None)
+        for lease in [at for at in self._leases if at[0] == peer]:
+            self._unlease(*lease)
+
+    def close(self) -> None:
+        """Stop the helper threads."""
+        self._slow.shutdown(wait=False, cancel_futures=True)
+
+    def _receive(self, frames: Sequence[Buffer]) -> None:
+        peer = bytes(frames[0]).decode()
+        if peer not in self._greeted:
+            self._greet(peer, receive(frames[1:2]) if len(frames) == 2 else None)
+            return
+        message = receive(frames[1:])
+        match message:
+            case Fetch():
+                self._fetch(peer, message)
+            case Put():
+                self._slow.submit(self._guard, peer, message.number, partial(self._put, message))
+            case PutShared():
+                self._slow.submit(self._guard, peer, message.number, partial(self._adopt, message))
+            case Unlease():
+                for lease in message.leases:
+                    self._unlease(peer, lease)
+            case Hello():
+                self._greet(peer, message)
+
+    def _greet(self, peer: str, message: Any) -> None:
+        """Strangers may only say hello, with the right protocol and token."""
+        if not isinstance(message, Hello) or message.token != token():
+            answer: Any = Refused("token", "the token is wrong, or the first message was not a hello")
+        elif message.protocol != PROTOCOL:
+            answer = Refused("version", f"protocol {PROTOCOL} is spoken here, not {message.protocol}")
+        else:
+            self.forget(peer)
+            self._greeted[peer] = message.role
+            answer = Welcome(PROTOCOL)
+        self._send(peer, encode(answer))
+
+    def _fetch(self, peer: str, message: Fetch) -> None:
+        self._store.when_ready(message.key, lambda: self._loop.call(partial(self._serve, peer, message)))
+
+    def _serve(self, peer: str, message: Fetch) -> None:
+        """The tile is complete: lease it, or send it."""
+        if peer not in self._greeted:
+            self._store.release(message.key)
+            return
+        if self._store.is_spilled(message.key):
+            self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
+            return
+        try:
+            part = read_region(self._store.get(message.key), message.region)
+        except KeyError:
+            self._fail(peer, message.number, _dropped(message.key))
+            return
+        if not self._lease(peer, message, part):
+            if not isinstance(part, np.ndarray) or part.nbytes <= _QUICK_BYTES or part.flags.c_contiguous:
+                self._answer(peer, message, part)
+            else:
+                self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
+
+    def _lease(self, peer: str, message: Fetch, part: Any) -> bool:
+        """Let a reader on the same host look at `part` where it is, if it lies in shared memory."""
+        if not message.shared or not isinstance(part, np.ndarray) or part.nbytes < SHARED_BYTES:
+            return False
+        found = None if self._store.pool is None else self._store.pool.locate(part)
+        if found is None:
+            return False
+        number = next(self._numbers)
+        self._leases[peer, number] = (message.key, part)
+        answer = SharedTile(message.number, number, describe_shared(*found, part))
+        if not self._send(peer, encode(answer)):
+            self._unlease(peer, number)
+        return True
+
+    def _unlease(self, peer: str, lease: int) -> None:
+        held = self._leases.pop((peer, lease), None)
+        if held is not None:
+            self._store.release(held[0])
+
+    def _answer(self, peer: str, message: Fetch, part: Any) -> None:
+        self._send(peer, encode(Tile(message.number, part)))
+        self._store.release(message.key)
+
+    def _frames(self, peer: str, message: Fetch) -> None:
+        """As `_answer`, on a helper thread."""
+        frames = encode(Tile(message.number, read_region(self._store.get(message.key), message.region)))
+
+        def answer() -> None:
+            self._send(peer, frames)
+            self._store.release(message.key)
+
+        self._loop.call(answer)
+
+    def _put(self, message: Put) -> Callable[[], Any]:
+        tile = message.data
+        if isinstance(tile, np.ndarray):
+            buffer = self._store.allocate(tile.shape, tile.dtype)
+            np.copyto(buffer, tile)
+            tile = buffer
+        return lambda: self._store.put(message.key, tile)
+
+    def _adopt(self, message: PutShared) -> Callable[[], Any]:
+        where = message.array
+        tile = self._store.adopt(open_shared(where, os.O_RDWR), where.size_bytes, where.shape, where.dtype)
+        return lambda: self._store.put(message.key, tile)
+
+    def _guard(self, peer: str, number: int, work: Callable[[], Any]) -> None:
+        """Run a helper thread's work; whatever it raises is the requester's answer."""
+        try:
+            finish = work()
+            if finish is not None:
+                finish()
+                self._loop.call(partial(self._reply, peer, Stored(number)))
+        except KeyError as error:
+            self._loop.call(partial(self._fail, peer, number, _dropped(error.args[0])))
+        except Exception as error:  # noqa: BLE001 - the requester's error
+            self._loop.call(partial(self._fail, peer, number, error))
+
+    def _fail(self, peer: str, number: int, error: Exception) -> None:
+        self._send(peer, encode(TransferFailed(number, *describe(error))))
+
+    def _reply(self, peer: str, message: Any) -> None:
+        self._send(peer, encode(message))
+
+    def _send(self, peer: str, frames: Frames) -> bool:
+        if send_frames(self._socket, frames, peer):
+            return True
+        self._loop.call(partial(self.forget, peer))
+        return False
+
+
+def _dropped(key: Key) -> WorkerLost:
+    return WorkerLost(f"array {key[1]} of {key[0]} has been dropped")

@@ -1,0 +1,266 @@
+"""One handler for each kind of stage: operands in, tiles out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.kernels.blocks import Cell
+from spartan_ng.kernels.body import Runner, labelled_box
+from spartan_ng.kernels.compiled.prepared import Compiled
+from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.whole import WholeRunner
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.plan.plan import (
+    Accumulate,
+    Assemble,
+    Combine,
+    Fused,
+    Join,
+    MergeParts,
+    ScanTile,
+    SortParts,
+    Write,
+)
+from spartan_ng.worker.joins import run_accumulate, run_join
+from spartan_ng.worker.program import Task, cover
+from spartan_ng.worker.scans import run_scan
+from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+_SMALL = 1 << 16
+"""Elements of a tile's domain, times rows, below which threads cost more than they bring."""
+
+
+Target = Callable[[Box], Any]
+"""The part of the result's tile that belongs to a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """How one run of a fused stage works on its blocks: interpreted, or compiled."""
+
+    cells: list[Cell]
+    worker: Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]
+    """`worker(out, target)` makes a thread's work on a run of blocks: it fills `out`, the result's tile, or
+    gives the run's state."""
+    small: bool
+    blas: bool
+
+
+def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """A pass over the blocks of the task's box."""
+    if task.box is None:
+        return
+    operands = ex.load_all(run, task.operands)
+    body, box, tier = task.body, task.box, task.tier
+    assert body is not None, "a task with a box has a body"
+    assert tier is not None, "a task with a box has tiers"
+    (write,) = stage.writes
+
+    def runner() -> Runner:
+        return Runner(body, operands, box, task.sizes)
+
+    small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
+    blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
+    choice = tier.choose(operands, ex.errstate)
+    if choice is not None:
+        blas = blas and choice.body.calls_blas
+        how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
+    else:
+        how = Pass(task.cells, _interpreted(runner, write, task.reducer), small, blas)
+    start = time.perf_counter()
+    if write.reducer is not None:
+        _reduced(ex, run, write, task, how)
+    else:
+        _plain(ex, run, stage, write, task, how, runner)
+    if choice is None:
+        tier.record(time.perf_counter() - start)
+
+
+def _interpreted(
+    runner: Callable[[], Runner], write: Write, reducer: Reducer | None
+) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
+    """Tier 0's workers."""
+
+    def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
+        one = runner()
+
+        def block_state(block: Box) -> Any:
+            assert reducer is not None, "only reduced stages have states"
+            registers = one.run(block)
+            return reducer.block([registers[a] for a in reducer.row.args], block)
+
+        def fill(blocks: tuple[Box, ...]) -> None:
+            for block in blocks:
+                place = target(block)
+                value = one.run(block, {write.register: place})[write.register]
+                if value is not place:
+                    np.copyto(place, dense(value), casting="unsafe")
+
+        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(block_state, blocks))
+
+    return worker
+
+
+def _compiled(
+    body: Compiled, operands: list[Any], reducer: Reducer | None
+) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
+    """Tier 2's workers."""
+
+    def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
+        if body.is_whole:
+            return WholeRunner(body, operands, out).run
+        one = CompiledRunner(body, operands, reducer)
+
+        def fill(blocks: tuple[Box, ...]) -> None:
+            for block in blocks:
+                one.run(block, target(block))
+
+        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(one.run, blocks))
+
+    return worker
+
+
+def _plain(
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    write: Write,
+    task: Task,
+    how: Pass,
+    runner: Callable[[], Runner],
+) -> None:
+    """Every block fills its part of the output tile."""
+    slot = run.plan.slots[write.slots[0]]
+    assert task.box is not None, "checked by the caller"
+    own = labelled_box(write.labels, slot.shape, task.box)
+    runs = [r for cell in how.cells for r in cell.runs]
+    blocks = [b for r in runs for b in r]
+    if slot.format == "csr":
+        parts = ex.parallel(run, blocks, lambda: _block_value(runner(), write), how.small, how.blas)
+        ex.put(run, write.slots[0], sparse.vstack(parts, format="csr"))
+        return
+    if len(blocks) == 1 and stage.heavy:
+        value = _block_value(runner(), write)(blocks[0])
+        ex.put(run, write.slots[0], np.ascontiguousarray(value))
+        return
+    out = ex.store.allocate(box_shape(own), slot.dtype)
+
+    def target(block: Box) -> Any:
+        part = labelled_box(write.labels, slot.shape, block)
+        place: tuple[Any, ...] = tuple(
+            slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True)
+        )
+        return out[(*place, ...)]  # the ellipsis keeps a 0-d target an array
+
+    ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas)
+    ex.put(run, write.slots[0], out)
+
+
+def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
+    return lambda block: runner.run(block)[write.register]
+
+
+def _no_target(block: Box) -> Any:
+    raise AssertionError("a reduced stage gives states")
+
+
+def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> None:
+    """Every run of blocks gives a state; a cell's states combine in order."""
+    reducer = task.reducer
+    assert reducer is not None, "prepared with the program"
+    assert task.box is not None, "checked by the caller"
+
+    runs = [r for cell in how.cells for r in cell.runs]
+    states = iter(ex.parallel(run, runs, lambda: how.worker(None, _no_target), how.small, how.blas))
+    slots = [run.plan.slots[s] for s in write.slots]
+    shape = slots[0].shape[len(write.partial) :]
+    own = labelled_box(write.labels, shape, task.box)
+    lead = (1,) * len(write.partial)
+    outs = [ex.store.allocate((*lead, *box_shape(own)), s.dtype) for s in slots]
+    for cell in how.cells:
+        state = reduce(reducer.combine, [next(states) for _ in cell.runs])
+        values = state if write.partial else (reducer.finalize(state),)
+        part = labelled_box(write.labels, shape, cell.box)
+        place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
+        for out, value in zip(outs, values, strict=True):
+            out[(0,) * len(lead) + place] = dense(value)
+    for number, out in zip(write.slots, outs, strict=True):
+        ex.put(run, number, out)
+
+
+def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
+    """Partial states in index order, then the value."""
+    if task.box is None:
+        return
+    reducer = task.reducer
+    assert reducer is not None, "prepared with the program"
+    states = ex.load_all(run, task.operands)
+    lead = states[0].shape[: stage.lead]
+    total: Any = None
+    for index in np.ndindex(*lead):
+        new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
+        total = new if total is None else reducer.combine(total, new)
+    slot = run.plan.slots[stage.slot]
+    value = np.asarray(reducer.finalize(total), slot.dtype)
+    ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
+
+
+def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
+    """Regions of the inputs at their places in the output tile."""
+    if task.box is None:
+        return
+    slot = run.plan.slots[stage.slot]
+    shape = box_shape(task.box)
+    if stage.how == "reshape":
+        ex.put(run, stage.slot, _reshaped(ex, run, stage, task, shape, slot.shape))
+        return
+    out = ex.store.allocate(shape, slot.dtype)
+    for place, value in zip(task.places, ex.load_all(run, task.operands), strict=True):
+        np.copyto(out[place], dense(value))
+    ex.put(run, stage.slot, out)
+
+
+def _reshaped(
+    ex: Executor, run: Run, stage: Assemble, task: Task, shape: tuple[int, ...], whole: tuple[int, ...]
+) -> Any:
+    """The tile's run of the flat index space, cut out of the covering box."""
+    (read,) = stage.reads
+    assert task.box is not None, "checked by the caller"
+    covering = ex.load(run, task.operands[0])
+    size = prod(shape)
+    first = task.box[0][0] * prod(whole[1:]) if whole else 0
+    lows = _first_index(read.shape, first, first + size - 1)
+    offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
+    flat = np.ascontiguousarray(covering).reshape(-1)[offset : offset + size]
+    out = ex.store.allocate(shape, flat.dtype)
+    np.copyto(out, flat.reshape(shape))
+    return out
+
+
+def _first_index(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:
+    return tuple(lo for lo, _ in cover(shape, first, last))
+
+
+HANDLERS: dict[type, Callable[[Executor, Run, Any, Task], None]] = {
+    Fused: run_fused,
+    Combine: run_combine,
+    ScanTile: run_scan,
+    Assemble: run_assemble,
+    Join: run_join,
+    Accumulate: run_accumulate,
+    SortParts: run_sort_parts,
+    MergeParts: run_merge_parts,
+}

@@ -1,0 +1,169 @@
+"""A worker's decisions about jobs, without I/O: what it hears in, what its server has to do out.
+
+`handle(message)` takes the master's messages, `finished` and `failed` the end of this worker's part of a
+job. Parts follow `PART_STEPS`; messages are looked up in `_HANDLERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spartan_ng.wire.codec import NOTHING, Blob
+from spartan_ng.wire.messages import (
+    CancelJob,
+    Discard,
+    DropOwner,
+    ForgetPlan,
+    JobError,
+    JobFinished,
+    Key,
+    Members,
+    RunJob,
+    Stats,
+)
+
+PART_STEPS: dict[tuple[str, str], str] = {
+    ("running", "finished"): "done",
+    ("running", "failed"): "failed",
+    ("running", "cancelled"): "stopping",
+    ("stopping", "finished"): "failed",
+    ("stopping", "failed"): "failed",
+    ("stopping", "cancelled"): "stopping",
+}
+"""`(state, event) → state` of a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartPart:
+    """Run this worker's part of a job; `plan` is empty where the server has it already."""
+
+    run: RunJob
+    client: str
+    rank: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopPart:
+    """Tell a running part to stop, and fail the reads that it waits for."""
+
+    job: str
+    keys: tuple[Key, ...]
+    """Arrays that only this part may be waiting for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Drop tiles, and all that `owners` have."""
+
+    keys: tuple[Key, ...]
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlans:
+    """Forget one plan of a client, or all of them (`plan_key` is None)."""
+
+    client: str
+    plan_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsePeers:
+    """The workers have changed; reads from those who are gone fail."""
+
+    members: Members
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Send to the master."""
+
+    message: Any
+
+
+Instruction = StartPart | StopPart | Drop | DropPlans | UsePeers | Tell
+
+
+@dataclass(slots=True)
+class _Part:
+    run: RunJob
+    state: str = "running"
+
+
+class WorkerState:
+    """The jobs that this worker has a part in."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._names: tuple[str, ...] = ()
+        self._parts: dict[str, _Part] = {}
+
+    def handle(self, message: Any) -> list[Instruction]:
+        """What to do after the master said `message`."""
+        handler = _HANDLERS.get(type(message))
+        return [] if handler is None else handler(self, message)
+
+    def finished(self, job: str, stats: Stats, nnz: tuple[int, ...], values: Blob) -> list[Instruction]:
+        """What to do after this worker's part of `job` ended well."""
+        part = self._step(job, "finished")
+        if part.state == "done":
+            return [Tell(JobFinished(job, stats, nnz, values))]
+        return self._clean(part, "JobCancelled", "the job was stopped")
+
+    def failed(self, job: str, kind: str, message: str) -> list[Instruction]:
+        """What to do after this worker's part of `job` raised."""
+        return self._clean(self._step(job, "failed"), kind, message)
+
+    def master_lost(self) -> list[Instruction]:
+        """What to do when the master is gone: all that runs stops, all that is here goes."""
+        owners = tuple({part.run.job for part in self._parts.values()})
+        out: list[Instruction] = []
+        for job in owners:
+            out += self._cancel(CancelJob(job))
+        return out
+
+    def _run(self, message: RunJob) -> list[Instruction]:
+        names = self._names[: message.world]
+        client = message.job.rpartition("/")[0]
+        self._parts[message.job] = _Part(replace(message, plan=NOTHING, values=NOTHING))
+        out: list[Instruction] = [StartPart(message, client, names.index(self._name), names)]
+        if message.released or message.retired:
+            out.insert(0, Drop(message.released, message.retired))
+        return out
+
+    def _cancel(self, message: CancelJob) -> list[Instruction]:
+        if message.job not in self._parts:
+            return []
+        run = self._step(message.job, "cancelled").run
+        others = {
+            k for p in self._parts.values() if p.run is not run for k in (*p.run.inputs, *p.run.outputs)
+        }
+        return [StopPart(run.job, tuple(k for k in (*run.inputs, *run.outputs) if k not in others))]
+
+    def _members(self, message: Members) -> list[Instruction]:
+        self._names = tuple(m.name for m in message.members)
+        return [UsePeers(message)]
+
+    def _step(self, job: str, event: str) -> _Part:
+        part = self._parts[job]
+        part.state = PART_STEPS[part.state, event]
+        if part.state in ("done", "failed"):
+            del self._parts[job]
+        return part
+
+    def _clean(self, part: _Part, kind: str, message: str) -> list[Instruction]:
+        return [Drop(part.run.outputs, (part.run.job,)), Tell(JobError(part.run.job, kind, message))]
+
+
+_HANDLERS: dict[type, Callable[[WorkerState, Any], list[Instruction]]] = {
+    RunJob: WorkerState._run,
+    CancelJob: WorkerState._cancel,
+    Members: WorkerState._members,
+    Discard: lambda _, m: [Drop(m.keys, m.owners)],
+    DropOwner: lambda _, m: [Drop((), (m.owner,)), DropPlans(m.owner, None)],
+    ForgetPlan: lambda _, m: [DropPlans(m.owner, m.plan_key)],
+}
+"""What the master may say, and who answers it."""
