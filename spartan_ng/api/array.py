@@ -1,0 +1,646 @@
+"""`ndarray`: NumPy's array class over lazy handles. Attributes, forcing, protocols and methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from spartan_ng.api import (
+    creation,
+    indexing,
+    logic,
+    manipulation,
+    printing,
+    products,
+    rearranging,
+    reductions,
+    sorting,
+    statistics,
+    ufuncs,
+)
+from spartan_ng.api.arithmetic import Arithmetic
+from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
+from spartan_ng.api.forcing import run, value_of
+from spartan_ng.api.handle import Handle, as_handle, copied, make, register, wrap
+from spartan_ng.api.views import Part, full_shape
+
+_NONE: Any = np._NoValue
+_POSITIONS = frozenset({int, tuple})
+
+
+class Flags:
+    """What NumPy tells about an array's memory, as far as it has a meaning here."""
+
+    def __init__(self, array: Handle) -> None:
+        layout = array._layout()
+        self.c_contiguous = bool(layout.flags.c_contiguous)
+        self.f_contiguous = bool(layout.flags.f_contiguous)
+        self.owndata = not array._views
+        self.writeable = not array._cell.frozen and not any(
+            type(v).__name__ == "Broadcast" for v in array._views
+        )
+        self.aligned = True
+
+    def __getitem__(self, name: str) -> bool:
+        return bool(getattr(self, name.lower()))
+
+
+class ndarray(Arithmetic):
+    """An N-dimensional array whose elements are computed when they are asked for.
+
+    `ndarray(shape, dtype=float)` makes one of zeros; `array`, `zeros`, `arange` and their like are
+    the usual ways.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    def __new__(cls, shape: Any = None, dtype: Any = float) -> Self:
+        """An array of zeros, or (without a shape) an empty shell for a cell."""
+        if shape is None:
+            return object.__new__(cls)
+        return creation.zeros(shape, dtype)  # type: ignore[return-value]
+
+    # --- attributes --------------------------------------------------------------------------------
+
+    @property
+    def T(self) -> ndarray:
+        """The axes reversed."""
+        return manipulation.transpose(self)
+
+    @property
+    def mT(self) -> ndarray:
+        """The last two axes swapped."""
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return manipulation.swapaxes(self, -1, -2)
+
+    @property
+    def real(self) -> ndarray:
+        """The real part; writing to it writes to the array."""
+        return self._see(Part("real", self.shape)) if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> ndarray:
+        """The imaginary part; writing to it writes to the array."""
+        if self.dtype.kind == "c":
+            return self._see(Part("imag", self.shape))
+        return creation.zeros_like(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        self.imag[...] = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes; a filtered array counts its elements now."""
+        return self._views[-1].shape if self._views else self._cell.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        new = full_shape(shape, self.size, self.shape)
+        if not manipulation.reshapes_without_copy(self, new):
+            raise AttributeError("incompatible shape for in-place modification; use reshape() to make a copy")
+        self._views = indexing.reshaped(self, new)._views
+        self._state = None
+
+    @property
+    def flat(self) -> rearranging.Flat:
+        """The elements in C order, to iterate over, read and write."""
+        return rearranging.Flat(self)
+
+    @property
+    def flags(self) -> Flags:
+        """What NumPy tells about the memory."""
+        return Flags(self)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides NumPy would have, in bytes."""
+        layout = self._layout()
+        unit = self.itemsize // layout.itemsize
+        return tuple(s * unit for s in layout.strides)
+
+    @property
+    def base(self) -> ndarray | None:
+        """The array this is a view of, or None."""
+        return make(self._cell) if self._views else None
+
+    @property
+    def device(self) -> str:
+        """Where the array API standard says the array is."""
+        return "cpu"
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored elements of a sparse array, of non-zeros of a dense one."""
+        if self.format == "csr":
+            self.persist()
+            ref = self._node().data
+            if ref is not None and ref.nnz is not None:
+                return ref.nnz
+        return int(reductions.count_nonzero(self))
+
+    # --- values ------------------------------------------------------------------------------------
+
+    def compute(self) -> Any:
+        """The value as a NumPy array (or scalar, or CSR array) of the caller's own."""
+        return compute(self)[0]
+
+    def persist(self) -> ndarray:
+        """Evaluate now and keep the result where it is, on the workers or the driver."""
+        persist(self)
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        value = np.asarray(self._force())
+        if dtype is not None and value.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
+            return value.astype(dtype)
+        if copy:
+            return value.copy()
+        shown = value.view()
+        shown.flags.writeable = False
+        return shown
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        ours = ufuncs.UFUNCS.get(function.__name__)
+        if function is np.matmul:
+            return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
+        if ours is None or ours.np is not function:
+            if method != "__call__":
+                return gathered(getattr(function, method), *inputs, **keywords)
+            return gathered(function, *inputs, **keywords)
+        out = keywords.get("out")
+        if isinstance(out, tuple) and len(out) == 1:
+            keywords["out"] = out[0]
+        return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        ours = FUNCTIONS.get(function)
+        if ours is None:
+            return gathered(function, *args, **keywords)
+        return ours(*args, **keywords)
+
+    def _one(self, what: str) -> Any:
+        """The only element, as a NumPy scalar."""
+        if self.size != 1:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python {what} (shape {self.shape})"
+            )
+        return self._force().reshape(())[()]
+
+    def __float__(self) -> float:
+        if self.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
+            )
+        return float(self._force())
+
+    def __int__(self) -> int:
+        if self.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
+            )
+        return int(self._force())
+
+    def __complex__(self) -> complex:
+        if self.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
+            )
+        return complex(self._force())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self._force())
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                f"Use a.any() or a.all() (shape {self.shape})"
+            )
+        return bool(self._force())
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        shape = self.shape
+        if not shape:
+            raise TypeError("iteration over a 0-d array")
+        if len(shape) == 1:
+            return (wrap(v) for v in self._force())
+        return (self[i] for i in range(shape[0]))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(reductions.any(ufuncs.equal(self, item)))
+
+    def __repr__(self) -> str:
+        return printing.array_repr(self)
+
+    def __str__(self) -> str:
+        return printing.array_str(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._force()[()], spec) if self.ndim == 0 else format(str(self), spec)
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return (_restored, (self.compute(), self._cell.frozen))
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import spartan_ng
+
+        return spartan_ng
+
+    def item(self, *args: Any) -> Any:
+        """An element as a Python scalar."""
+        if not args:
+            if self.size != 1:
+                raise ValueError("can only convert an array of size 1 to a Python scalar")
+            return self._force().item()
+        if len(args) == 1 and self.ndim != 1:
+            flat = args[0] if isinstance(args[0], tuple) else np.unravel_index(args[0], self.shape)
+            return self[tuple(int(i) for i in flat)]._force().item()
+        return self[args]._force().item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return self._force().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes."""
+        return self._force().tobytes(order)  # type: ignore[no-any-return]
+
+    def toarray(self) -> Any:
+        """A sparse array as a dense NumPy array."""
+        return np.array(self._force())
+
+    def todense(self) -> ndarray:
+        """A sparse array as a dense one."""
+        return self if self.format == "dense" else wrap(np.asarray(self._force()))
+
+    def tocsr(self) -> Any:
+        """The elements as a `scipy.sparse.csr_array`."""
+        from scipy import sparse
+
+        self.persist()
+        ref = self._node().data
+        if self.format == "csr" and ref is not None:
+            return sparse.csr_array(value_of(ref), copy=True)
+        return sparse.csr_array(self._force())
+
+    # --- elements ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self._cell.value
+        if value is not None and not self._views and key.__class__ in _POSITIONS:
+            try:
+                element = value[key]
+            except (IndexError, TypeError):
+                return indexing.getitem(self, key)
+            if element.__class__ is value.dtype.type:
+                return wrap(element)
+        return indexing.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        indexing.setitem(self, key, value)
+
+    def fill(self, value: Any) -> None:
+        """Set every element to a scalar."""
+        self[...] = value
+
+    def itemset(self, *args: Any) -> None:
+        """Set one element."""
+        self[args[:-1]] = args[-1]
+
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements at indices along an axis."""
+        return rearranging.take(self, indices, axis, out, mode)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Set flat elements."""
+        rearranging.put(self, indices, values, mode)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements from the choice that each element names."""
+        return rearranging.choose(self, choices, out, mode)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
+        """Slices along an axis where a condition holds."""
+        return rearranging.compress(condition, self, axis, out)
+
+    def nonzero(self) -> tuple[ndarray, ...]:
+        """Indices of the elements that are not zero."""
+        return sorting.nonzero(self)
+
+    # --- kind and copies ---------------------------------------------------------------------------
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> ndarray:
+        """The elements as another dtype."""
+        return creation.astype(self, dtype, casting=casting, copy=copy)
+
+    def copy(self, order: str = "C") -> ndarray:
+        """The same elements in an array of their own."""
+        result = copied(self, order)
+        result._cell.frozen = False
+        return result
+
+    def view(self, dtype: Any = None, type: Any = None) -> ndarray:
+        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes."""
+        if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
+            return make(self._cell, self._views)
+        return fresh(self._force().view(dtype))  # type: ignore[no-any-return]
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> ndarray:
+        """The array API standard's move between devices; there is one."""
+        if device != "cpu":
+            raise ValueError(f"device {device!r} is not 'cpu'")
+        return self
+
+    def conj(self) -> ndarray:
+        """Complex conjugates."""
+        return ufuncs.conjugate(self)  # type: ignore[no-any-return]
+
+    conjugate = conj
+
+    # --- shape -------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
+        """The same elements under another shape."""
+        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Change the shape in place; new elements are zero."""
+        self._cell = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)._cell
+        self._views, self._state = (), None
+
+    def ravel(self, order: str = "C") -> ndarray:
+        """One axis, as a view where possible."""
+        return manipulation.ravel(self, order)
+
+    def flatten(self, order: str = "C") -> ndarray:
+        """One axis, always a copy."""
+        return manipulation.ravel(self, order).copy()
+
+    def transpose(self, *axes: Any) -> ndarray:
+        """The axes in another order."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+            axes = axes[0]  # type: ignore[assignment]
+        return manipulation.transpose(self, axes or None)
+
+    def swapaxes(self, axis1: int, axis2: int) -> ndarray:
+        """Two axes exchanged."""
+        return manipulation.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> ndarray:
+        """Axes of length 1 removed."""
+        return manipulation.squeeze(self, axis)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
+        """Each element several times."""
+        return rearranging.repeat(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+        """The diagonal."""
+        return products.diagonal(self, offset, axis1, axis2)
+
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> ndarray:
+        """The diagonal's sum."""
+        return products.trace(self, offset, axis1, axis2, dtype, out)
+
+    def dot(self, b: Any, out: Any = None) -> ndarray:
+        """The dot product."""
+        return products.dot(self, b, out)
+
+    # --- folds -------------------------------------------------------------------------------------
+
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The sum along `axis`."""
+        return reductions.reduce("add", self, axis, dtype, out, keepdims, initial, where)
+
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The product along `axis`."""
+        return reductions.reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
+
+    def max(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The greatest element along `axis`."""
+        return reductions.reduce("maximum", self, axis, None, out, keepdims, initial, where)
+
+    def min(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The least element along `axis`."""
+        return reductions.reduce("minimum", self, axis, None, out, keepdims, initial, where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+        """Whether some element is true."""
+        return reductions.any(self, axis, out, keepdims, where=where)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+        """Whether every element is true."""
+        return reductions.all(self, axis, out, keepdims, where=where)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+        """The index of the first greatest element."""
+        return reductions.argmax(self, axis, out, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+        """The index of the first least element."""
+        return reductions.argmin(self, axis, out, keepdims=keepdims)
+
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+    ) -> ndarray:
+        """The arithmetic mean."""
+        return statistics.mean(self, axis, dtype, out, keepdims, where=where)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NONE,
+        correction: Any = _NONE,
+    ) -> ndarray:
+        """The variance."""
+        return statistics.var(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NONE,
+        correction: Any = _NONE,
+    ) -> ndarray:
+        """The standard deviation."""
+        return statistics.std(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
+        """Greatest minus least."""
+        return statistics.ptp(self, axis, out, keepdims)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+        """Cumulative sums."""
+        return reductions.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+        """Cumulative products."""
+        return reductions.cumprod(self, axis, dtype, out)
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+        """Elements limited to a range."""
+        return logic.clip(self, min, max, out, **keywords)
+
+    def round(self, decimals: int = 0, out: Any = None) -> ndarray:
+        """Elements rounded to decimals."""
+        return logic.round(self, decimals, out)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Sort in place along `axis`."""
+        self[...] = sorting.sort(self, axis, kind, order, stable=stable)
+
+    def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
+        """The indices that sort."""
+        return sorting.argsort(self, axis, kind, order, stable=stable)
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """Partition in place along `axis`."""
+        self[...] = sorting.partition(self, kth, axis, kind, order)
+
+    def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
+        """The indices that partition."""
+        return sorting.argpartition(self, kth, axis, kind, order)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
+        """Where values belong in this sorted array."""
+        return sorting.searchsorted(self, v, side, sorter)
+
+    def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file."""
+        self._force().tofile(file, sep, format)
+
+    def dump(self, file: Any) -> None:
+        """Pickle to a file."""
+        self._force().dump(file)
+
+    def byteswap(self, inplace: bool = False) -> ndarray:
+        """The bytes of each element reversed."""
+        swapped = wrap(self._force().byteswap())
+        if not inplace:
+            return swapped
+        self[...] = swapped
+        return self
+
+
+def _restored(value: Any, frozen: bool) -> ndarray:
+    """An unpickled array."""
+    h = as_handle(value)
+    h._cell.frozen = frozen
+    h._cell.borrowed = False
+    return h
+
+
+def compute(*arrays: Any) -> tuple[Any, ...]:
+    """The values of several arrays, evaluated together, as NumPy arrays of the caller's own.
+
+    What is not an array passes through. A sparse array gives a `scipy.sparse.csr_array`.
+    """
+    persist(*arrays)
+    out: list[Any] = []
+    for a in arrays:
+        if not isinstance(a, Handle):
+            out.append(a)
+        elif a.format == "csr":
+            out.append(a.tocsr())  # type: ignore[attr-defined]
+        else:
+            value = a._force()
+            out.append(value[()] if a._cell.frozen and not a._views else np.array(value))
+    return tuple(out)
+
+
+def persist(*arrays: Any) -> tuple[Any, ...]:
+    """Evaluate several arrays together; their elements stay on the workers or the driver."""
+    waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
+    waiting = [h for h in waiting if h._node().data is None]
+    for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
+        h._settle(ref)
+    return arrays
+
+
+register(ndarray, manipulation.stack)
+
+__all__ = ["Flags", "compute", "ndarray", "persist"]

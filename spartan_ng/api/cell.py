@@ -1,0 +1,168 @@
+"""A cell: what the arrays of one base share. It holds a NumPy value, a node, or both for one content.
+
+A value whose leaf is in a lazy graph must not change under it: a write first asks whether the leaf is
+still alive, and copies the value then (copy on write).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.forcing import count_true, live
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+
+
+class Masked:
+    """Elements of `a` where `mask`, over its leading axes, is true; never compacted until it must be."""
+
+    __slots__ = ("a", "mask")
+
+    def __init__(self, a: Node, mask: Node) -> None:
+        self.a = a
+        self.mask = mask
+
+    def count(self) -> int:
+        """How many sub-arrays are kept; evaluates the mask when it is asked for the first time."""
+        return count_true(self.mask)
+
+    def compact(self) -> Node:
+        """The elements one after the other."""
+        return build.compress(self.a, self.mask, self.count())
+
+    def wide_mask(self) -> Node:
+        """The mask with the axes of `a`, ready to be broadcast."""
+        return build.reshape(self.mask, self.mask.shape + (1,) * (self.a.ndim - self.mask.ndim))
+
+
+class Cell:
+    """The shared, mutable base of one or more arrays.
+
+    Parameters
+    ----------
+    value : a dense NumPy value on the driver (a NumPy scalar for what NumPy returns as a scalar), or None
+    node : the lazy value, or None
+    masked : a filtered array whose shape is not known yet, or None
+    frozen : whether it stands for a NumPy scalar, which cannot be written to
+    borrowed : whether somebody else may see the value's memory; it is copied before the first write
+
+    `order` lists the axes from the largest stride to the least where a value was not in C order: views were
+    made for that layout, so the next value gets it, too.
+    """
+
+    __slots__ = ("__weakref__", "_node", "borrowed", "frozen", "masked", "order", "value")
+
+    def __init__(
+        self,
+        value: Any = None,
+        node: Node | None = None,
+        masked: Masked | None = None,
+        frozen: bool = False,
+        borrowed: bool = False,
+    ) -> None:
+        self.value = value
+        self._node = node
+        self.masked = masked
+        self.frozen = frozen
+        self.borrowed = borrowed
+        self.order: tuple[int, ...] | None = None
+        if node is not None:
+            live[node] = weakref.ref(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The base's shape; counts a mask if it must."""
+        if self.value is not None:
+            return self.value.shape  # type: ignore[no-any-return]
+        return self.node.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The base's dtype."""
+        if self.value is not None:
+            return self.value.dtype  # type: ignore[no-any-return]
+        if self.masked is not None:
+            return self.masked.a.dtype
+        assert self._node is not None, "a cell without anything"
+        return self._node.dtype
+
+    @property
+    def node(self) -> Node:
+        """The base as a node; a value becomes a leaf of the graph."""
+        if self._node is None:
+            if self.masked is not None:
+                self._node = self.masked.compact()
+                self.masked = None
+                live[self._node] = weakref.ref(self)
+            else:
+                array = np.asarray(self.value)
+                self._node = build.data(ArrayRef(array.shape, array.dtype, value=array))
+        return self._node
+
+    def holds(self, node: Node) -> bool:
+        """Whether `node` still is what the cell stands for."""
+        return self.value is None and self._node is node
+
+    def rebind(self, node: Node) -> None:
+        """Become another lazy value (of the same shape and dtype)."""
+        if self.value is not None:
+            self.order = order_of(self.value)
+        self.value = None
+        self.masked = None
+        self.borrowed = False
+        self._node = node
+        live[node] = weakref.ref(self)
+
+    def adopt(self, ref: ArrayRef) -> None:
+        """Become the evaluated form of the same elements."""
+        self.masked = None
+        self._node = build.data(ref)
+        if ref.format == "dense" and ref.value is not None:
+            self.value = laid_out(ref.value, self.order)
+            self.borrowed = self.value is ref.value and not ref.value.flags.owndata
+
+    def writable(self) -> Any:
+        """The value, for a write in place; None where a functional update is better.
+
+        A value that a graph has captured is copied if it is small.
+        """
+        if self.value is None or self.frozen:
+            return None
+        node = self._node
+        if node is not None:
+            watch = weakref.ref(node.data)
+            self._node = None
+            del node
+            ref = watch()
+            if ref is not None:
+                if self.value.nbytes > config.small_bytes:
+                    self._node = build.data(ref)
+                    return None
+                self.value = self.value.copy(order="K")
+        if self.borrowed or not self.value.flags.writeable:
+            self.value = self.value.copy(order="K")
+            self.borrowed = False
+        return self.value
+
+
+def order_of(value: Any) -> tuple[int, ...] | None:
+    """The axes from the largest stride to the least, or None for C order."""
+    if value.ndim < 2 or value.flags.c_contiguous:
+        return None
+    order = tuple(int(a) for a in np.argsort([-abs(s) for s in value.strides], kind="stable"))
+    return None if order == tuple(range(value.ndim)) else order
+
+
+def laid_out(value: Any, order: tuple[int, ...] | None) -> Any:
+    """A value in C order, or in the order of axes asked for; copied only if it must be."""
+    if order is None:
+        return value if value.flags.c_contiguous else value.copy(order="C")
+    turned = value.transpose(order)
+    if turned.flags.c_contiguous:
+        return value
+    return turned.copy(order="C").transpose(np.argsort(order))

@@ -1,0 +1,496 @@
+"""Array creation: constants are broadcasts of one element, ranges and grids are maps of the index."""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import Handle, as_handle, copied, make, wrap, wrap_node
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+def shape_tuple(shape: Any) -> tuple[int, ...]:
+    """A shape argument as a tuple of ints."""
+    if isinstance(shape, Handle):
+        shape = shape._force().tolist()
+    lengths: tuple[int, ...]
+    try:
+        lengths = (operator.index(shape),)
+    except TypeError:
+        lengths = tuple(operator.index(n) for n in shape)
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"negative dimensions are not allowed: {lengths}")
+    return lengths
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> ndarray:
+    """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
+    if isinstance(object, Handle) and not sparse.issparse(object):
+        h = as_handle(object, dtype)
+        if copy and h is object:
+            h = h.copy(order)
+    else:
+        h = as_handle(object, dtype)
+        if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
+            value = h._cell.value
+            h = make(type(h._cell)(value.copy() if np.shares_memory(value, object) else value))
+        elif h._cell.frozen:
+            h = h.copy()
+    if h.ndim < ndmin:
+        h = h.reshape((1,) * (ndmin - h.ndim) + h.shape)
+    return h
+
+
+@numpy_function(np.asarray)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> ndarray:
+    """An array from anything array-like; a NumPy array's memory is shared, so do not change it afterwards."""
+    if copy:
+        return array(a, dtype)
+    if copy is False and not isinstance(a, Handle | np.ndarray):
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    h = as_handle(a, dtype)
+    if copy is False and isinstance(a, Handle | np.ndarray) and h.dtype != a.dtype:
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    return h.copy() if h._cell.frozen and not isinstance(a, Handle) else h
+
+
+@numpy_function(np.asanyarray)
+def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
+    """As `asarray`; there are no subclasses."""
+    return asarray(a, dtype)
+
+
+@numpy_function(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
+    """An array of at least one axis; layout is not the user's concern."""
+    h = asarray(a, dtype)
+    return h.reshape(1) if h.ndim == 0 else h
+
+
+@numpy_function(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
+    """As `asarray`; layout is not the user's concern."""
+    return asarray(a, dtype)
+
+
+@numpy_function(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
+    """As `asarray`; ValueError if an element is infinite or NaN."""
+    from spartan_ng.api import ufuncs
+
+    h = asarray(a, dtype)
+    if h.dtype.kind in "fc" and not bool(ufuncs.isfinite(h).all()):
+        raise ValueError("array must not contain infs or NaNs")
+    return h
+
+
+@numpy_function(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
+    """The same elements in an array of their own."""
+    return array(a, copy=True)
+
+
+@numpy_function(np.astype)
+def astype(
+    x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: bool = True, device: Any = None
+) -> ndarray:
+    """The elements as another dtype."""
+    x = as_handle(x)
+    dtype = np.dtype(dtype)
+    if not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
+        )
+    if x.dtype == dtype:
+        return x.copy() if copy else x  # type: ignore[no-any-return]
+    value = x._peek()
+    if value is not None and value.nbytes <= config.small_bytes:
+        return wrap(value.astype(dtype))
+    masked = x._masked()
+    if masked is not None:
+        from spartan_ng.api.cell import Masked
+        from spartan_ng.api.handle import wrap_masked
+
+        return wrap_masked(Masked(build.cast(masked.a, dtype), masked.mask))
+    return wrap_node(build.cast(x._node(), dtype))
+
+
+# --- constants -------------------------------------------------------------------------------------
+
+
+def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
+    """One value everywhere."""
+    lengths = shape_tuple(shape)
+    if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
+        return wrap(np.full(lengths, value, dtype))
+    one = value._node() if isinstance(value, Handle) else np.asarray(value)
+    node = (
+        build.cast(one, dtype)
+        if isinstance(one, Node)
+        else build.constant(np.full((), one, dtype) if one.ndim == 0 else one.astype(dtype))
+    )
+    return make(_cell(build.broadcast(node, lengths)))
+
+
+def _cell(node: Node) -> Any:
+    from spartan_ng.api.cell import Cell
+
+    return Cell(node=node)
+
+
+def zeros(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> ndarray:
+    """Zeros."""
+    return _constant(0, shape, np.dtype(float if dtype is None else dtype))
+
+
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
+    """Ones."""
+    return _constant(1, shape, np.dtype(float if dtype is None else dtype))
+
+
+def empty(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> ndarray:
+    """An array to be written to; it starts with zeros."""
+    return _constant(0, shape, np.dtype(float if dtype is None else dtype))
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> ndarray:
+    """One value everywhere."""
+    if not isinstance(fill_value, Handle):
+        fill_value = np.asarray(fill_value)
+    elif fill_value._peek() is not None:
+        fill_value = fill_value._peek()
+    return _constant(fill_value, shape, np.dtype(fill_value.dtype if dtype is None else dtype))
+
+
+def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    a = as_handle(a)
+    return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
+
+
+@numpy_function(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
+    """Zeros with another array's shape and dtype."""
+    return _constant(0, *_like(a, dtype, shape))
+
+
+@numpy_function(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
+    """Ones with another array's shape and dtype."""
+    return _constant(1, *_like(a, dtype, shape))
+
+
+@numpy_function(np.empty_like)
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> ndarray:
+    """An array to be written to, with another's shape and dtype."""
+    return _constant(0, *_like(prototype, dtype, shape))
+
+
+@numpy_function(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> ndarray:
+    """One value everywhere, with another array's shape and dtype."""
+    lengths, kind = _like(a, dtype, shape)
+    return full(lengths, fill_value, kind)
+
+
+# --- ranges ----------------------------------------------------------------------------------------
+
+
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **keywords: Any) -> ndarray:
+    """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
+    names = ("start", "stop", "step")
+    given = dict(zip(names if len(args) != 1 else ("stop",), args, strict=False))
+    if len(args) > 3:
+        dtype = args[3]
+    given.update(keywords)
+    if len(given) == 1 and "start" in given:
+        given = {"stop": given["start"]}
+    numbers = {k: v._force()[()] if isinstance(v, Handle) else v for k, v in given.items() if v is not None}
+    start, stop, step = numbers.get("start", 0), numbers.get("stop"), numbers.get("step", 1)
+    if stop is None:
+        raise TypeError("arange() requires stop to be specified.")
+    few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
+    if not step:
+        raise ZeroDivisionError("division by zero")
+    length = int(max(0, np.ceil((stop - start) / step)))
+    if few.dtype.kind not in "iuf" or (
+        length * few.dtype.itemsize <= config.small_bytes and config.small_bytes
+    ):
+        return wrap(np.arange(start, stop, step, dtype=dtype))
+    if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):
+        return wrap(np.arange(start, stop, step, dtype=dtype))
+    first = few.dtype.type(start)
+    delta = few.dtype.type(start + step) - first
+    index = build.cast(build.iota(length), few.dtype)
+    node = build.map_("multiply", index, build.constant(delta), dtype=few.dtype)
+    return wrap_node(build.map_("add", build.constant(first), node, dtype=few.dtype))
+
+
+@numpy_function(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`."""
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    plain = [v._force() if isinstance(v, Handle) else v for v in (start, stop)]
+    lazy = np.ndim(plain[0]) == 0 and np.ndim(plain[1]) == 0 and num * 16 > config.small_bytes
+    if not lazy:
+        result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
+        return (wrap(result[0]), wrap(result[1])) if retstep else wrap(result)
+    div = num - 1 if endpoint else num
+    kind = np.result_type(*plain, float(num))
+    kind = np.dtype(kind) if kind.kind in "fc" else np.dtype(float)
+    low, high = (np.asarray(p).astype(kind)[()] for p in plain)
+    step = (high - low) / div if div > 0 else kind.type(np.nan)
+    index = build.cast(build.iota(num), kind)
+    if div > 0 and step == 0:
+        scaled = build.map_("divide", index, build.constant(np.asarray(div, kind)), dtype=kind)
+        scaled = build.map_("multiply", scaled, build.constant(high - low), dtype=kind)
+    else:
+        scaled = build.map_("multiply", index, build.constant(step if div > 0 else high - low), dtype=kind)
+    node = build.map_("add", scaled, build.constant(low), dtype=kind)
+    if endpoint and num > 1:
+        last = build.broadcast(build.constant(high), (1,))
+        node = build.assign(node, last, ((num - 1, 1),))
+    target = np.dtype(kind if dtype is None else dtype)
+    if target.kind in "iu":
+        node = build.map_("floor", node)
+    result = wrap_node(build.cast(node, target))
+    return (result, wrap(step)) if retstep else result
+
+
+@numpy_function(np.logspace)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> ndarray:
+    """Numbers spaced evenly on a logarithmic scale."""
+    from spartan_ng.api import ufuncs
+
+    y = ufuncs.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return y if dtype is None else y.astype(dtype)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.geomspace)
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> ndarray:
+    """Numbers in a geometric progression."""
+    plain = [v._force() if isinstance(v, Handle) else v for v in (start, stop)]
+    return wrap(np.geomspace(plain[0], plain[1], num, endpoint, dtype, axis))
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> ndarray:
+    """Ones on a diagonal, zeros elsewhere."""
+    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    kind = np.dtype(dtype)
+    if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
+        return wrap(np.eye(rows, columns, k, kind))
+    i = build.reshape(build.iota(rows), (rows, 1))
+    shifted = build.map_("add", i, build.constant(np.int64(k)), dtype=i.dtype)
+    return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+
+
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
+    """The identity matrix."""
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
+    """Ones at and below a diagonal."""
+    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    i = build.reshape(build.iota(rows), (rows, 1))
+    shifted = build.map_("add", i, build.constant(np.int64(k)), dtype=i.dtype)
+    return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
+
+
+@numpy_function(np.tril)
+def tril(m: Any, k: int = 0) -> ndarray:
+    """The lower triangle, zeros above it."""
+    return _triangle(m, k, True)
+
+
+@numpy_function(np.triu)
+def triu(m: Any, k: int = 0) -> ndarray:
+    """The upper triangle, zeros below it."""
+    return _triangle(m, k - 1, False)
+
+
+def _triangle(m: Any, k: int, lower: bool) -> ndarray:
+    m = as_handle(m)
+    if m.ndim == 1:
+        m = m.reshape(1, -1)[[0] * m.shape[0]]
+    rows, columns = m.shape[-2:]
+    mask = tri(rows, columns, k, bool)
+    if not lower:
+        mask = ~mask
+    zero = build.constant(np.zeros((), m.dtype))
+    return wrap_node(build.map_("where", mask._node(), m._node(), zero, dtype=m.dtype))
+
+
+@numpy_function(np.diag)
+def diag(v: Any, k: int = 0) -> ndarray:
+    """The diagonal of a matrix, or a matrix with a diagonal."""
+    v = as_handle(v)
+    if v.ndim == 2:
+        from spartan_ng.api import products
+
+        return products.diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"Input must be 1- or 2-d, not of shape {v.shape}.")
+    n = v.shape[0] + abs(k)
+    out = zeros((n, n), v.dtype)
+    flat = out.reshape(-1)
+    start = k if k >= 0 else -k * n
+    flat[start : start + v.shape[0] * (n + 1) : n + 1][: v.shape[0]] = v
+    return out
+
+
+@numpy_function(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> ndarray:
+    """A matrix with the flat elements on a diagonal."""
+    return diag(as_handle(v).ravel(), k)
+
+
+@numpy_function(np.vander)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
+    """A Vandermonde matrix."""
+    x = as_handle(x)
+    if x.ndim != 1:
+        raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
+    n = x.shape[0] if N is None else N
+    columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
+    from spartan_ng.api import manipulation
+
+    return manipulation.stack(columns if increasing else columns[::-1], axis=1)
+
+
+@numpy_function(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
+    """Coordinate matrices from coordinate vectors."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    n = len(xi)
+    lines = []
+    for i, x in enumerate(xi):
+        axis = {0: 1, 1: 0}.get(i, i) if indexing == "xy" and n > 1 else i
+        lines.append(as_handle(x).reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1)))
+    if sparse:
+        return tuple(line.copy() if copy else line for line in lines)
+    shape = np.broadcast_shapes(*(line.shape for line in lines))
+    return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
+
+
+@numpy_function(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """An array of grid indices."""
+    shape = shape_tuple(dimensions)
+    grids = meshgrid(*(arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
+    from spartan_ng.api import manipulation
+
+    return grids if sparse else manipulation.stack(grids) if grids else zeros((0,), dtype)
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
+    """An array from a function of its coordinates, which it gets as arrays."""
+    return function(*indices(shape_tuple(shape), dtype), **keywords)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
+    """A 1-d array from an iterable."""
+    return wrap(np.fromiter(iter, dtype, count))
+
+
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
+) -> ndarray:
+    """A 1-d array of a buffer's elements."""
+    return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
+    """A 1-d array from text."""
+    return wrap(np.fromstring(string, dtype, count, sep=sep))
+
+
+def from_numpy(a: Any) -> ndarray:
+    """A copy of a NumPy array."""
+    return copied(as_handle(a))

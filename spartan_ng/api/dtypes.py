@@ -1,0 +1,103 @@
+"""Dtypes, constants and the functions about them: NumPy's own, taking our arrays where they take arrays."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import Handle
+
+bool = bool_ = np.bool_
+int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+intc, intp, uintc, uintp = np.intc, np.intp, np.uintc, np.uintp
+byte, short, int_, long, longlong = np.byte, np.short, np.int_, np.long, np.longlong
+ubyte, ushort, uint, ulong, ulonglong = np.ubyte, np.ushort, np.uint, np.ulong, np.ulonglong
+float16, float32, float64, longdouble = np.float16, np.float32, np.float64, np.longdouble
+half, single, double = np.half, np.single, np.double
+complex64, complex128, clongdouble = np.complex64, np.complex128, np.clongdouble
+csingle, cdouble = np.csingle, np.cdouble
+bytes_, str_, object_, void = np.bytes_, np.str_, np.object_, np.void
+datetime64, timedelta64 = np.datetime64, np.timedelta64
+generic, number, integer, signedinteger = np.generic, np.number, np.integer, np.signedinteger
+unsignedinteger, inexact, floating = np.unsignedinteger, np.inexact, np.floating
+complexfloating, flexible, character = np.complexfloating, np.flexible, np.character
+dtype, finfo, iinfo, errstate = np.dtype, np.finfo, np.iinfo, np.errstate
+
+pi, e, euler_gamma, inf, nan, newaxis = np.pi, np.e, np.euler_gamma, np.inf, np.nan, np.newaxis
+True_, False_ = np.True_, np.False_
+little_endian, ScalarType, sctypeDict, typecodes = (
+    np.little_endian,
+    np.ScalarType,
+    np.sctypeDict,
+    np.typecodes,
+)
+
+seterr, geterr, seterrcall, geterrcall = np.seterr, np.geterr, np.seterrcall, np.geterrcall
+setbufsize, getbufsize = np.setbufsize, np.getbufsize
+set_printoptions, get_printoptions, printoptions = np.set_printoptions, np.get_printoptions, np.printoptions
+base_repr, binary_repr, typename, mintypecode = np.base_repr, np.binary_repr, np.typename, np.mintypecode
+format_float_positional, format_float_scientific = np.format_float_positional, np.format_float_scientific
+datetime_data, isdtype, issubdtype, promote_types = (
+    np.datetime_data,
+    np.isdtype,
+    np.issubdtype,
+    np.promote_types,
+)
+iterable, get_include, info, ndindex = np.iterable, np.get_include, np.info, np.ndindex
+show_config, show_runtime = np.show_config, np.show_runtime
+s_, index_exp, exceptions = np.s_, np.index_exp, np.exceptions
+
+
+def _kind(a: Any) -> Any:
+    return a.dtype if isinstance(a, Handle) else a
+
+
+@numpy_function(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """The dtype that results from combining arrays, dtypes and Python scalars."""
+    return np.result_type(*(_kind(a) for a in arrays_and_dtypes))
+
+
+@numpy_function(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
+    """Whether a dtype can be cast to another."""
+    return np.can_cast(_kind(from_), to, casting)
+
+
+@numpy_function(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> np.dtype[Any]:
+    """The least dtype that holds a scalar."""
+    return np.min_scalar_type(a._force() if isinstance(a, Handle) and a.ndim == 0 else _kind(a))
+
+
+@numpy_function(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """The inexact type common to arrays."""
+    return np.common_type(*(np.zeros(0, a.dtype) if isinstance(a, Handle) else a for a in arrays))
+
+
+@numpy_function(np.shares_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
+    """Whether writing to one array changes the other: both are views of one base, and overlap there."""
+    if not (isinstance(a, Handle) and isinstance(b, Handle)):
+        return False
+    if a._cell is not b._cell:
+        return False
+    base = a._cell.value if a._cell.value is not None else np.empty(a._cell.shape, np.int8)
+    seen = []
+    for h in (a, b):
+        shown = base
+        for view in h._views:
+            shown = view.apply_value(shown)
+        seen.append(shown)
+    return np.shares_memory(*seen)  # type: ignore[arg-type]
+
+
+@numpy_function(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
+    """Whether two arrays are views of one base."""
+    return isinstance(a, Handle) and isinstance(b, Handle) and a._cell is b._cell

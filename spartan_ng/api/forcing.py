@@ -1,0 +1,125 @@
+"""Evaluate nodes, and keep along the way what the program is about to need again.
+
+Nothing else remembers results: when an array that the user still holds is a step on the way to what is
+evaluated, it may be worth keeping its value, too. It is kept when it is small, or dear (a product, a
+scan, a sort, a reduction) and no larger than what it comes from, or when its steps have been evaluated once
+before. So a loop that looks at one number an iteration costs its own steps only, and a temporary
+array that is used once is still fused away.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Box, box_of
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import evaluate
+from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+
+_DEAR = frozenset({Op.JOIN_UPDATE, Op.SCAN, Op.FOLD, Op.FILTER})
+
+
+class Adopter(Protocol):
+    """A cell, as this module sees it."""
+
+    def adopt(self, ref: ArrayRef) -> None:
+        """Become the evaluated form of the same elements."""
+        ...
+
+    def holds(self, node: Node) -> bool:
+        """Whether `node` still is what the cell stands for."""
+        ...
+
+
+class Holder(Protocol):
+    """A backend that holds tiles of an array."""
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """The elements inside `box`."""
+        ...
+
+
+live: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+"""The cell that holds a lazy node, as long as the user holds an array of it."""
+
+_seen: weakref.WeakSet[Node] = weakref.WeakSet()
+_counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
+
+
+def run(nodes: Sequence[Node]) -> list[ArrayRef]:
+    """The values of `nodes`, computed together; cells of steps on the way adopt theirs."""
+    if not nodes:
+        return []
+    asked = list(dict.fromkeys(nodes))
+    kept = _worth_keeping(asked)
+    refs = dict(zip([*asked, *(n for n, _ in kept)], evaluate([*asked, *(n for n, _ in kept)]), strict=True))
+    for node, cell in kept:
+        cell.adopt(refs[node])
+    return [refs[n] for n in nodes]
+
+
+def value_of(ref: ArrayRef) -> Any:
+    """The elements on the driver: what is there, or gathered from the workers."""
+    if ref.value is not None:
+        return ref.value
+    holder: Holder = ref.backend  # type: ignore[assignment]
+    return holder.gather(ref, box_of(ref.shape))
+
+
+def count_true(mask: Node) -> int:
+    """How many elements of a boolean node are true; evaluated once a node."""
+    if mask not in _counts:
+        if mask.data is not None and mask.data.value is not None:
+            _counts[mask] = int(np.count_nonzero(mask.data.value))
+        else:
+            _counts[mask] = int(value_of(run([counter(mask)])[0]))
+    return _counts[mask]
+
+
+def counter(mask: Node) -> Node:
+    """The number of true elements, as a node."""
+    return build.fold("add", mask, range(mask.ndim)) if mask.ndim else build.cast(mask, build.INTP)
+
+
+def remember_count(mask: Node, count: int) -> None:
+    """Note what another evaluation has counted."""
+    _counts[mask] = count
+
+
+def known_count(mask: Node) -> int | None:
+    """The number of true elements where it has been counted."""
+    return _counts.get(mask)
+
+
+def _worth_keeping(asked: list[Node]) -> list[tuple[Node, Adopter]]:
+    """Nodes on the way, with living cells, whose values should be kept."""
+    order = topological(asked)
+    again: set[Node] = set()
+    sources: dict[Node, int] = {}
+    kept: list[tuple[Node, Adopter]] = []
+    roots = set(asked)
+    for node in order:
+        if not node.inputs:
+            sources[node] = node.nbytes
+            continue
+        sources[node] = max(sources[i] for i in node.inputs)
+        if node in _seen or any(i in again for i in node.inputs):
+            again.add(node)
+        if node.op not in OPERATORS:
+            continue
+        _seen.add(node)
+        reference = None if node in roots else live.get(node)
+        cell = None if reference is None else reference()
+        if cell is None or not cell.holds(node):
+            continue
+        small = node.nbytes <= config.small_bytes
+        if small or node in again or (node.op in _DEAR and node.nbytes <= sources[node]):
+            kept.append((node, cell))
+            again.discard(node)
+            sources[node] = node.nbytes
+    return kept

@@ -1,0 +1,408 @@
+"""Random numbers under NumPy's names, the same whatever the layout.
+
+A seeded generator gives NumPy's own numbers. Uniform doubles take one step of the bit generator each, so
+that a large array of them is drawn in parallel by jumping; everything else is drawn in stream order on the
+driver. An unseeded generator draws large arrays in parallel in logical blocks.
+"""
+
+from __future__ import annotations
+
+import secrets
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.creation import shape_tuple
+from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.config import config
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+BitGenerator = np.random.BitGenerator
+SeedSequence = np.random.SeedSequence
+PCG64, PCG64DXSM, MT19937, Philox, SFC64 = (
+    np.random.PCG64,
+    np.random.PCG64DXSM,
+    np.random.MT19937,
+    np.random.Philox,
+    np.random.SFC64,
+)
+_FLOAT = np.dtype(np.float64)
+
+
+def _plain(a: Any) -> Any:
+    """A parameter as NumPy takes it."""
+    return a._force() if isinstance(a, Handle) else a
+
+
+def _scalars(*parameters: Any) -> bool:
+    return all(np.ndim(p) == 0 and not isinstance(p, Handle) for p in parameters)
+
+
+class _Blocks:
+    """Keys for arrays drawn in parallel: one entropy a generator, one number an array."""
+
+    def __init__(self) -> None:
+        self.entropy = secrets.randbits(128)
+        self.drawn = 0
+
+    def key(self) -> tuple[str, int]:
+        """A key that no other array has."""
+        self.drawn += 1
+        return ("blocks", (self.drawn << 128) + self.entropy)
+
+
+class Generator:
+    """`numpy.random.Generator` over lazy arrays.
+
+    Parameters
+    ----------
+    bit_generator : NumPy's bit generator, whose stream is followed
+    seeded : whether the numbers must be that stream's, or any
+    """
+
+    def __init__(self, bit_generator: Any, seeded: bool = True) -> None:
+        self._numpy = np.random.Generator(bit_generator)
+        self._blocks = None if seeded else _Blocks()
+
+    @property
+    def bit_generator(self) -> Any:
+        """The bit generator."""
+        return self._numpy.bit_generator
+
+    def __repr__(self) -> str:
+        return f"Generator({type(self.bit_generator).__name__})"
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Independent generators."""
+        return [Generator(g.bit_generator, self._blocks is None) for g in self._numpy.spawn(n_children)]
+
+    # --- how numbers are drawn -----------------------------------------------------------------------
+
+    def _small(self, shape: tuple[int, ...], itemsize: int = 8) -> bool:
+        return (prod(shape) * itemsize <= config.small_bytes and config.small_bytes > 0) or not shape
+
+    def _stream(self, name: str, parameters: tuple[Any, ...], shape: tuple[int, ...]) -> ndarray:
+        """Doubles reached by jumping; the generator goes on behind them."""
+        bits = self._numpy.bit_generator
+        state = bits.state
+        key = ("stream", (state["state"]["state"], state["state"]["inc"], 0))
+        bits.advance(prod(shape))  # type: ignore[attr-defined]
+        after = bits.state
+        after["has_uint32"], after["uinteger"] = state["has_uint32"], state["uinteger"]  # type: ignore[index]
+        bits.state = after
+        return wrap_node(build.random(name, key, parameters, shape, _FLOAT))
+
+    def _draw(
+        self, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any = None, **keywords: Any
+    ) -> ndarray:
+        """Draw by NumPy in stream order, or in parallel if nobody asked for a stream."""
+        plain = tuple(_plain(p) for p in parameters)
+        kind = np.dtype(dtype if dtype is not None else _KINDS.get(name, _FLOAT))
+        if self._blocks is not None and size is not None and name in _ROWS and _scalars(*plain):
+            shape = shape_tuple(size)
+            if not self._small(shape, kind.itemsize) and not keywords:
+                return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
+        if dtype is not None:
+            keywords["dtype"] = kind
+        if size is not None:
+            keywords["size"] = shape_tuple(size)
+        result = getattr(self._numpy, name)(*plain, **keywords)
+        return wrap(result if isinstance(result, np.ndarray | np.generic) else np.asarray(result)[()])
+
+    # --- doubles -------------------------------------------------------------------------------------
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
+        """Doubles (or floats) in [0, 1)."""
+        if out is not None:
+            out[...] = self.random(out.shape, out.dtype)
+            return out  # type: ignore[no-any-return]
+        kind = np.dtype(dtype)
+        if size is not None and kind == _FLOAT and self._jumps():
+            shape = shape_tuple(size)
+            if not self._small(shape):
+                return self._stream("random", (), shape)
+        return self._draw("random", (), size, kind)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
+        """Doubles in [low, high)."""
+        if size is not None and _scalars(low, high) and self._jumps():
+            shape = shape_tuple(size)
+            if not self._small(shape):
+                return self._stream("uniform", (float(low), float(high)), shape)
+        return self._draw("uniform", (low, high), size)
+
+    def _jumps(self) -> bool:
+        """Whether the stream can be jumped in."""
+        return self._blocks is None and type(self.bit_generator) is np.random.PCG64
+
+    # --- other distributions, in the order of NumPy's manual -------------------------------------------
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> ndarray:
+        """Integers in [low, high), or in [low, high] with `endpoint`."""
+        if high is None:
+            low, high = 0, low
+        if endpoint and not _scalars(high):
+            return self._draw("integers", (low, high), size, dtype, endpoint=True)
+        if self._blocks is not None and _scalars(low, high) and low >= high + bool(endpoint):
+            raise ValueError("low >= high")
+        return self._draw("integers", (low, high + 1 if endpoint else high), size, dtype)
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
+        """The standard normal distribution."""
+        if out is not None:
+            out[...] = self.standard_normal(out.shape, out.dtype)
+            return out  # type: ignore[no-any-return]
+        return self._draw("standard_normal", (), size, dtype)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The normal distribution."""
+        return self._draw("normal", (loc, scale), size)
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
+    ) -> ndarray:
+        """The exponential distribution with scale 1."""
+        if method != "zig":
+            return self._draw("standard_exponential", (), size, dtype, method=method)
+        return self._draw("standard_exponential", (), size, dtype)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The exponential distribution."""
+        return self._draw("exponential", (scale,), size)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
+        """The Poisson distribution."""
+        return self._draw("poisson", (lam,), size)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """The binomial distribution."""
+        return self._draw("binomial", (n, p), size)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The gamma distribution."""
+        return self._draw("gamma", (shape, scale), size)
+
+    def standard_gamma(
+        self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> ndarray:
+        """The gamma distribution with scale 1."""
+        return self._draw("standard_gamma", (shape,), size, dtype)
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
+        """The beta distribution."""
+        return self._draw("beta", (a, b), size)
+
+    def chisquare(self, df: Any, size: Any = None) -> ndarray:
+        """The chi-square distribution."""
+        return self._draw("chisquare", (df,), size)
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> ndarray:
+        """The noncentral chi-square distribution."""
+        return self._draw("noncentral_chisquare", (df, nonc), size)
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> ndarray:
+        """The F distribution."""
+        return self._draw("f", (dfnum, dfden), size)
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> ndarray:
+        """The noncentral F distribution."""
+        return self._draw("noncentral_f", (dfnum, dfden, nonc), size)
+
+    def geometric(self, p: Any, size: Any = None) -> ndarray:
+        """The geometric distribution."""
+        return self._draw("geometric", (p,), size)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The Gumbel distribution."""
+        return self._draw("gumbel", (loc, scale), size)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> ndarray:
+        """The hypergeometric distribution."""
+        return self._draw("hypergeometric", (ngood, nbad, nsample), size)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The Laplace distribution."""
+        return self._draw("laplace", (loc, scale), size)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The logistic distribution."""
+        return self._draw("logistic", (loc, scale), size)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> ndarray:
+        """The log-normal distribution."""
+        return self._draw("lognormal", (mean, sigma), size)
+
+    def logseries(self, p: Any, size: Any = None) -> ndarray:
+        """The logarithmic series distribution."""
+        return self._draw("logseries", (p,), size)
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> ndarray:
+        """The multinomial distribution."""
+        return self._draw("multinomial", (n, pvals), size)
+
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
+    ) -> ndarray:
+        """The multivariate hypergeometric distribution."""
+        return self._draw("multivariate_hypergeometric", (colors, nsample), size, method=method)
+
+    def multivariate_normal(
+        self,
+        mean: Any,
+        cov: Any,
+        size: Any = None,
+        check_valid: str = "warn",
+        tol: float = 1e-8,
+        *,
+        method: str = "svd",
+    ) -> ndarray:
+        """The multivariate normal distribution."""
+        return self._draw(
+            "multivariate_normal", (mean, cov), size, check_valid=check_valid, tol=tol, method=method
+        )
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """The negative binomial distribution."""
+        return self._draw("negative_binomial", (n, p), size)
+
+    def pareto(self, a: Any, size: Any = None) -> ndarray:
+        """The Pareto II distribution."""
+        return self._draw("pareto", (a,), size)
+
+    def power(self, a: Any, size: Any = None) -> ndarray:
+        """The power distribution."""
+        return self._draw("power", (a,), size)
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The Rayleigh distribution."""
+        return self._draw("rayleigh", (scale,), size)
+
+    def standard_cauchy(self, size: Any = None) -> ndarray:
+        """The standard Cauchy distribution."""
+        return self._draw("standard_cauchy", (), size)
+
+    def standard_t(self, df: Any, size: Any = None) -> ndarray:
+        """Student's t distribution."""
+        return self._draw("standard_t", (df,), size)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> ndarray:
+        """The triangular distribution."""
+        return self._draw("triangular", (left, mode, right), size)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> ndarray:
+        """The von Mises distribution."""
+        return self._draw("vonmises", (mu, kappa), size)
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> ndarray:
+        """The inverse Gaussian distribution."""
+        return self._draw("wald", (mean, scale), size)
+
+    def weibull(self, a: Any, size: Any = None) -> ndarray:
+        """The Weibull distribution."""
+        return self._draw("weibull", (a,), size)
+
+    def zipf(self, a: Any, size: Any = None) -> ndarray:
+        """The Zipf distribution."""
+        return self._draw("zipf", (a,), size)
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
+        """The Dirichlet distribution."""
+        return self._draw("dirichlet", (alpha,), size)
+
+    def bytes(self, length: int) -> bytes:
+        """Random bytes."""
+        return self._numpy.bytes(length)
+
+    # --- permutations --------------------------------------------------------------------------------
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> ndarray:
+        """Elements of an array (or of `range(a)`), drawn with or without replacement."""
+        shape = None if size is None else shape_tuple(size)
+        if np.ndim(a) == 0 and not isinstance(a, Handle):
+            return wrap(np.asarray(self._numpy.choice(a, shape, replace, _plain(p), axis, shuffle))[()])
+        a = as_handle(a)
+        where = build.axis_index(axis, a.ndim)
+        index = self._numpy.choice(a.shape[where], shape, replace, _plain(p), 0, shuffle)
+        return a[(*(slice(None),) * where, index)]  # type: ignore[no-any-return]
+
+    def permutation(self, x: Any, axis: int = 0) -> ndarray:
+        """A shuffled copy (or a shuffled range)."""
+        if isinstance(x, int | np.integer):
+            return wrap(self._numpy.permutation(x))
+        a = as_handle(x)
+        where = build.axis_index(axis, a.ndim)
+        value = a._peek()
+        if value is not None:
+            return wrap(self._numpy.permutation(value, axis=where))
+        return a[(*(slice(None),) * where, self._order(a, where))]  # type: ignore[no-any-return]
+
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> ndarray:
+        """A copy whose lines are shuffled one by one."""
+        result = wrap(self._numpy.permuted(_plain(as_handle(x)), axis=axis))
+        if out is None:
+            return result
+        out[...] = result
+        return out  # type: ignore[no-any-return]
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Shuffle in place along an axis."""
+        if not isinstance(x, Handle):
+            self._numpy.shuffle(x, axis)
+            return
+        order = self._order(x, build.axis_index(axis, x.ndim))
+        x[...] = x[(*(slice(None),) * build.axis_index(axis, x.ndim), order)]  # type: ignore[index]
+
+    def _order(self, a: Handle, axis: int) -> Any:
+        """The order NumPy's shuffle gives along an axis.
+
+        NumPy shuffles one-dimensional arrays and sub-arrays with different draws: an object array of
+        one axis or a plain array of two goes the same way as the array in question.
+        """
+        n = a.shape[axis]
+        if a.ndim == 1:
+            order = np.arange(n)
+            self._numpy.shuffle(order)
+            return order
+        rows = np.repeat(np.arange(n)[:, None], 2, axis=1)
+        self._numpy.shuffle(rows)
+        return rows[:, 0]
+
+
+_KINDS = {"poisson": np.int64, "binomial": np.int64, "integers": np.int64}
+_ROWS = frozenset(
+    {
+        "random",
+        "uniform",
+        "standard_normal",
+        "normal",
+        "integers",
+        "standard_exponential",
+        "poisson",
+        "binomial",
+        "gamma",
+        "beta",
+    }
+)
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator; with a seed it gives NumPy's own numbers."""
+    if isinstance(seed, Generator):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        return Generator(seed.bit_generator)
+    return Generator(np.random.default_rng(seed).bit_generator, seed is not None)

@@ -1,0 +1,143 @@
+"""Index grids, triangles and text: the small functions of NumPy's indexing and printing chapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.dispatch import fresh, numpy_function
+from spartan_ng.api.handle import Handle, as_handle, wrap
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+class _Grid:
+    """`mgrid` and `ogrid`: grids from slices."""
+
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        result = self._grid[key]
+        return fresh(result) if isinstance(result, np.ndarray) else tuple(fresh(r) for r in result)
+
+
+mgrid = _Grid(np.mgrid)
+ogrid = _Grid(np.ogrid)
+
+
+class _Joiner:
+    """`r_` and `c_`: arrays joined by an index expression."""
+
+    def __init__(self, joiner: Any) -> None:
+        self._joiner = joiner
+
+    def __getitem__(self, key: Any) -> ndarray:
+        parts = key if isinstance(key, tuple) else (key,)
+        plain = tuple(p._force() if isinstance(p, Handle) else p for p in parts)
+        return wrap(np.array(self._joiner[plain]))
+
+
+r_ = _Joiner(np.r_)
+c_ = _Joiner(np.c_)
+
+
+@numpy_function(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Set the main diagonal in place."""
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim == 2:
+        step = a.shape[1] + 1
+        end = None if wrap else a.shape[1] * a.shape[1]
+    else:
+        if len(set(a.shape)) > 1:
+            raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
+        step = 1 + sum(a.shape[0] ** i for i in range(1, a.ndim))
+        end = None
+    a.flat[:end:step] = val
+
+
+@numpy_function(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
+    """The indices of the main diagonal."""
+    a = as_handle(arr)
+    if a.ndim < 2 or len(set(a.shape)) > 1:
+        raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
+    return tuple(wrap(np.arange(a.shape[0])) for _ in range(a.ndim))
+
+
+@numpy_function(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
+    """The indices of the lower triangle."""
+    rows, columns = as_handle(arr).shape
+    return tuple(wrap(i) for i in np.tril_indices(rows, k, columns))
+
+
+@numpy_function(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
+    """The indices of the upper triangle."""
+    rows, columns = as_handle(arr).shape
+    return tuple(wrap(i) for i in np.triu_indices(rows, k, columns))
+
+
+def array_repr(arr: Any, *args: Any, **keywords: Any) -> str:
+    """`repr` with options."""
+    return np.array_repr(as_handle(arr)._force(), *args, **keywords)
+
+
+def array_str(a: Any, *args: Any, **keywords: Any) -> str:
+    """`str` with options."""
+    return np.array_str(as_handle(a)._force(), *args, **keywords)
+
+
+def array2string(a: Any, *args: Any, **keywords: Any) -> str:
+    """Text with options."""
+    return np.array2string(as_handle(a)._force(), *args, **keywords)
+
+
+def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Indices and elements in C order."""
+    return iter(np.ndenumerate(as_handle(arr)._force()))
+
+
+def vectorize(pyfunc: Callable[..., Any], *args: Any, **keywords: Any) -> Callable[..., Any]:
+    """A function of scalars as a function of arrays, on the driver."""
+    function = np.vectorize(pyfunc, *args, **keywords)
+
+    def call(*operands: Any, **named: Any) -> Any:
+        return fresh(function(*(as_handle(o)._force() for o in operands), **named))
+
+    return call
+
+
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
+) -> Callable[..., Any]:
+    """A Python function as a function of arrays of objects, on the driver."""
+    function: Any = np.frompyfunc(func, nin, nout, identity=identity)
+
+    def call(*operands: Any) -> Any:
+        return fresh(function(*(o._force() if isinstance(o, Handle) else o for o in operands)))
+
+    return call
+
+
+@numpy_function(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> ndarray:
+    """An array of a dtype; what is asked of the memory holds for the value that is handed out."""
+    return as_handle(a, dtype)
+
+
+def isfortran(a: Any) -> bool:
+    """Whether NumPy would hold the elements in Fortran order only."""
+    flags = as_handle(a).flags
+    return flags.f_contiguous and not flags.c_contiguous
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    """An array from another library's, through DLPack."""
+    return wrap(np.array(np.from_dlpack(x._force() if isinstance(x, Handle) else x)))

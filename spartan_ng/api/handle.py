@@ -1,0 +1,293 @@
+"""The array handle's core: a cell and a chain of views, read and written through.
+
+What is small and on the driver is a NumPy value, and NumPy's own view of it is what a handle shows;
+everything else is a node. `ndarray` adds NumPy's operators and methods to this class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.api.cell import Cell, Masked
+from spartan_ng.api.forcing import run, value_of
+from spartan_ng.api.views import Reshape, View, appended, layout_of, written
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+Shape: TypeAlias = tuple[int, ...]
+PYTHON_SCALARS = (int, float, complex)
+
+
+class Handle:
+    """A lazy array: `_cell` seen through `_views`.
+
+    `_state` is the value or node of the cell that `_shown` was last derived from.
+    """
+
+    __slots__ = ("__weakref__", "_cell", "_shown", "_state", "_views")
+
+    _cell: Cell
+    _views: tuple[View, ...]
+    _state: Any
+    _shown: Any
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def _peek(self) -> Any:
+        """The NumPy value (or NumPy's view of it) if it is on the driver, else None."""
+        value = self._cell.value
+        if value is None or not self._views:
+            return value
+        if self._state is not value:
+            shown = value
+            for view in self._views:
+                shown = view.apply_value(shown)
+            self._state, self._shown = value, shown
+        return self._shown
+
+    def _node(self) -> Node:
+        """The node that gives the elements."""
+        cell = self._cell
+        node = cell.node
+        if not self._views:
+            return node
+        if self._state is node:
+            return self._shown  # type: ignore[no-any-return]
+        shown = node
+        for view in self._views:
+            shown = view.apply(shown)
+        if cell.value is None:
+            self._state, self._shown = node, shown
+        return shown
+
+    def _masked(self) -> Masked | None:
+        """The filtered form, as long as the array has no shape yet."""
+        return None if self._views else self._cell.masked
+
+    def _force(self) -> Any:
+        """The dense NumPy value, evaluated if need be; memory may be shared, so do not write."""
+        value = self._peek()
+        if value is not None:
+            return value
+        ref = self._node().data
+        if ref is None:
+            (ref,) = run([self._node()])
+            self._settle(ref)
+        value = value_of(ref)
+        return value.toarray() if sparse.issparse(value) else value
+
+    # --- shape and kind ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes; a filtered array counts its elements now."""
+        return self._views[-1].shape if self._views else self._cell.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        cell = self._cell
+        if not self._views:
+            return cell.dtype
+        shown = self._peek()
+        return shown.dtype if shown is not None else self._node().dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        if not self._views and self._cell.masked is not None:
+            masked = self._cell.masked
+            return 1 + masked.a.ndim - masked.mask.ndim
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for s in self.shape:
+            n *= s
+        return n
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dense elements."""
+        return self.size * self.itemsize
+
+    @property
+    def format(self) -> str:
+        """How the elements are stored: "dense" or "csr"."""
+        cell = self._cell
+        if cell.value is not None or cell.masked is not None:
+            return "dense"
+        return self._node().format
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def _see(self, view: View) -> ndarray:
+        """A further view of the same cell."""
+        if self._cell.frozen:
+            return copied(self)._see(view)
+        return make(self._cell, appended(self._views, view))
+
+    def _write_node(self, node: Node) -> None:
+        """Replace all elements by a node's (of the same shape), cast to the dtype."""
+        self._check_writable()
+        cell = self._cell
+        if not self._views:
+            cell.rebind(build.cast(node, cell.dtype))
+        else:
+            node = build.cast(node, self.dtype)
+            cell.rebind(written(cell.node, self._views, node))
+
+    def _write(self, value: Handle) -> None:
+        """Replace all elements by those of `value`, broadcast to the shape."""
+        here, there = self.shape, value.shape
+        known = value._peek()
+        if known is not None:
+            target = self._in_place()
+            if target is not None:
+                target[...] = known
+                return
+        if here != there:
+            while len(there) > len(here) and there[0] == 1:
+                there = there[1:]
+                value = value._see(Reshape(there))
+            if len(there) > len(here) or build.broadcast_shapes("assign", here, there) != here:
+                raise ShapeError(f"could not broadcast input array from shape {there} into shape {here}")
+        self._write_node(build.broadcast(value._node(), here))
+
+    def _settle(self, ref: ArrayRef) -> None:
+        """Take the evaluated form of what is shown."""
+        if not self._views:
+            self._cell.adopt(ref)
+        elif self._state is self._cell.node:
+            self._shown = build.data(ref)
+
+    def _in_place(self) -> Any:
+        """The NumPy array to write into, or None where a functional update is better."""
+        self._check_writable()
+        base = self._cell.writable()
+        if base is None or not self._views:
+            return base
+        return self._peek()
+
+    def _check_writable(self) -> None:
+        """Refuse to write to a scalar."""
+        if self._cell.frozen:
+            raise TypeError(f"'{np.dtype(self.dtype).name}' scalar does not support item assignment")
+
+    def _layout(self) -> np.ndarray[Any, Any]:
+        """An array with the strides NumPy would have here."""
+        shown = self._peek()
+        if isinstance(shown, np.ndarray):
+            return shown
+        return layout_of(self._cell.shape, self._views, self._cell.order)
+
+
+class _Late:
+    """What is defined after this module, because it is made of it."""
+
+    ndarray: Any = Handle
+    stack: Any = None
+
+
+def register(cls: type[Handle], stack: Any) -> None:
+    """Say which class arrays have, and how a list of arrays becomes one."""
+    _Late.ndarray = cls
+    _Late.stack = stack
+
+
+def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
+    """An array over a cell."""
+    cls = _Late.ndarray
+    h = cls.__new__(cls)
+    h._cell = cell
+    h._views = views
+    h._state = None
+    return h  # type: ignore[no-any-return]
+
+
+def wrap(value: Any) -> ndarray:
+    """An array for a NumPy value that nobody else will write to; a NumPy scalar stays one."""
+    return make(Cell(value, frozen=not isinstance(value, np.ndarray)))
+
+
+def wrap_node(node: Node) -> ndarray:
+    """An array for a node; one without axes is what NumPy would return as a scalar."""
+    return make(Cell(node=node, frozen=not node.shape))
+
+
+def wrap_masked(masked: Masked) -> ndarray:
+    """An array whose shape is not known yet."""
+    return make(Cell(masked=masked))
+
+
+def copied(a: Handle, order: Any = "C") -> ndarray:
+    """The same elements in a cell of their own."""
+    value = a._peek()
+    if value is not None and value.nbytes <= config.small_bytes:
+        return make(Cell(np.array(value, order=order)))
+    masked = a._masked()
+    if masked is not None:
+        return wrap_masked(masked)
+    return make(Cell(node=a._node()))
+
+
+def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
+    """A scipy.sparse matrix as an array of format "csr"."""
+    value = sparse.csr_array(matrix, dtype=dtype)
+    ref = ArrayRef(value.shape, value.dtype, value=value, format="csr", nnz=int(value.nnz))
+    return make(Cell(node=build.data(ref)))
+
+
+def as_handle(a: Any, dtype: Any = None) -> ndarray:
+    """Anything array-like as an array; a NumPy array is not copied, so do not change it afterwards."""
+    if isinstance(a, Handle):
+        if dtype is not None and a.dtype != dtype:
+            return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
+        return a  # type: ignore[return-value]
+    if sparse.issparse(a):
+        return sparse_handle(a, dtype)
+    if isinstance(a, np.generic):
+        return wrap(a if dtype is None else a.astype(dtype))
+    if isinstance(a, list | tuple):
+        a = _nested(a)
+        if isinstance(a, Handle):
+            return as_handle(a, dtype)
+    value = np.asarray(a, dtype)
+    return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
+
+
+def _nested(items: Any) -> Any:
+    """A sequence with arrays in it: stacked if all are arrays, else with their values."""
+    if not any(isinstance(i, Handle | list | tuple) for i in items):
+        return items
+    parts = [_nested(i) if isinstance(i, list | tuple) else i for i in items]
+    if parts and all(isinstance(i, Handle) for i in parts):
+        return _Late.stack(parts)
+    if any(isinstance(i, Handle) for i in parts):
+        parts = [i._force() if isinstance(i, Handle) else i for i in parts]
+    return parts
+
+
+def values(*arrays: Any) -> tuple[Any, ...]:
+    """NumPy values of several arrays, all computed together; other things pass through."""
+    waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
+    waiting = [h for h in waiting if h._node().data is None]
+    for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
+        h._settle(ref)
+    return tuple(a._force() if isinstance(a, Handle) else a for a in arrays)

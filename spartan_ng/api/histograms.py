@@ -1,0 +1,260 @@
+"""Covariances, histograms, differences and filters, made of products, searches and counts."""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import creation, logic, manipulation, products, reductions, sorting, ufuncs
+from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
+from spartan_ng.api.statistics import mean
+from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+@numpy_function(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> ndarray:
+    """The covariance matrix of variables in rows (or in columns)."""
+    if fweights is not None or aweights is not None:
+        return gathered(np.cov, m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)  # type: ignore[no-any-return]
+    x = as_handle(m)
+    if x.ndim > 2:
+        raise ValueError(f"m has more than 2 dimensions: shape {x.shape}")
+    x = manipulation.atleast_2d(x)
+    if not rowvar and as_handle(m).ndim != 1:
+        x = x.T
+    if y is not None:
+        other = manipulation.atleast_2d(as_handle(y))
+        if not rowvar and other.shape[0] != 1:
+            other = other.T
+        x = manipulation.concatenate((x, other), 0)
+    kind = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
+    x = x.astype(kind)
+    n: float = x.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
+    if n <= 0:
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
+        n = 0.0
+    x = x - mean(x, 1, None, None, True)
+    other = x.T if kind.kind != "c" else ufuncs.conjugate(x.T)
+    return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]
+
+
+@numpy_function(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> ndarray:
+    """The matrix of correlation coefficients."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return c / c
+    spread = ufuncs.sqrt(products.diagonal(c).real)
+    return (
+        logic.clip(c / spread.reshape(-1, 1) / spread.reshape(1, -1), -1, 1)
+        if c.dtype.kind != "c"
+        else (c / spread.reshape(-1, 1) / spread.reshape(1, -1))
+    )
+
+
+def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
+    """The edges of a histogram's bins; looks at the data's range if none is given."""
+    if isinstance(bins, str):
+        return np.histogram_bin_edges(a._force(), bins, limits, weights)
+    if np.ndim(bins) == 0:
+        if limits is None and a.size:
+            low, high = values(reductions.min(a), reductions.max(a))
+            limits = (low, high)
+        return np.histogram_bin_edges(np.zeros(0, a.dtype), int(bins), limits)
+    return np.histogram_bin_edges(np.zeros(0, a.dtype), np.asarray(bins))
+
+
+@numpy_function(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
+    """The edges that `histogram` uses."""
+    return wrap(np.asarray(_edges(as_handle(a).ravel(), bins, range, weights)))
+
+
+def _bin_of(x: ndarray, edges: Any) -> ndarray:
+    """The bin of each value, one too many for what lies outside; the last edge belongs to the last bin."""
+    n = len(edges) - 1
+    place = sorting.searchsorted(wrap(np.asarray(edges)), x, "right") - 1
+    place = logic.where(x == edges[-1], n - 1, place)
+    return logic.where((place < 0) | (place >= n), n, place)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.histogram, eager=True)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[ndarray, ndarray]:
+    """How many values fall into each bin, and the bins' edges."""
+    x = as_handle(a).ravel()
+    edges = _edges(x, bins, range, weights)
+    n = len(edges) - 1
+    place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
+    w = None if weights is None else as_handle(weights).ravel().astype(np.float64)._node()
+    counts = wrap_node(build.bincount(place, n + 1, w))[:n].copy()
+    if density:
+        return counts / np.diff(edges) / counts.sum(), wrap(edges)
+    return counts, wrap(edges)
+
+
+@numpy_function(np.histogramdd, eager=True)
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[ndarray, list[ndarray]]:
+    """How many points fall into each cell of a grid, and the edges along each axis."""
+    points = as_handle(sample) if not isinstance(sample, list | tuple) else manipulation.stack(sample, 1)
+    d = points.shape[1]
+    each = [bins] * d if np.ndim(bins) == 0 else list(bins)
+    limits = [None] * d if range is None else list(range)
+    edges = [_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
+    flat: Any = 0
+    total = 1
+    for i, e in enumerate(edges):
+        flat = flat * len(e) + _bin_of(points[:, i], e)
+        total *= len(e)
+    w = None if weights is None else as_handle(weights).astype(np.float64)._node()
+    counts = wrap_node(build.bincount(build.cast(flat._node(), np.dtype(np.int64)), total, w)).astype(float)
+    counts = counts.reshape([len(e) for e in edges])[tuple(slice(0, len(e) - 1) for e in edges)].copy()
+    if density:
+        for i, e in enumerate(edges):
+            counts = counts / np.diff(e).reshape((1,) * i + (-1,) + (1,) * (d - i - 1))
+        counts = counts / counts.sum() if total else counts
+    return counts, [wrap(e) for e in edges]
+
+
+@numpy_function(np.histogram2d)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[ndarray, ndarray, ndarray]:
+    """How many points fall into each cell of a plane's grid, and the edges."""
+    pair = bins if np.ndim(bins) and len(bins) == 2 else [bins, bins]
+    counts, edges = histogramdd(
+        manipulation.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
+    )
+    return counts, edges[0], edges[1]
+
+
+@numpy_function(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> ndarray:
+    """Differences of neighbours along an axis."""
+    a = as_handle(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    if a.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    where = build.axis_index(axis, a.ndim)
+    parts = []
+    for part in (prepend, a, append):
+        if part is _NONE:
+            continue
+        h = as_handle(part)
+        if h.ndim == 0:
+            h = manipulation.broadcast_to(h, (*a.shape[:where], 1, *a.shape[where + 1 :]))
+        parts.append(h)
+    if n == 0:
+        return a  # type: ignore[no-any-return]
+    if len(parts) > 1:
+        a = manipulation.concatenate(parts, where)
+    before = (slice(None),) * where
+    for _ in builtins.range(n):
+        high, low = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
+        a = ufuncs.not_equal(high, low) if a.dtype == bool else ufuncs.subtract(high, low)
+    return a  # type: ignore[no-any-return]
+
+
+@numpy_function(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
+    """Differences of neighbours of the flat array, with values before and after them."""
+    a = as_handle(ary).ravel()
+    parts = [a[1:] - a[:-1]]
+    if to_begin is not None:
+        parts.insert(0, as_handle(to_begin).ravel().astype(a.dtype))
+    if to_end is not None:
+        parts.append(as_handle(to_end).ravel().astype(a.dtype))
+    return manipulation.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+@numpy_function(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
+    """The integral by the trapezoidal rule."""
+    y = as_handle(y)
+    where = build.axis_index(axis, y.ndim)
+    before = (slice(None),) * where
+    step = dx
+    if x is not None:
+        x = as_handle(x)
+        step = diff(x) if x.ndim == 1 else diff(x, axis=axis)
+        if x.ndim == 1:
+            step = step.reshape((1,) * where + (-1,) + (1,) * (y.ndim - where - 1))
+    return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
+
+
+@numpy_function(np.convolve, eager=True)
+def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
+    """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
+    a, v = as_handle(a).ravel(), as_handle(v).ravel()
+    if v.size > a.size:
+        a, v = v, a
+    if v.size == 0:
+        raise ValueError(f"convolve: shapes {a.shape} and {v.shape}: an array cannot be empty")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    if v.size > 512:
+        return gathered(np.convolve, a, v, mode)  # type: ignore[no-any-return]
+    n, m = a.size, v.size
+    margin = creation.zeros(m - 1, a.dtype)
+    wide = manipulation.concatenate([margin, a, margin]) if m > 1 else a
+    out: Any = None
+    for j in builtins.range(m):
+        part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
+        out = part if out is None else out + part
+    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
+    return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
+
+
+@numpy_function(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
+    """The cross-correlation of two 1-d arrays."""
+    a, v = as_handle(a), as_handle(v)
+    if v.size > a.size:
+        return gathered(np.correlate, a, v, mode)  # type: ignore[no-any-return]
+    return convolve(a, (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1], mode)
+
+
+@numpy_function(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
+    """Piecewise linear interpolation through given points, which stay on the driver."""
+    knots, heights = values(as_handle(xp), as_handle(fp))
+    x = as_handle(x)
+    known = ufuncs.small_values((x,))
+    if known is not None:
+        return wrap(np.interp(known[0], knots, heights, left, right, period))
+    kind = np.dtype(complex if np.iscomplexobj(heights) else float)
+
+    def line(block: Any) -> Any:
+        return np.interp(block, knots, heights, left, right, period)
+
+    return wrap_node(build.map_(UserFunction(line, origin="interp"), x._node(), dtype=kind))
+
+
+@numpy_function(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """The gradient by central differences."""
+    return gathered(np.gradient, as_handle(f), *varargs, axis=axis, edge_order=edge_order)

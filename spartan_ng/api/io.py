@@ -1,0 +1,137 @@
+"""Files in and out: NumPy's own formats, text, and Matrix Market."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy import io as scipy_io
+from scipy import sparse
+
+from spartan_ng.api.cell import Cell
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import Handle, as_handle, make, sparse_handle, values, wrap
+from spartan_ng.config import config
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+@numpy_function(np.save)
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """Write an array to a `.npy` file."""
+    np.save(file, as_handle(arr)._force(), allow_pickle)
+
+
+@numpy_function(np.savez)
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
+    """Write several arrays to an uncompressed `.npz` file."""
+    _savez(np.savez, file, args, keywords)
+
+
+@numpy_function(np.savez_compressed)
+def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
+    """Write several arrays to a compressed `.npz` file."""
+    _savez(np.savez_compressed, file, args, keywords)
+
+
+def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    found = values(*(as_handle(a) for a in (*args, *named.values())))
+    write(file, *found[: len(args)], **dict(zip(named, found[len(args) :], strict=True)))
+
+
+class Archive(Mapping[str, Any]):
+    """The arrays of a `.npz` file by name, each read when it is asked for."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+        self.files = list(opened.files)
+
+    def __getitem__(self, name: str) -> ndarray:
+        return wrap(np.asarray(self._opened[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._opened.close()
+
+
+def load(
+    file: Any,
+    mmap_mode: Any = None,
+    allow_pickle: bool = False,
+    fix_imports: bool = True,
+    encoding: str = "ASCII",
+    *,
+    max_header_size: int = 10000,
+) -> Any:
+    """Read a `.npy` file (mapped, if it is large) or open a `.npz` file."""
+    options: dict[str, Any] = {
+        "allow_pickle": allow_pickle,
+        "encoding": encoding,
+        "max_header_size": max_header_size,
+    }
+    if mmap_mode is None and isinstance(file, str) and file.endswith(".npy"):
+        mapped = np.load(file, "r", **options) if not allow_pickle else np.load(file, **options)
+        if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
+            return make(Cell(np.asarray(mapped), borrowed=True))
+        return wrap(np.array(mapped))
+    opened = np.load(file, mmap_mode, **options)
+    if isinstance(opened, np.ndarray):
+        return make(Cell(np.asarray(opened), borrowed=mmap_mode is not None))
+    return Archive(opened) if hasattr(opened, "files") else opened
+
+
+@numpy_function(np.savetxt)
+def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
+    """Write an array as text."""
+    np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
+
+
+def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
+    """Read an array from text."""
+    result = np.loadtxt(fname, *args, **keywords)
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
+
+
+def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
+    """Read an array from text with missing values."""
+    result = np.genfromtxt(fname, *args, **keywords)
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
+
+
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> ndarray:
+    """Read an array from raw bytes or text."""
+    return wrap(np.fromfile(file, dtype, count, sep, offset))
+
+
+def mmread(source: Any) -> ndarray:
+    """Read a Matrix Market file: a CSR array from a coordinate file, a dense one from an array file."""
+    found = scipy_io.mmread(source)
+    return sparse_handle(found) if sparse.issparse(found) else wrap(np.asarray(found))
+
+
+def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None) -> None:
+    """Write a Matrix Market file: coordinates of a CSR array, all elements of a dense one."""
+    h = as_handle(a)
+    value = h.tocsr() if h.format == "csr" else h._force()
+    scipy_io.mmwrite(target, value, comment, precision=precision)
+
+
+def from_sparse(matrix: Any) -> ndarray:
+    """A scipy.sparse matrix as a CSR array."""
+    if isinstance(matrix, Handle):
+        return as_handle(matrix)
+    return sparse_handle(matrix)

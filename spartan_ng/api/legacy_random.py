@@ -1,0 +1,157 @@
+"""NumPy's legacy random functions over one global state; after `seed`, NumPy's own numbers."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import generator as generators
+from spartan_ng.api.creation import shape_tuple
+from spartan_ng.api.handle import Handle, as_handle, wrap
+from spartan_ng.config import config
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+class RandomState:
+    """`numpy.random.RandomState` over lazy arrays; unseeded, large arrays are drawn in parallel."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._numpy = np.random.RandomState(seed)
+        self._parallel = None if seed is not None else generators.default_rng()
+
+    def seed(self, seed: Any = None) -> None:
+        """Start again; with a seed, with NumPy's own numbers."""
+        self._numpy.seed(seed)
+        self._parallel = None if seed is not None else generators.default_rng()
+
+    def get_state(self, legacy: bool = True) -> Any:
+        """NumPy's state."""
+        return self._numpy.get_state(legacy)  # type: ignore[call-overload]
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state of NumPy's."""
+        self._numpy.set_state(state)
+        self._parallel = None
+
+    def _draw(self, name: str, *parameters: Any, size: Any = None, modern: str = "") -> ndarray:
+        """Draw by NumPy, or in parallel by the generator's method `modern`."""
+        shape = None if size is None else shape_tuple(size)
+        large = shape is not None and prod(shape) * 8 > config.small_bytes
+        if self._parallel is not None and large and modern:
+            return getattr(self._parallel, modern)(*parameters, size=shape)  # type: ignore[no-any-return]
+        plain = [p._force() if isinstance(p, Handle) else p for p in parameters]
+        result = getattr(self._numpy, name)(*plain, size=shape)
+        return wrap(result if isinstance(result, np.ndarray) else np.asarray(result)[()])
+
+    def rand(self, *shape: int) -> ndarray:
+        """Doubles in [0, 1)."""
+        return self.random_sample(shape or None)
+
+    def randn(self, *shape: int) -> ndarray:
+        """The standard normal distribution."""
+        return self.standard_normal(shape or None)
+
+    def random_sample(self, size: Any = None) -> ndarray:
+        """Doubles in [0, 1)."""
+        return self._draw("random_sample", size=size, modern="random")
+
+    random = ranf = sample = random_sample
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
+        """Integers in [low, high)."""
+        shape = None if size is None else shape_tuple(size)
+        if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
+            return self._parallel.integers(low, high, shape, dtype)
+        result = self._numpy.randint(low, high, shape, dtype)
+        return wrap(result if isinstance(result, np.ndarray) else np.asarray(result, dtype)[()])  # type: ignore[redundant-expr]
+
+    def standard_normal(self, size: Any = None) -> ndarray:
+        """The standard normal distribution."""
+        return self._draw("standard_normal", size=size, modern="standard_normal")
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The normal distribution."""
+        return self._draw("normal", loc, scale, size=size, modern="normal")
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
+        """Doubles in [low, high)."""
+        return self._draw("uniform", low, high, size=size, modern="uniform")
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The exponential distribution."""
+        return self._draw("exponential", scale, size=size)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
+        """The Poisson distribution."""
+        return self._draw("poisson", lam, size=size, modern="poisson")
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """The binomial distribution."""
+        return self._draw("binomial", n, p, size=size, modern="binomial")
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
+        """The beta distribution."""
+        return self._draw("beta", a, b, size=size, modern="beta")
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The gamma distribution."""
+        return self._draw("gamma", shape, scale, size=size, modern="gamma")
+
+    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> ndarray:
+        """The multivariate normal distribution."""
+        return self._draw("multivariate_normal", mean, cov, size=size)
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
+        """Elements of a 1-d array (or of `range(a)`)."""
+        shape = None if size is None else shape_tuple(size)
+        weights = p._force() if isinstance(p, Handle) else p
+        if np.ndim(a) == 0 and not isinstance(a, Handle):
+            return wrap(np.asarray(self._numpy.choice(a, shape, replace, weights))[()])
+        a = as_handle(a)
+        return a[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
+
+    def permutation(self, x: Any) -> ndarray:
+        """A shuffled copy (or a shuffled range)."""
+        if isinstance(x, int | np.integer):
+            return wrap(self._numpy.permutation(x))
+        a = as_handle(x)
+        return a[self._numpy.permutation(a.shape[0])]  # type: ignore[no-any-return]
+
+    def shuffle(self, x: Any) -> None:
+        """Shuffle in place along the first axis."""
+        if not isinstance(x, Handle):
+            self._numpy.shuffle(x)
+            return
+        value = np.array(x._force())
+        self._numpy.shuffle(value)
+        x[...] = value  # type: ignore[index]
+
+
+_state = RandomState()
+
+seed = _state.seed
+get_state = _state.get_state
+set_state = _state.set_state
+rand = _state.rand
+randn = _state.randn
+random = _state.random_sample
+random_sample = _state.random_sample
+ranf = _state.random_sample
+sample = _state.random_sample
+randint = _state.randint
+standard_normal = _state.standard_normal
+normal = _state.normal
+uniform = _state.uniform
+exponential = _state.exponential
+poisson = _state.poisson
+binomial = _state.binomial
+beta = _state.beta
+gamma = _state.gamma
+multivariate_normal = _state.multivariate_normal
+choice = _state.choice
+permutation = _state.permutation
+shuffle = _state.shuffle

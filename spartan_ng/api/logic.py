@@ -1,0 +1,282 @@
+"""Choices, rounding and comparisons of whole arrays: maps of several rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import reductions, ufuncs
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, wrap, wrap_node
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+@numpy_function(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """Elements of `x` where the condition is true, of `y` elsewhere; or its non-zero indices."""
+    if (x is None) != (y is None):
+        raise ValueError("either both or neither of x and y should be given")
+    if x is None:
+        from spartan_ng.api import sorting
+
+        return sorting.nonzero(condition)
+    known = ufuncs.small_values((condition, x, y))
+    if known is not None:
+        try:
+            return wrap(np.asarray(np.where(*known)))
+        except ValueError:
+            build.broadcast_shapes("where", *(np.shape(k) for k in known))
+            raise
+    flags = as_handle(condition)
+    options = [ufuncs.operand(o) for o in (x, y)]
+    kinds = [type(o) if isinstance(o, PYTHON_SCALARS) else o.dtype for o in options]
+    kind = build.elementwise_dtypes("where", np.dtype(bool), *kinds)[-1]
+    nodes = [
+        build.cast(o._node(), kind) if isinstance(o, Handle) else build.constant(np.asarray(o).astype(kind))
+        for o in options
+    ]
+    mask = flags if flags.dtype == bool else ufuncs.not_equal(flags, 0)
+    return wrap_node(build.map_("where", mask._node(), *nodes, dtype=kind))
+
+
+@numpy_function(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
+    """Elements of the first choice whose condition is true."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not condlist:
+        raise ValueError("select with an empty condition list is not possible")
+    result: Any = default
+    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+        result = where(condition, choice, result)
+    return result  # type: ignore[no-any-return]
+
+
+@numpy_function(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any) -> ndarray:
+    """Functions of the parts of an array where their conditions hold."""
+    from spartan_ng.api import creation
+
+    x = as_handle(x)
+    conditions = [
+        as_handle(c, bool) for c in (condlist if isinstance(condlist, list | tuple) else [condlist])
+    ]
+    if len(funclist) == len(conditions) + 1:
+        rest = conditions[0]
+        for c in conditions[1:]:
+            rest = rest | c
+        conditions.append(~rest)
+    out = creation.zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        out[condition] = function(x[condition], *args, **keywords) if callable(function) else function
+    return out
+
+
+@numpy_function(np.clip)
+def clip(
+    a: Any,
+    a_min: Any = _NONE,
+    a_max: Any = _NONE,
+    out: Any = None,
+    *,
+    min: Any = _NONE,
+    max: Any = _NONE,
+    **keywords: Any,
+) -> ndarray:
+    """Elements limited to a range."""
+    low = a_min if min is _NONE else min
+    high = a_max if max is _NONE else max
+    low, high = (None if v is _NONE else v for v in (low, high))
+    if low is None and high is None:
+        return ufuncs.positive(a, out=out, **keywords) if out is not None else as_handle(a).copy()
+    if low is None:
+        return ufuncs.minimum(a, high, out=out, **keywords)  # type: ignore[no-any-return]
+    if high is None:
+        return ufuncs.maximum(a, low, out=out, **keywords)  # type: ignore[no-any-return]
+    return ufuncs.clip3(a, low, high, out=out, **keywords)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.round, np.around)
+def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
+    """Elements rounded to decimals, halves to even, computed as NumPy does."""
+    a = as_handle(a)
+    value = ufuncs.small_values((a,))
+    kind = a.dtype.kind
+    if value is not None:
+        result = wrap(np.round(value[0], decimals))
+    elif kind == "b":
+        result = wrap_node(build.cast(a._node(), np.dtype(np.float16)))
+    elif kind == "c":
+        parts = [round(p, decimals) for p in (a.real, a.imag)]
+        from spartan_ng.api.views import COMPLEX
+
+        result = wrap_node(build.map_(COMPLEX, *(p._node() for p in parts), dtype=a.dtype))
+    elif kind in "iu":
+        result = a.copy() if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
+    else:
+        result = ufuncs.rint(a) if decimals == 0 else _rounded(a, decimals)
+    return result if out is None else ufuncs.stored("round", result, out, True)
+
+
+def _rounded(a: ndarray, decimals: int) -> Any:
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return ufuncs.rint(a * scale) / scale
+    return ufuncs.rint(a / scale) * scale
+
+
+@numpy_function(np.fix)
+def fix(x: Any, out: Any = None) -> ndarray:
+    """Elements rounded towards zero."""
+    return ufuncs.trunc(x, out=out)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ndarray:
+    """Whether elements are equal within a tolerance."""
+    x, y = as_handle(a), as_handle(b)
+    known = ufuncs.small_values((x, y))
+    if known is not None:
+        return wrap(np.isclose(*known, rtol, atol, equal_nan))  # type: ignore[call-overload]
+    if y.dtype.kind in "biu":
+        y = y.astype(np.result_type(y.dtype, 1.0))
+    near = (ufuncs.absolute(x - y) <= atol + rtol * ufuncs.absolute(y)) & ufuncs.isfinite(y) | (x == y)
+    if equal_nan:
+        near = near | (ufuncs.isnan(x) & ufuncs.isnan(y))
+    return near  # type: ignore[no-any-return]
+
+
+@numpy_function(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all elements are equal within a tolerance."""
+    return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@numpy_function(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Whether shapes and elements are equal."""
+    x, y = as_handle(a1), as_handle(a2)
+    if x.shape != y.shape:
+        return False
+    same = x == y
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        same = same | (ufuncs.isnan(x) & ufuncs.isnan(y))
+    return bool(reductions.all(same))
+
+
+@numpy_function(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether elements are equal after broadcasting."""
+    x, y = as_handle(a1), as_handle(a2)
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return bool(reductions.all(x == y))
+
+
+@numpy_function(np.real)
+def real(val: Any) -> ndarray:
+    """The real part."""
+    return as_handle(val).real
+
+
+@numpy_function(np.imag)
+def imag(val: Any) -> ndarray:
+    """The imaginary part."""
+    return as_handle(val).imag
+
+
+@numpy_function(np.angle)
+def angle(z: Any, deg: bool = False) -> ndarray:
+    """The argument of complex elements."""
+    z = as_handle(z)
+    result = ufuncs.arctan2(z.imag if z.dtype.kind == "c" else 0.0, z.real)
+    return result * (180 / np.pi) if deg else result  # type: ignore[no-any-return]
+
+
+@numpy_function(np.isreal)
+def isreal(x: Any) -> ndarray:
+    """Whether elements have no imaginary part."""
+    return as_handle(x).imag == 0
+
+
+@numpy_function(np.iscomplex)
+def iscomplex(x: Any) -> ndarray:
+    """Whether elements have an imaginary part."""
+    return as_handle(x).imag != 0
+
+
+@numpy_function(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is real."""
+    return as_handle(x).dtype.kind != "c"
+
+
+@numpy_function(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    return as_handle(x).dtype.kind == "c"
+
+
+@numpy_function(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> ndarray:
+    """Whether elements are positive infinity."""
+    return ufuncs.logical_and(ufuncs.isinf(x), ~ufuncs.signbit(x), out=out)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> ndarray:
+    """Whether elements are negative infinity."""
+    return ufuncs.logical_and(ufuncs.isinf(x), ufuncs.signbit(x), out=out)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
+    """NaN and infinities replaced by numbers."""
+    a = as_handle(x)
+    if a.dtype.kind == "c":
+        parts = [nan_to_num(p, True, nan, posinf, neginf)._node() for p in (a.real, a.imag)]
+        from spartan_ng.api.views import COMPLEX
+
+        return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
+    if a.dtype.kind != "f":
+        return a.copy() if copy else a
+    info = np.finfo(a.dtype)
+    high = info.max if posinf is None else posinf
+    low = info.min if neginf is None else neginf
+    result = where(ufuncs.isnan(a), a.dtype.type(nan), a)
+    result = where(isposinf(a), a.dtype.type(high), result)
+    result = where(isneginf(a), a.dtype.type(low), result)
+    if not copy:
+        a[...] = result
+        return a
+    return result  # type: ignore[no-any-return]
+
+
+@numpy_function(np.sinc)
+def sinc(x: Any) -> ndarray:
+    """sin(pi x) / (pi x)."""
+    x = as_handle(x)
+    y = np.pi * where(x == 0, 1.0e-20, x)
+    return ufuncs.sin(y) / y  # type: ignore[no-any-return]
+
+
+@numpy_function(np.i0)
+def i0(x: Any) -> ndarray:
+    """The modified Bessel function of the first kind, order 0."""
+    from spartan_ng.api.dispatch import gathered
+
+    return gathered(np.i0, as_handle(x))  # type: ignore[no-any-return]
+
+
+@numpy_function(np.isscalar)
+def isscalar(element: Any) -> bool:
+    """Whether an object is a scalar (NumPy's or Python's)."""
+    return bool(np.isscalar(element)) or (isinstance(element, Handle) and element._cell.frozen)

@@ -1,0 +1,521 @@
+"""Products of arrays are two-operand contractions, longer ones a path of them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import reductions, ufuncs
+from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+def _small(a: Any, b: Any, size: int, flops: int) -> bool:
+    """Whether NumPy should do a product at once."""
+    return (
+        ufuncs.small_values((a, b)) is not None and size * 8 <= config.small_bytes and flops <= 1 << 26
+    ) or (config.small_bytes > 0 and flops <= 1 << 12 and a._peek() is not None and b._peek() is not None)
+
+
+def _with_out(result: ndarray, out: Any, name: str, casting: str = "same_kind") -> ndarray:
+    return result if out is None else ufuncs.stored(name, result, out, True, casting)
+
+
+def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
+    if dtype is not None:
+        return np.dtype(dtype)  # type: ignore[no-any-return]
+    return np.result_type(a.dtype, b.dtype)
+
+
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    **_: Any,
+) -> ndarray:
+    """The matrix product; leading axes are batches."""
+    a, b = as_handle(x1), as_handle(x2)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(
+            f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
+        )
+    known = ufuncs.small_values((a, b))
+    if known is not None:
+        rows = a.shape[-2] if a.ndim > 1 else 1
+        columns = b.shape[-1] if b.ndim > 1 else 1
+        batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
+        if (
+            batch * rows * columns * 8 <= config.small_bytes
+            and batch * rows * columns * a.shape[-1] <= 1 << 26
+        ):
+            try:
+                return _with_out(
+                    wrap(np.matmul(*known, dtype=dtype, casting=casting)),  # type: ignore[call-overload]
+                    out,
+                    "matmul",
+                    casting,
+                )
+            except ValueError:
+                build.matmul(a._node(), b._node(), a.dtype)
+                raise
+    kind = _product_dtype(a, b, dtype)
+    result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
+    return _with_out(result, out, "matmul", casting)
+
+
+@numpy_function(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> ndarray:
+    """The dot product: a sum over the last axis of `a` and the second-to-last of `b`."""
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return _with_out(ufuncs.multiply(a, b), out, "dot")
+    if b.ndim <= 2 and a.ndim <= 2:
+        inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+        if a.shape[-1] != inner:
+            raise ShapeError(f"dot: shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {inner}")
+        return matmul(a, b, out)
+    return _with_out(tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out, "dot")
+
+
+@numpy_function(np.vdot)
+def vdot(a: Any, b: Any, /) -> ndarray:
+    """The dot product of flat vectors, the first one conjugated."""
+    a, b = as_handle(a).ravel(), as_handle(b).ravel()
+    return dot(ufuncs.conjugate(a) if a.dtype.kind == "c" else a, b)
+
+
+@numpy_function(np.inner)
+def inner(a: Any, b: Any, /) -> ndarray:
+    """A sum of products over the last axes."""
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return ufuncs.multiply(a, b)  # type: ignore[no-any-return]
+    return tensordot(a, b, ((-1,), (-1,)))
+
+
+@numpy_function(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> ndarray:
+    """All products of two flat vectors' elements."""
+    return ufuncs.multiply(as_handle(a).reshape(-1, 1), as_handle(b).reshape(1, -1), out=out)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.vecdot)
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+    """Dot products of vectors along an axis, the first ones conjugated."""
+    a, b = as_handle(x1), as_handle(x2)
+    if a.shape[axis] != b.shape[axis]:
+        raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
+    a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
+    return reductions.sum(a * b, axis)
+
+
+@numpy_function(np.matvec)
+def matvec(x1: Any, x2: Any, /) -> ndarray:
+    """Matrices times vectors."""
+    return matmul(x1, as_handle(x2)[..., None])[..., 0]  # type: ignore[no-any-return]
+
+
+@numpy_function(np.vecmat)
+def vecmat(x1: Any, x2: Any, /) -> ndarray:
+    """Conjugated vectors times matrices."""
+    x1 = as_handle(x1)
+    x1 = ufuncs.conjugate(x1) if x1.dtype.kind == "c" else x1
+    return matmul(x1[..., None, :], x2)[..., 0, :]  # type: ignore[no-any-return]
+
+
+@numpy_function(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
+    """A sum of products over pairs of axes."""
+    a, b = as_handle(a), as_handle(b)
+    try:
+        n = int(axes.__index__())
+    except AttributeError:
+        first, second = axes
+        first = list(first) if np.ndim(first) else [first]
+        second = list(second) if np.ndim(second) else [second]
+    else:
+        first, second = list(range(a.ndim - n, a.ndim)), list(range(n))
+    first = [build.axis_index(i, a.ndim) for i in first]
+    second = [build.axis_index(i, b.ndim) for i in second]
+    if len(first) != len(second) or any(a.shape[i] != b.shape[j] for i, j in zip(first, second, strict=True)):
+        raise ShapeError(
+            f"tensordot: shape-mismatch for sum: shapes {a.shape} and {b.shape}, axes {first} and {second}"
+        )
+    kind = _product_dtype(a, b)
+    size = prod(n for i, n in enumerate(a.shape) if i not in first) * prod(
+        n for j, n in enumerate(b.shape) if j not in second
+    )
+    if _small(a, b, size, size * prod(a.shape[i] for i in first)):
+        return wrap(np.asarray(np.tensordot(a._peek(), b._peek(), (first, second))))
+    labels_a = list(range(a.ndim))
+    labels_b = [a.ndim + j for j in range(b.ndim)]
+    for i, j in zip(first, second, strict=True):
+        labels_b[j] = labels_a[i]
+    out = [x for i, x in enumerate(labels_a) if i not in first] + [
+        x for j, x in enumerate(labels_b) if j not in second
+    ]
+    if not first:
+        ones = (1,) * b.ndim
+        return ufuncs.multiply(a.reshape(a.shape + ones), b)  # type: ignore[no-any-return]
+    nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
+    return wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
+
+
+# --- einsum ----------------------------------------------------------------------------------------
+
+
+@numpy_function(np.einsum)
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: str = "safe",
+    optimize: Any = True,
+) -> ndarray:
+    """Einstein's sum: contractions of two operands at a time, along NumPy's path."""
+    arrays, terms, result = _einsum_terms(operands)
+    _check_sizes(arrays, terms)
+    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
+    nodes = [build.cast(a._node(), kind) for a in arrays]
+    for i in range(len(nodes)):
+        nodes[i], terms[i] = _alone(nodes[i], terms[i], _needed(terms, i, result))
+    while len(nodes) > 1:
+        i, j = _next_pair(nodes, terms, result)
+        later = "".join(t for k, t in enumerate(terms) if k not in (i, j)) + result
+        node, term = _pair(nodes[i], terms[i], nodes[j], terms[j], later, kind)
+        for k in sorted((i, j), reverse=True):
+            del nodes[k], terms[k]
+        nodes.append(node)
+        terms.append(term)
+    node, term = _alone(nodes[0], terms[0], result)
+    node = build.transpose(node, [term.index(c) for c in result])
+    return _with_out(wrap_node(node), out, "einsum", "unsafe")
+
+
+def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], str]:
+    """Arrays, a term of letters for each, and the output's letters, ellipses spelled out."""
+    if isinstance(operands[0], str):
+        text = operands[0].replace(" ", "")
+        arrays = [as_handle(a) for a in operands[1:]]
+    else:
+        arrays = [as_handle(a) for a in operands[0 : len(operands) - len(operands) % 2 : 2]]
+        lists = list(operands[1::2]) + ([operands[-1]] if len(operands) % 2 else [])
+        letters = [
+            "".join("..." if i is Ellipsis else chr(65 + i + 6 * (i > 25)) for i in one) for one in lists
+        ]
+        text = ",".join(letters[: len(arrays)]) + ("->" + letters[-1] if len(operands) % 2 else "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(f"einsum: {len(terms)} terms in {text!r} for {len(arrays)} operands")
+    spare = [c for c in map(chr, range(0x100, 0x200)) if c not in text]
+    widest = 0
+    for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
+        if "..." in t:
+            extra = a.ndim - len(t.replace("...", ""))
+            widest = max(widest, extra)
+            terms[i] = t.replace("...", "".join(spare[32 - extra : 32]) if extra else "")
+    dots = "".join(spare[32 - widest : 32])
+    if arrow:
+        result = right.replace("...", dots)
+    else:
+        joined = "".join(terms)
+        result = dots + "".join(sorted(c for c in set(joined) - set(dots) if joined.count(c) == 1))
+    for t, a in zip(terms, arrays, strict=True):
+        if len(t) != a.ndim:
+            raise ShapeError(f"einsum: term {t!r} does not fit an operand of shape {a.shape}")
+    if len(set(result)) != len(result) or any(c not in "".join(terms) for c in result):
+        raise ValueError(f"einsum: output {right!r} repeats a letter or has one that no operand has")
+    return arrays, terms, result
+
+
+def _check_sizes(arrays: list[ndarray], terms: list[str]) -> None:
+    sizes: dict[str, int] = {}
+    for a, t in zip(arrays, terms, strict=True):
+        for c, n in zip(t, a.shape, strict=True):
+            if sizes.setdefault(c, n) != n and 1 not in (sizes[c], n):
+                raise ShapeError(
+                    f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes "
+                    f"{[x.shape for x in arrays]}"
+                )
+            sizes[c] = max(sizes[c], n)
+
+
+def _needed(terms: list[str], i: int, result: str) -> str:
+    return "".join(t for k, t in enumerate(terms) if k != i) + result
+
+
+def _alone(node: Node, term: str, needed: str) -> tuple[Node, str]:
+    """Diagonals of repeated letters, and sums over letters nobody else needs."""
+    for c in dict.fromkeys(term):
+        while term.count(c) > 1:
+            i = term.index(c)
+            j = term.index(c, i + 1)
+            node = diagonal(wrap_node(node), 0, i, j)._node()
+            term = "".join(x for k, x in enumerate(term) if k not in (i, j)) + c
+    gone = tuple(i for i, c in enumerate(term) if c not in needed)
+    if gone:
+        node = build.fold("add", node, gone, dtype=node.dtype)
+        term = "".join(c for c in term if c in needed)
+    return node, term
+
+
+def _next_pair(nodes: list[Node], terms: list[str], result: str) -> tuple[int, int]:
+    """The pair that NumPy's path optimizer takes next."""
+    if len(nodes) == 2:
+        return 0, 1
+    letters = {
+        c: chr(97 + k) if k < 26 else chr(65 + k - 26) for k, c in enumerate(dict.fromkeys("".join(terms)))
+    }
+    text = (
+        ",".join("".join(letters[c] for c in t) for t in terms) + "->" + "".join(letters[c] for c in result)
+    )
+    stand_ins = [np.broadcast_to(np.float64(0), n.shape) for n in nodes]
+    path = np.einsum_path(text, *stand_ins, optimize="greedy")[0]
+    step = path[1]
+    return (step[0], step[1]) if len(step) == 2 else (0, 1)
+
+
+def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype[Any]) -> tuple[Node, str]:
+    """Contract two operands; letters of length 1 in one of them are broadcast."""
+    sizes = dict(zip(term_a, a.shape, strict=True))
+    for c, n in zip(term_b, b.shape, strict=True):
+        sizes[c] = max(sizes.get(c, 1), n)
+    a = build.broadcast(a, tuple(sizes[c] for c in term_a))
+    b = build.broadcast(b, tuple(sizes[c] for c in term_b))
+    order = list(dict.fromkeys(term_a + term_b))
+    out = "".join(c for c in order if c in later)
+    label = {c: i for i, c in enumerate(order)}
+    if all(c in later for c in term_a if c in term_b) and out == "".join(order):
+        wide_a = wrap_node(build.reshape(a, a.shape + (1,) * (len(order) - a.ndim)))
+        places = [order.index(c) for c in term_b]
+        turned = build.transpose(b, list(np.argsort(places)))
+        present = sorted(places)
+        shape = tuple(turned.shape[present.index(k)] if k in present else 1 for k in range(len(order)))
+        return ufuncs.multiply(wide_a, wrap_node(build.reshape(turned, shape)))._node(), out
+    node = build.contract(
+        a,
+        b,
+        tuple(label[c] for c in term_a),
+        tuple(label[c] for c in term_b),
+        tuple(label[c] for c in out),
+        kind,
+    )
+    return node, out
+
+
+einsum_path = np.einsum_path
+
+
+# --- diagonals and norms ---------------------------------------------------------------------------
+
+
+@numpy_function(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+    """The diagonal of the planes of two axes, last."""
+    a = as_handle(a)
+    if a.ndim < 2:
+        raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
+    i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    known = ufuncs.small_values((a,))
+    if known is not None:
+        return wrap(np.diagonal(known[0], offset, i, j).copy())
+    rest = [k for k in range(a.ndim) if k not in (i, j)]
+    node = build.transpose(a._node(), (*rest, i, j))
+    rows, columns = node.shape[-2:]
+    row, column = max(-offset, 0), max(offset, 0)
+    n = max(0, min(rows - row, columns - column))
+    lead = node.shape[:-2]
+    flat = build.reshape(node, (*lead, rows * columns))
+    start = row * columns + column if n else 0
+    return wrap_node(
+        build.slice_(flat, [0] * len(lead) + [start], [1] * len(lead) + [columns + 1], (*lead, n))
+    )
+
+
+@numpy_function(np.trace)
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> ndarray:
+    """The sum of the diagonal."""
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+@numpy_function(np.kron)
+def kron(a: Any, b: Any) -> ndarray:
+    """The Kronecker product."""
+    a, b = as_handle(a), as_handle(b)
+    n = max(a.ndim, b.ndim)
+    left, right = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
+    x = a.reshape([k for pair in zip(left, (1,) * n, strict=True) for k in pair])
+    y = b.reshape([k for pair in zip((1,) * n, right, strict=True) for k in pair])
+    return (x * y).reshape([p * q for p, q in zip(left, right, strict=True)])  # type: ignore[no-any-return]
+
+
+@numpy_function(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> ndarray:
+    """The cross product of vectors of length 2 or 3."""
+    from spartan_ng.api import manipulation
+
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x = manipulation.moveaxis(as_handle(a), axisa, -1)
+    y = manipulation.moveaxis(as_handle(b), axisb, -1)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ShapeError(
+            "incompatible dimensions for cross product (dimension must be 2 or 3): "
+            f"shapes {x.shape} and {y.shape}"
+        )
+    if x.shape[-1] == y.shape[-1] == 2:
+        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]  # type: ignore[no-any-return]
+    u, v = ([w[..., i] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
+
+    def minor(i: int, j: int) -> Any:
+        terms = [(u[i], v[j], 1), (u[j], v[i], -1)]
+        found = [s * p * q for p, q, s in terms if p is not None and q is not None]
+        return found[0] + found[1] if len(found) == 2 else found[0]
+
+    parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
+    return manipulation.moveaxis(manipulation.stack(parts, -1), -1, axisc)
+
+
+@numpy_function(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
+    """The norm of a vector or a matrix."""
+    x = as_handle(x)
+    if x.dtype.kind not in "fc":
+        x = x.astype(float)
+    if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
+        flat = x.ravel()
+        total = _squares(flat, None)
+        result = ufuncs.sqrt(total)
+        return result.reshape((1,) * x.ndim) if keepdims else result  # type: ignore[no-any-return]
+    axes = build.axes_tuple(axis, x.ndim) if not isinstance(axis, int) else (build.axis_index(axis, x.ndim),)
+    if isinstance(axis, tuple):
+        axes = tuple(build.axis_index(i, x.ndim) for i in axis)
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdims)
+    raise ValueError(f"Improper number of dimensions to norm: axes {axes} of shape {x.shape}")
+
+
+def _squares(x: ndarray, axis: Any, keepdims: bool = False) -> ndarray:
+    if x.dtype.kind == "c":
+        return reductions.sum(ufuncs.square(x.real) + ufuncs.square(x.imag), axis, None, None, keepdims)
+    return reductions.sum(ufuncs.square(x), axis, None, None, keepdims)
+
+
+def _vector_norm(x: ndarray, order: Any, axis: int, keepdims: bool) -> ndarray:
+    size = ufuncs.absolute(x)
+    if order in (None, 2):
+        return ufuncs.sqrt(_squares(x, axis, keepdims))  # type: ignore[no-any-return]
+    if isinstance(order, str):
+        raise ValueError(f"Invalid norm order {order!r} for vectors")
+    if order == np.inf:
+        return reductions.max(size, axis, None, keepdims)
+    if order == -np.inf:
+        return reductions.min(size, axis, None, keepdims)
+    if order == 0:
+        return reductions.sum((x != 0).astype(size.dtype), axis, None, None, keepdims)
+    if order == 1:
+        return reductions.sum(size, axis, None, None, keepdims)
+    return reductions.sum(size**order, axis, None, None, keepdims) ** (1.0 / order)  # type: ignore[no-any-return]
+
+
+def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) -> ndarray:
+    row, column = axes
+    if order in (None, "f", "fro"):
+        return ufuncs.sqrt(_squares(x, axes, keepdims))  # type: ignore[no-any-return]
+    if order in (1, -1, np.inf, -np.inf):
+        first, second = (row, column) if abs(order) == 1 else (column, row)
+        sums = reductions.sum(ufuncs.absolute(x), first, None, None, True)
+        fold = reductions.max if order > 0 else reductions.min
+        result = fold(sums, second, None, True)
+        return result if keepdims else result.squeeze(axes)
+    return gathered(np.linalg.norm, x, order, axes, keepdims)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> ndarray:
+    """The norm of all elements, or along axes."""
+    x = as_handle(x)
+    shape = x.shape
+    if axis is None:
+        result = norm(x.ravel(), ord)
+        return result.reshape((1,) * len(shape)) if keepdims else result
+    if isinstance(axis, tuple):
+        from spartan_ng.api import manipulation
+
+        axes = build.axes_tuple(axis, x.ndim)
+        moved = manipulation.moveaxis(x, axes, range(len(axes)))
+        result = norm(moved.reshape((-1, *moved.shape[len(axes) :])), ord, 0)
+        return (
+            result.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape))) if keepdims else result
+        )
+    return norm(x, ord, axis, keepdims)
+
+
+@numpy_function(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
+    """The norm of the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@numpy_function(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> ndarray:
+    """A square matrix to an integer power."""
+    from spartan_ng.api import creation
+
+    a = as_handle(a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, not of shape {a.shape}")
+    n = int(n.__index__())
+    if n == 0:
+        from spartan_ng.api import manipulation
+
+        return manipulation.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+    if n < 0:
+        a, n = gathered(np.linalg.inv, a), -n
+    result = None
+    while n:
+        n, odd = divmod(n, 2)
+        if odd:
+            result = a if result is None else matmul(result, a)
+        if n:
+            a = matmul(a, a)
+    return result.copy() if result is a else result  # type: ignore[return-value]
+
+
+@numpy_function(np.linalg.multi_dot)
+def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
+    """A chain of products in the order that needs the fewest multiplications."""
+    found = [as_handle(a) for a in arrays]
+    if len(found) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    shapes = [a.shape for a in found]
+    terms = [letters[i : i + 2] for i in range(len(found))]
+    if len(shapes[0]) == 1:
+        terms[0] = terms[0][1]
+    if len(shapes[-1]) == 1:
+        terms[-1] = terms[-1][0]
+    free = (terms[0][0] if len(terms[0]) == 2 else "") + (terms[-1][1] if len(terms[-1]) == 2 else "")
+    return einsum(",".join(terms) + "->" + free, *found, out=out)

@@ -1,0 +1,451 @@
+"""Statistics: moments, order statistics, NaN-skipping forms and histograms, made of folds and sorts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import logic, manipulation, reductions, sorting, ufuncs
+from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.handle import Handle, as_handle, wrap
+from spartan_ng.config import config
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
+    """NumPy's function of a small array, or None."""
+    value = a._peek()
+    if value is None or value.nbytes > config.small_bytes or isinstance(where, Handle):
+        return None
+    more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
+    if where is not True and where is not _NONE:
+        more["where"] = where
+    if any(isinstance(v, Handle) for v in more.values()):
+        return None
+    result = getattr(np, name)(
+        value, axis=axis, keepdims=bool(keepdims) if keepdims is not _NONE else False, **more
+    )
+    return wrap(result)
+
+
+def _kept(out: Any, result: Any, name: str) -> ndarray:
+    return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")  # type: ignore[no-any-return]
+
+
+def _plain_keepdims(keepdims: Any) -> bool:
+    return False if keepdims is _NONE else bool(keepdims)
+
+
+# --- moments ---------------------------------------------------------------------------------------
+
+
+@numpy_function(np.mean)
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> ndarray:
+    """The arithmetic mean; integers are summed as float64, float16 as float32."""
+    a = as_handle(a)
+    where = True if where is _NONE else where
+    now = _now("mean", a, axis, keepdims, where, dtype=dtype)
+    if now is not None:
+        return _kept(out, now, "mean")
+    kind = np.dtype(dtype) if dtype is not None else None
+    half = kind is None and a.dtype == np.float16
+    if kind is None and a.dtype.kind in "biu":
+        kind = np.dtype(np.float64)
+    total = reductions.reduce(
+        "add", a, axis, np.float32 if half else kind, None, _plain_keepdims(keepdims), _NONE, where
+    )
+    count = reductions.count_of(a, axis, where)
+    if isinstance(count, Handle) and not _plain_keepdims(keepdims):
+        count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
+    result = _divided(total, count)
+    return _kept(out, result.astype(np.float16) if half else result, "mean")
+
+
+def _divided(total: ndarray, count: Any) -> ndarray:
+    """A sum over a count, in the sum's dtype; an empty one warns as NumPy does."""
+    if not isinstance(count, Handle):
+        if count == 0:
+            warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
+        count = total.dtype.type(count)
+    result = ufuncs.divide(total, count)
+    return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.var)
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The variance: the mean of squared distances from the mean, in two passes."""
+    a = as_handle(a)
+    where = True if where is _NONE else where
+    ddof = ddof if correction is _NONE else correction
+    now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
+    if now is not None:
+        return _kept(out, now, "var")
+    kind = np.dtype(dtype) if dtype is not None else None
+    half = kind is None and a.dtype == np.float16
+    if kind is None and a.dtype.kind in "biu":
+        kind = np.dtype(np.float64)
+    kind = np.dtype(np.float32) if half else kind
+    count = reductions.count_of(a, axis, where)
+    middle = mean
+    if middle is _NONE:
+        total = reductions.reduce("add", a, axis, kind, None, True, _NONE, where)
+        middle = ufuncs.divide(total, count if isinstance(count, Handle) else total.dtype.type(count))
+        if middle.dtype != total.dtype:
+            middle = middle.astype(total.dtype)
+    masked = a._masked()
+    distance = ufuncs.subtract(
+        a, middle.reshape(()) if masked is not None and masked.a.ndim == masked.mask.ndim else middle
+    )
+    if a.dtype.kind == "c":
+        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
+    else:
+        squares = ufuncs.square(distance)
+    keep = _plain_keepdims(keepdims)
+    total = reductions.reduce(
+        "add", squares, axis, None if a.dtype.kind == "c" else kind, None, keep, _NONE, where
+    )
+    rest = _minus(count, ddof, total)
+    if isinstance(rest, Handle) and not keep and rest.ndim:
+        rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
+    result = ufuncs.divide(total, rest)
+    target = np.dtype(np.float16) if half else total.dtype
+    return _kept(out, result if result.dtype == target else result.astype(target), "var")
+
+
+def _minus(count: Any, ddof: float, total: ndarray) -> Any:
+    """Degrees of freedom, not less than zero."""
+    if isinstance(count, Handle):
+        return ufuncs.maximum(count - ddof, 0)  # type: ignore[operator]
+    if count - ddof <= 0:
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
+    return total.dtype.type(max(count - ddof, 0))
+
+
+@numpy_function(np.std)
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The standard deviation."""
+    result = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return _kept(out, ufuncs.sqrt(result), "std")
+
+
+@numpy_function(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
+    """Greatest minus least."""
+    high = reductions.max(a, axis, None, keepdims)
+    return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.average)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    """The weighted mean."""
+    a = as_handle(a)
+    keepdims = _plain_keepdims(keepdims)
+    if weights is None:
+        result = mean(a, axis, None, None, keepdims)
+        total: Any = wrap(np.asarray(result.dtype.type(a.size / max(result.size, 1))))
+    else:
+        w = as_handle(weights)
+        kind = np.result_type(a.dtype, w.dtype, np.float64 if a.dtype.kind in "biu" else a.dtype)
+        if w.shape != a.shape:
+            if axis is None:
+                raise TypeError(
+                    f"Axis must be specified when shapes of a {a.shape} and weights {w.shape} differ."
+                )
+            axes = build.axes_tuple(axis, a.ndim)
+            if w.shape != tuple(a.shape[i] for i in axes):
+                raise ValueError(
+                    f"Shape of weights {w.shape} must be consistent with shape of a {a.shape} "
+                    "along specified axis."
+                )
+            w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
+            w = manipulation.broadcast_to(w, a.shape)
+        total = reductions.sum(w, axis, kind, None, keepdims)
+        if bool((total == 0).any()):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        result = reductions.sum(ufuncs.multiply(a, w), axis, kind, None, keepdims) / total
+    if returned:
+        return result, manipulation.broadcast_to(total, result.shape).copy()
+    return result
+
+
+# --- order statistics --------------------------------------------------------------------------------
+
+
+def _sorted_lines(a: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...], tuple[int, ...]]:
+    """All values of the given axes along the last axis, sorted; the axes, and the shape kept for them."""
+    axes = build.axes_tuple(axis, a.ndim)
+    rest = [i for i in range(a.ndim) if i not in axes]
+    moved = manipulation.transpose(a, (*rest, *axes))
+    lines = moved.reshape(
+        (*(a.shape[i] for i in rest), int(np.prod([a.shape[i] for i in axes], dtype=np.int64)))
+    )
+    return sorting.sort(lines, -1), axes, tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+
+
+@numpy_function(np.median, eager=True)
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> ndarray:
+    """The middle of the sorted values, or the mean of the two in the middle."""
+    a = as_handle(a)
+    if a.ndim == 0:
+        a = a.reshape(1)
+    lines, _, kept = _sorted_lines(a, axis)
+    n = lines.shape[-1]
+    if n == 0:
+        return mean(a, axis, None, out, keepdims)
+    kind = a.dtype if a.dtype.kind in "fc" else np.dtype(np.float64)
+    middle = lines[..., (n - 1) // 2 : n // 2 + 1]
+    result = mean(middle, -1, kind)
+    if a.dtype.kind in "fc":
+        last = lines[..., -1]
+        result = logic.where(ufuncs.isnan(last), last, result)
+    return _kept(out, result.reshape(kept) if keepdims else result, "median")
+
+
+@numpy_function(np.quantile, eager=True)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> ndarray:
+    """Values below which given fractions of the values lie, interpolated linearly."""
+    a = as_handle(a)
+    fractions = np.asarray(q._force() if isinstance(q, Handle) else q, dtype=float)
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    if method != "linear" or weights is not None or a.dtype.kind == "c":
+        return gathered(np.quantile, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)  # type: ignore[no-any-return]
+    lines, _, kept = _sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
+    if a.dtype.kind == "b":
+        raise TypeError("numpy boolean subtract, the `-` operator, is not supported")
+    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
+    kind = a.dtype if weak and a.dtype.kind == "f" else np.result_type(a.dtype, np.float64)
+    lines = lines.astype(kind)
+    n = lines.shape[-1]
+    if n == 0:
+        raise IndexError(f"cannot take a quantile of an empty array of shape {a.shape}")
+    last = lines[..., n - 1]
+    found = []
+    for f in fractions.ravel():
+        at = f * (n - 1)
+        low = int(np.floor(at))
+        high, t = min(low + 1, n - 1), kind.type(at - low)
+        x, y = lines[..., low], lines[..., high]
+        step = y - x
+        part = y - step * (1 - t) if t >= 0.5 else x + step * t
+        part = logic.where(ufuncs.isnan(last), last, part)
+        found.append(part.reshape(kept) if keepdims else part)
+    result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
+    if fractions.ndim > 1:
+        result = result.reshape(fractions.shape + result.shape[1:])
+    return _kept(out, result, "quantile")
+
+
+@numpy_function(np.percentile, eager=True)
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+    """Values below which given percentages of the values lie."""
+    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
+    part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
+    return quantile(a, part, axis, out, **keywords)
+
+
+# --- without NaN -------------------------------------------------------------------------------------
+
+
+def _has_nan(a: ndarray) -> bool:
+    return a.dtype.kind in "fc"
+
+
+def _filled(a: Any, fill: Any) -> ndarray:
+    a = as_handle(a)
+    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if _has_nan(a) else a  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nansum)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The sum of what is not NaN."""
+    return reductions.reduce("add", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.nanprod)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The product of what is not NaN."""
+    return reductions.reduce("multiply", _filled(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative sums, NaN as 0."""
+    return reductions.cumsum(_filled(a, 0), axis, dtype, out)
+
+
+@numpy_function(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative products, NaN as 1."""
+    return reductions.cumprod(_filled(a, 1), axis, dtype, out)
+
+
+@numpy_function(np.nanmin)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
+) -> ndarray:
+    """The least of what is not NaN."""
+    return reductions.reduce(
+        "fmin" if _has_nan(as_handle(a)) else "minimum", a, axis, None, out, keepdims, initial, where
+    )
+
+
+@numpy_function(np.nanmax)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
+) -> ndarray:
+    """The greatest of what is not NaN."""
+    return reductions.reduce(
+        "fmax" if _has_nan(as_handle(a)) else "maximum", a, axis, None, out, keepdims, initial, where
+    )
+
+
+@numpy_function(np.nanmean)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> ndarray:
+    """The mean of what is not NaN."""
+    a = as_handle(a)
+    if not _has_nan(a):
+        return mean(a, axis, dtype, out, keepdims, where=where)
+    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
+    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
+    count = reductions.sum(there, axis, np.intp, None, keepdims)
+    return _kept(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
+
+
+@numpy_function(np.nanvar)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The variance of what is not NaN."""
+    a = as_handle(a)
+    ddof = ddof if correction is _NONE else correction
+    if not _has_nan(a):
+        return var(a, axis, dtype, out, ddof, keepdims, where=where)
+    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
+    count = reductions.sum(there, axis, np.intp, None, True)
+    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
+    middle = (total / count).astype(total.dtype)
+    distance = logic.where(there, a - middle, 0)
+    if a.dtype.kind == "c":
+        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
+    else:
+        squares = ufuncs.square(distance)
+    total = reductions.sum(squares, axis, None, None, keepdims)
+    free = (count - ddof).reshape(total.shape)
+    result = logic.where(free <= 0, np.nan, total / ufuncs.maximum(free, 1))
+    return _kept(out, result.astype(total.dtype), "nanvar")
+
+
+@numpy_function(np.nanstd)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The standard deviation of what is not NaN."""
+    return _kept(
+        out,
+        ufuncs.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction)),
+        "nanstd",
+    )
+
+
+def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
+    a = as_handle(a)
+    if _has_nan(a):
+        if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
+            raise ValueError("All-NaN slice encountered")
+        a = _filled(a, np.inf if name == "argmin" else -np.inf)
+    return getattr(reductions, name)(a, axis, out, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the least of what is not NaN."""
+    return _nanarg("argmin", a, axis, out, keepdims)
+
+
+@numpy_function(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the greatest of what is not NaN."""
+    return _nanarg("argmax", a, axis, out, keepdims)

@@ -1,0 +1,337 @@
+"""Views as lenses: each can be read from its base, and written back into it.
+
+`apply` reads on nodes, `apply_value` reads on NumPy values (sharing memory), and `put` gives the base with
+the view's elements replaced. A chain of views writes through by putting back from the last to the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.ops.functions import UserFunction
+
+
+class View(Protocol):
+    """One step from a base to a part of it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what is seen."""
+        ...
+
+    def apply(self, base: Node) -> Node:
+        """What is seen of `base`."""
+        ...
+
+    def apply_value(self, base: Any) -> Any:
+        """What is seen of a NumPy array, as NumPy's own view."""
+        ...
+
+    def put(self, base: Node, value: Node) -> Node:
+        """`base` with what is seen replaced by `value`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`base[starts[i] + steps[i] * j]` for j below shape[i], on every axis."""
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The slice of a node."""
+        return build.slice_(base, self.starts, self.steps, self.shape)
+
+    def apply_value(self, base: Any) -> Any:
+        """The slice of an array."""
+        return base[
+            tuple(
+                slice(s, None if s + t * n < 0 else s + t * n, t)
+                for s, t, n in zip(self.starts, self.steps, self.shape, strict=True)
+            )
+        ]
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Assign the region; a region that runs backwards is turned around first."""
+        if 0 in self.shape:
+            return base
+        back = [t < 0 for t in self.steps]
+        if any(back):
+            starts = [n - 1 if b else 0 for b, n in zip(back, self.shape, strict=True)]
+            value = build.slice_(value, starts, [-1 if b else 1 for b in back], self.shape)
+        region = tuple(
+            (s + t * (n - 1), -t) if t < 0 else (s, t if n > 1 else 1)
+            for s, t, n in zip(self.starts, self.steps, self.shape, strict=True)
+        )
+        if self.shape == base.shape:
+            return value
+        return build.assign(base, value, region)
+
+    def then(self, inner: Slice) -> Slice:
+        """`inner` after this slice, as one slice."""
+        starts = tuple(s + t * i for s, t, i in zip(self.starts, self.steps, inner.starts, strict=True))
+        steps = tuple(t * i for t, i in zip(self.steps, inner.steps, strict=True))
+        return Slice(starts, steps, inner.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose:
+    """The axes in another order."""
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The transposed node."""
+        return build.transpose(base, self.axes)
+
+    def apply_value(self, base: Any) -> Any:
+        """The transposed array."""
+        return base.transpose(self.axes)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Transpose back."""
+        return build.transpose(value, tuple(int(a) for a in np.argsort(self.axes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """The same elements in C order under another shape."""
+
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The reshaped node."""
+        return build.reshape(base, self.shape)
+
+    def apply_value(self, base: Any) -> Any:
+        """The reshaped array; raises ValueError where NumPy would have to copy."""
+        return base.reshape(self.shape, copy=False)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Reshape back."""
+        return build.reshape(value, base.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """NumPy's broadcast to a shape; read-only."""
+
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The broadcast node."""
+        return build.broadcast(base, self.shape)
+
+    def apply_value(self, base: Any) -> Any:
+        """The broadcast array."""
+        return np.broadcast_to(base, self.shape)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Several elements are one: NumPy refuses to write to them."""
+        raise ValueError("assignment destination is read-only")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The real or the imaginary part of complex elements."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The part of a node."""
+        return build.map_(self.name, base)
+
+    def apply_value(self, base: Any) -> Any:
+        """The part of an array."""
+        return getattr(base, self.name)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Complex numbers from the new part and the old other one.
+
+        A product with the imaginary unit turns infinities into NaN in the real part, so that the parts
+        are joined as two planes of floats and not as a sum.
+        """
+        value = build.cast(value, self.apply(base).dtype)
+        other = build.map_("imag" if self.name == "real" else "real", base)
+        planes = (value, other) if self.name == "real" else (other, value)
+        return build.map_(COMPLEX, *planes, dtype=base.dtype)
+
+
+def joined(real: Any, imag: Any) -> Any:
+    """Complex numbers from two blocks of floats."""
+    out = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
+    out.real, out.imag = real, imag
+    return out
+
+
+COMPLEX = UserFunction(joined, origin="real and imag")
+
+
+def written(base: Node, views: tuple[View, ...], value: Node) -> Node:
+    """`base` after `value` is written through a chain of views."""
+    plain: tuple[View, ...] = ()
+    for view in views:
+        for step in view.steps if isinstance(view, Basic) else (view,):
+            plain = appended(plain, step)
+    if not plain:
+        return value
+    seen = [base]
+    views = plain
+    for view in views[:-1]:
+        seen.append(view.apply(seen[-1]))
+    for view, node in zip(reversed(views), reversed(seen), strict=True):
+        value = view.put(node, value)
+    return value
+
+
+def appended(views: tuple[View, ...], view: View) -> tuple[View, ...]:
+    """The chain with one more view; neighbours of one kind become one."""
+    last = views[-1] if views else None
+    if isinstance(view, Slice) and isinstance(last, Slice):
+        return (*views[:-1], last.then(view))
+    if isinstance(view, Transpose) and isinstance(last, Transpose):
+        return (*views[:-1], Transpose(tuple(last.axes[a] for a in view.axes), view.shape))
+    return (*views, view)
+
+
+def without_copy(layout: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
+    """Whether NumPy gives a view when an array of this layout is reshaped."""
+    try:
+        np.reshape(layout, shape, copy=False)
+    except ValueError:
+        return False
+    return True
+
+
+def layout_of(
+    shape: tuple[int, ...], views: tuple[View, ...], order: tuple[int, ...] | None = None
+) -> np.ndarray[Any, Any]:
+    """An array without memory that has the strides a chain of views has over a base in C (or given) order."""
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(order or range(len(shape))):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    cell = np.empty(1, np.complex64 if any(isinstance(v, Part) for v in views) else np.int8)
+    unit = cell.itemsize
+    layout = np.lib.stride_tricks.as_strided(cell, shape, tuple(s * unit for s in strides), writeable=False)
+    for view in views:
+        layout = view.apply_value(layout)
+    return layout
+
+
+def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape argument as a tuple, its one -1 worked out; raises NumPy's error with both shapes."""
+    asked = (
+        (int(shape.__index__()),) if hasattr(shape, "__index__") and not hasattr(shape, "__len__") else None
+    )
+    wanted = asked if asked is not None else tuple(int(n.__index__()) for n in shape)
+    if wanted.count(-1) == 1:
+        rest = prod(n for n in wanted if n != -1)
+        if rest > 0 and size % rest == 0:
+            wanted = tuple(size // rest if n == -1 else n for n in wanted)
+    if any(n < 0 for n in wanted) or prod(wanted) != size:
+        raise ShapeError(f"reshape: cannot reshape array of size {size} (shape {old}) into shape {wanted}")
+    return wanted
+
+
+class Basic:
+    """An index of integers, slices, None and an ellipsis, worked out only when a node asks for it.
+
+    Parameters
+    ----------
+    key : as the user wrote it, NumPy's to apply to a value
+    source : the shape it is applied to
+    shape : the shape of what is seen
+    """
+
+    __slots__ = ("_steps", "key", "shape", "source")
+
+    def __init__(self, key: Any, source: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        self.key = key
+        self.source = source
+        self.shape = shape
+        self._steps: tuple[View, ...] | None = None
+
+    @property
+    def steps(self) -> tuple[View, ...]:
+        """The slice, and the reshape that drops and adds axes."""
+        if self._steps is None:
+            self._steps = basic_steps(self.key, self.source)
+        return self._steps
+
+    def apply(self, base: Node) -> Node:
+        """The indexed node."""
+        for step in self.steps:
+            base = step.apply(base)
+        return base
+
+    def apply_value(self, base: Any) -> Any:
+        """The indexed array."""
+        return base[self.key]
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Write through both steps."""
+        return written(base, self.steps, value)
+
+
+def expanded(key: Any, ndim: int, consumed: Any = None) -> list[Any]:
+    """A key as a list with its ellipsis spelled out, and full slices for the axes it leaves out.
+
+    `consumed(item)` says how many axes an item takes (1 for integers and slices if it is left out).
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    takes = consumed or (lambda item: 0 if item is None else 1)
+    used = sum(takes(i) for i in items if i is not Ellipsis)
+    if used > ndim:
+        raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
+    dots = [n for n, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(items)
+    return items[:at] + [slice(None)] * (ndim - used) + items[at + len(dots) :]
+
+
+def basic_steps(key: Any, shape: tuple[int, ...]) -> tuple[View, ...]:
+    """A basic index as a slice of every axis, and a reshape where axes come or go."""
+    starts, steps, lengths, final = [], [], [], []
+    axis = 0
+    for item in expanded(key, len(shape)):
+        if item is None:
+            final.append(1)
+            continue
+        n = shape[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(n)
+            length = len(range(start, stop, step))
+            final.append(length)
+        else:
+            start, step, length = bounded(item, n, axis), 1, 1
+        starts.append(start if length else 0)
+        steps.append(step)
+        lengths.append(length)
+        axis += 1
+    found: list[View] = []
+    if tuple(lengths) != shape or any(t < 0 for t in steps):
+        found.append(Slice(tuple(starts), tuple(steps), tuple(lengths)))
+    if final != lengths:
+        found.append(Reshape(tuple(final)))
+    return tuple(found)
+
+
+def bounded(index: Any, n: int, axis: int) -> int:
+    """An integer index as a non-negative one; raises NumPy's IndexError."""
+    i = index.__index__()
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+    return int(i) + n if i < 0 else int(i)

@@ -1,0 +1,47 @@
+"""The few functions that join the array API to the session: they need both."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from spartan_ng import session
+from spartan_ng.api.creation import asarray
+from spartan_ng.plan.explain import Explanation
+
+
+def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: int = 1) -> None:
+    """Run on the cluster whose master serves at `address` from now on.
+
+    Arrays that exist already move there when they are used.
+
+    Parameters
+    ----------
+    address : the master's, as "tcp://127.0.0.1:7077"
+    keys : directory made by `spartan-ng keygen`; needed for every address but loopback
+    workers : wait until this many workers have joined
+
+    Raises
+    ------
+    MasterUnreachable, AuthenticationFailed, VersionMismatch : all `ConnectionFailed`, within
+        `config.timeout_s` seconds
+    """
+    session.connect(address, keys, workers)
+
+
+def disconnect() -> None:
+    """Leave the cluster, and run in this process again.
+
+    Values that only the workers hold are lost with the connection; `compute` what you still need first.
+    """
+    session.embed()
+
+
+def explain(*arrays: Any, run: bool = False) -> Explanation:
+    """The plan that evaluating `arrays` together would run.
+
+    Prints as text and shows as a picture in a notebook: stages of fused operators, tilings, predicted bytes
+    and seconds; `.to_dict()` gives the same to programs. With `run`, the plan runs, and measured
+    bytes and seconds stand beside the predicted ones.
+    """
+    return session.current().explain([asarray(a)._node() for a in arrays], run)

@@ -1,0 +1,216 @@
+"""The session: where programs run, and the way from nodes to values.
+
+Evaluate: fold what is constant, look the graph's plan up or make it, put the driver's leaves where the
+plan wants them, run. One session a process; it starts embedded and moves to a cluster by `connect`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from uuid import uuid4
+
+from spartan_ng.arrays import ArrayRef, box_of
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.protocol import Backend, RunStats
+from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
+from spartan_ng.graph.evaluation import open_door
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.rows import flatten
+from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
+from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.explain import Explanation
+from spartan_ng.plan.explain import explain as explain_plan
+from spartan_ng.plan.lower import Settings, lower, weigh
+from spartan_ng.plan.plan import Plan
+from spartan_ng.progress import progress
+
+_WEIGHED_STAGES = 40
+"""`explain` weighs the alternatives of plans with up to so many stages."""
+_PLANS = 512
+"""Plans kept for programs that come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, for each of its inputs the number of the program's leaf, and for each of the program's
+    roots the number of the plan's output (equal roots share one)."""
+
+    plan: Plan
+    leaves: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class Session:
+    """A backend and the plans made for it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.last_run: tuple[Plan, RunStats] | None = None
+        """The last plan that ran, and what it took."""
+        self.moved_bytes = 0
+        """Bytes that workers have received from each other in all runs."""
+        self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
+        self._lock = threading.Lock()
+        self._name = uuid4().hex
+        self._numbers = count(1)
+
+    def evaluate(self, nodes: Sequence[Node]) -> list[ArrayRef]:
+        """The values of `nodes`, computed together."""
+        roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
+        wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
+        values: dict[Node, ArrayRef] = {r: r.data for r in roots if r.data is not None}
+        if wanted:
+            planned, leaves = self.plan(wanted)
+            refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
+            values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
+        return [values[r] for r in roots]
+
+    def plan(self, roots: Sequence[Node]) -> tuple[Planned, list[ArrayRef]]:
+        """The plan for `roots` (from the cache, if the program came before) and the program's leaves."""
+        workers = self.backend.workers  # first: who came and went may change the leaves' tilings
+        order = topological(roots)
+        structure, leaves = flatten(order, roots)
+        key = (structure, workers, config.tiling, config.disabled_passes)
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+                return found, leaves
+        planned = self._make(roots, workers, leaves)
+        with self._lock:
+            self._plans[key] = planned
+            if len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        return planned, leaves
+
+    def _make(self, roots: Sequence[Node], workers: int, leaves: list[ArrayRef]) -> Planned:
+        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        order = topological(rewritten)
+        distinct = list(dict.fromkeys(rewritten))
+        settings = _settings(workers)
+        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}")
+        number = {ref: i for i, ref in enumerate(leaves)}
+        used = [n.data for n in order if n.op is Op.DATA]
+        return Planned(
+            plan,
+            tuple(number[ref] for ref in used if ref is not None),
+            tuple(distinct.index(r) for r in rewritten),
+        )
+
+    def _run(self, plan: Plan, inputs: list[ArrayRef]) -> list[ArrayRef]:
+        for ref, slot in zip(inputs, plan.inputs, strict=True):
+            if ref.backend is not self.backend:
+                self._bring(ref)
+                self.backend.upload(ref, plan.slots[slot].tiling)
+        with progress() as report:
+            refs, stats = self.backend.run(plan, inputs, report)
+        self.last_run = (plan, stats)
+        self.moved_bytes += stats.bytes_moved
+        return refs
+
+    @staticmethod
+    def _bring(ref: ArrayRef) -> None:
+        """Have the value of an array on the driver that another backend holds."""
+        if ref.value is None:
+            holder: Backend = ref.backend  # type: ignore[assignment]
+            ref.value = holder.gather(ref, box_of(ref.shape))
+
+    def explain(self, nodes: Sequence[Node], run: bool = False) -> Explanation:
+        """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too."""
+        roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
+        wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
+        planned, leaves = self.plan(wanted)
+        plan = planned.plan
+        weighed = self._weigh(wanted, plan) if len(plan.stages) <= _WEIGHED_STAGES else {}
+        stats = None
+        if run:
+            self._run(plan, [leaves[i] for i in planned.leaves])
+            assert self.last_run is not None, "it has just run"
+            stats = self.last_run[1]
+        return explain_plan(plan, stats, alternatives=weighed)
+
+    @staticmethod
+    def _weigh(roots: Sequence[Node], plan: Plan) -> dict[int, tuple[Alternative, ...]]:
+        """What other grids of the plan's stages would cost."""
+        if plan.workers == 1:
+            return {}
+        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        distinct = list(dict.fromkeys(rewritten))
+        return weigh(topological(rewritten), distinct, _settings(plan.workers))
+
+
+def _settings(workers: int) -> Settings:
+    """What a plan for so many workers depends on, as `config` has it now."""
+    disabled = config.disabled_passes
+    tiling = "single" if "tile" in disabled else config.tiling
+    return Settings(ClusterProfile(workers=workers), tiling, "fuse" not in disabled)
+
+
+_session: Session | None = None
+_session_lock = threading.Lock()
+
+
+def current() -> Session:
+    """The process's session; embedded until `connect`."""
+    global _session
+    with _session_lock:
+        if _session is None:
+            address = os.environ.get(MASTER_VARIABLE)
+            backend: Backend = (
+                _connect(address, os.environ.get(KEYS_VARIABLE))
+                if address
+                else EmbeddedBackend(config.threads)
+            )
+            _session = Session(backend)
+        return _session
+
+
+def use(backend: Backend) -> Session:
+    """Run programs on `backend` from now on."""
+    global _session
+    with _session_lock:
+        _session = Session(backend)
+        return _session
+
+
+def embed() -> Session:
+    """Run programs in this process from now on."""
+    before = current()
+    before.backend.close()
+    return use(EmbeddedBackend(config.threads))
+
+
+def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: int = 1) -> Session:
+    """Run programs on the cluster whose master serves at `address` from now on.
+
+    Parameters
+    ----------
+    address : the master's, as "tcp://127.0.0.1:7077"
+    keys : directory made by `spartan-ng keygen`; needed for every address but loopback
+    workers : wait until this many workers have joined
+
+    Raises
+    ------
+    MasterUnreachable, AuthenticationFailed, VersionMismatch : all `ConnectionFailed`, within
+        `config.timeout_s` seconds
+    """
+    return use(_connect(address, keys, workers))
+
+
+def _connect(address: str, keys: str | os.PathLike[str] | None, workers: int = 1) -> Backend:
+    return ClusterBackend.connect(address, keys, config.timeout_s, workers)
+
+
+def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
+    """The values of `nodes` in the process's session."""
+    return current().evaluate(nodes)
+
+
+open_door(evaluate)

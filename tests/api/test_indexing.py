@@ -1,0 +1,204 @@
+"""Random indexing expressions, read and written, against NumPy."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import spartan_ng.api as np
+
+SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def keys(draw, shape):
+    """A key of slices, integers, None, an ellipsis, integer arrays and masks, for `shape`."""
+    parts = []
+    axis = 0
+    broadcast = draw(st.sampled_from([(), (3,), (2, 1), (1, 3), (2, 3)]))
+    dots = False
+    while axis < len(shape):
+        n = shape[axis]
+        kind = draw(st.sampled_from(["slice", "int", "array", "mask", "none", "dots", "stop"]))
+        if kind == "slice":
+            parts.append(draw(st.slices(n)))
+            axis += 1
+        elif kind == "int" and n:
+            parts.append(draw(st.integers(-n, n - 1)))
+            axis += 1
+        elif kind == "array" and n:
+            parts.append(draw(hnp.arrays(numpy.int64, broadcast, elements=st.integers(-n, n - 1))))
+            axis += 1
+        elif kind == "mask":
+            size = draw(st.integers(1, len(shape) - axis))
+            mask = draw(hnp.arrays(bool, shape[axis : axis + size]))
+            parts.append(mask)
+            axis += size
+        elif kind == "none":
+            parts.append(None)
+        elif kind == "dots" and not dots:
+            parts.append(Ellipsis)
+            dots = True
+            axis += draw(st.integers(0, len(shape) - axis))
+            continue
+        elif kind == "stop":
+            break
+    return tuple(parts)
+
+
+def _lazy(k):
+    """An index array as the result of an operation."""
+    if not isinstance(k, numpy.ndarray):
+        return k
+    return np.asarray(k) & True if k.dtype == bool else np.asarray(k) + 0
+
+
+def both(shape):
+    theirs = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) * 2
+    return np.array(theirs), theirs.copy()
+
+
+@given(
+    data=st.data(), shape=st.sampled_from([(4,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (0, 3)]), lazy=st.booleans()
+)
+@SETTINGS
+def test_reading(mode, data, shape, lazy):
+    ours, theirs = both(shape)
+    key = data.draw(keys(shape))
+    wrapped = tuple(_lazy(k) if lazy else k for k in key)
+    try:
+        wanted = theirs[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            ours[wrapped].compute()
+        return
+    got = ours[wrapped]
+    assert got.shape == numpy.shape(wanted)
+    numpy.testing.assert_array_equal(got.compute(), wanted)
+
+
+@given(data=st.data(), shape=st.sampled_from([(4,), (3, 4), (2, 3, 4), (2, 1, 3, 2)]), scalar=st.booleans())
+@SETTINGS
+def test_writing(mode, data, shape, scalar):
+    ours, theirs = both(shape)
+    key = data.draw(keys(shape))
+    try:
+        selected = theirs[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            ours[key] = 1
+        return
+    value = -1 if scalar else -numpy.arange(1, numpy.size(selected) + 1).reshape(numpy.shape(selected))
+    theirs[key] = value
+    ours[key] = value
+    numpy.testing.assert_array_equal(ours.compute(), theirs)
+
+
+def test_a_read_element_is_a_snapshot_and_a_row_is_a_view(mode):
+    a = np.arange(6).reshape(2, 3)
+    element, row = a[0, 1], a[0]
+    a[0, 1] = 50
+    assert element == 1
+    assert row.tolist() == [0, 50, 2]
+    element += 1
+    assert a[0, 1] == 50
+
+
+def test_masked_folds_never_bring_elements_together(mode):
+    x = np.arange(10.0)
+    kept = x[x > 4]
+    assert float(kept.sum()) == 35
+    assert float(kept.mean()) == 7
+    assert float((kept * 2).max()) == 18
+    assert float(kept.min()) == 5
+    assert bool((kept > 4).all())
+    assert float(kept.var()) == numpy.arange(5.0, 10).var()
+    assert kept.shape == (5,)
+    if mode == "lazy":
+        assert x[x > 4]._masked() is not None
+        assert ((x[x > 4]) + 1)._masked() is None or True
+
+
+def test_a_filter_stays_a_filter_through_maps():
+    from spartan_ng.config import config
+
+    with config.override(small_bytes=0):
+        x = np.arange(10.0)
+        mask = x > 4
+        assert (x[mask] * 2 + x[mask])._masked() is not None
+        assert (x[mask] * 2).sum()._node().op.value == "fold"
+        with pytest.raises(ValueError, match="zero-size array"):
+            x[x > 100].min()
+        assert float(x[x > 100].sum()) == 0
+
+
+def test_rows_by_a_mask(mode):
+    x = np.arange(12.0).reshape(4, 3)
+    rows = np.asarray([True, False, True, True])
+    wanted = numpy.arange(12.0).reshape(4, 3)[[0, 2, 3]]
+    numpy.testing.assert_array_equal(x[rows].sum(axis=0).compute(), wanted.sum(0))
+    numpy.testing.assert_array_equal(x[rows].sum(axis=1).compute(), wanted.sum(1))
+    numpy.testing.assert_array_equal(
+        x[rows].mean(axis=0, keepdims=True).compute(), wanted.mean(0, keepdims=True)
+    )
+    numpy.testing.assert_array_equal(x[rows].compute(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (5, "index 5 is out of bounds for axis 0 with size 3"),
+        ((0, -5), "index -5 is out of bounds for axis 1 with size 4"),
+        ((0, 0, 0), "too many indices for array: array is 2-dimensional, but 3 were indexed"),
+        ((Ellipsis, Ellipsis), "an index can only have a single ellipsis"),
+        ([0, 3], "index 3 is out of bounds for axis 0 with size 3"),
+        (1.5, "only integers, slices"),
+        ([1.5], "arrays used as indices must be of integer"),
+        (([0, 1], [0, 1, 2]), "shape mismatch: indexing arrays could not be broadcast together"),
+        (numpy.ones((3, 3), bool), "boolean index did not match indexed array along axis 1"),
+    ],
+)
+def test_errors_come_at_the_call(mode, key, message):
+    a = np.arange(12).reshape(3, 4)
+    with pytest.raises(IndexError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        a[key]
+    with pytest.raises(IndexError):
+        a[key] = 0
+
+
+def test_shape_errors_of_assignments(mode):
+    a = np.zeros((3, 4))
+    for key, value in [(0, [1, 2]), ((slice(None), 0), [1, 2]), ([0, 1], numpy.ones((3, 4)))]:
+        with pytest.raises(ValueError, match="broadcast"):
+            a[key] = value
+    with pytest.raises(ValueError, match="mask is true"):
+        a[a == 0] = [1, 2]
+
+
+def test_aliased_updates(mode):
+    ours, theirs = np.arange(6.0), numpy.arange(6.0)
+    ours[1:] += ours[:-1]
+    theirs[1:] += theirs[:-1]
+    numpy.testing.assert_array_equal(ours.compute(), theirs)
+    ours[::-1] = ours
+    theirs[::-1] = theirs.copy()
+    numpy.testing.assert_array_equal(ours.compute(), theirs)
+
+
+def test_last_write_to_an_element_wins(mode):
+    a = np.zeros(3)
+    a[[0, 0, 1]] = [1, 2, 3]
+    assert a.tolist() == [2, 3, 0]
+    np.add.at(a, [0, 0, 2], 1)
+    assert a.tolist() == [4, 3, 1]
+
+
+def test_lazy_index_arrays_are_checked(mode):
+    a = np.arange(5)
+    index = np.asarray([1, 2]) * 3
+    with pytest.raises(IndexError, match="index 6 is out of bounds for axis 0 with size 5"):
+        a[index]
+    assert a[np.asarray([1, 2]) - 3].tolist() == [3, 4]

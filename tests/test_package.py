@@ -1,0 +1,80 @@
+"""The package is what its folders say: the explicit list, the links, the refusal of other names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTSIDE = ("apps", "master", "worker")
+
+
+def _project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def _folders() -> set[str]:
+    """Every importable folder of the checkout, by the name it is imported under."""
+    names = set()
+    for top in ("spartan_ng", *OUTSIDE):
+        for init in (ROOT / top).rglob("*.py"):
+            inside = init.parent.relative_to(ROOT).parts
+            if "__pycache__" not in inside:
+                names.add(".".join(inside if top == "spartan_ng" else ("spartan_ng", *inside)))
+    return names
+
+
+def test_listed_packages_are_the_folders() -> None:
+    assert set(_project()["tool"]["setuptools"]["packages"]) == _folders()
+
+
+def test_every_package_has_an_init() -> None:
+    directories = _project()["tool"]["setuptools"]["package-dir"]
+    for name in _folders():
+        top = directories.get(".".join(name.split(".")[:2]))
+        path = ROOT / top if top else ROOT
+        rest = name.split(".")[2:] if top else name.split(".")
+        assert path.joinpath(*rest, "__init__.py").is_file(), name
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_links_lead_to_the_folders(name: str) -> None:
+    link = ROOT / "spartan_ng" / name
+    assert link.is_symlink()
+    assert link.readlink() == Path("..") / name
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_folders_refuse_another_name(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"import this package as spartan_ng.{name}" in done.stderr
+
+
+def test_extras_are_the_documented_ones() -> None:
+    assert set(_project()["project"]["optional-dependencies"]) == {"apps", "test", "bench"}
+
+
+def test_ci_runs_the_test_command() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert script.read_text().rstrip().endswith("make test")
+
+
+def test_the_version_is_the_installed_one() -> None:
+    import spartan_ng
+
+    try:
+        expected = metadata.version("spartan-ng")
+    except metadata.PackageNotFoundError:
+        expected = "0+unknown"
+    else:
+        assert expected == _project()["project"]["version"], "install again: the version has changed"
+    assert spartan_ng.__version__ == expected

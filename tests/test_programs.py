@@ -1,0 +1,101 @@
+"""NumPy's answer for random programs: embedded, on 1, 2, 3 and 5 workers, in every forced tiling, with each
+pass off. Layout never changes an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.protocol import Backend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import TILINGS, config
+from spartan_ng.optimizer.pipeline import NAMES
+from tests.programs import Program, programs
+
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@contextmanager
+def running_on(backend: Backend) -> Iterator[None]:
+    """Evaluate on `backend` inside the block."""
+    before = session.current().backend
+    session.use(backend)
+    try:
+        yield
+    finally:
+        session.use(before)
+        backend.close()
+
+
+def check(program: Program) -> None:
+    """Compare a program's results with NumPy's: values, shapes and dtypes."""
+    with np.errstate(all="ignore"):
+        expected = program.run(np, np.array)
+        with config.override(small_bytes=0):
+            found = sp.compute(*program.run(sp, sp.array))
+    for a, b in zip(expected, found, strict=True):
+        assert np.shape(a) == np.shape(b)
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@SLOW
+@given(program=programs())
+def test_embedded(program: Program) -> None:
+    with running_on(EmbeddedBackend(2)):
+        check(program)
+
+
+@SLOW
+@given(program=programs(), workers=st.sampled_from([1, 2, 3, 5]), tiling=st.sampled_from([None, *TILINGS]))
+def test_workers_and_tilings(program: Program, workers: int, tiling: str | None) -> None:
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling):
+        check(program)
+
+
+@SLOW
+@given(program=programs(), off=st.sampled_from(sorted(NAMES)), workers=st.sampled_from([1, 3]))
+def test_each_pass_off(program: Program, off: str, workers: int) -> None:
+    with running_on(SimulatedBackend(workers)), config.override(disabled_passes=frozenset({off})):
+        check(program)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(program=programs(most=12))
+def test_two_runs_are_bit_identical(program: Program) -> None:
+    def run() -> tuple[Any, ...]:
+        with running_on(SimulatedBackend(3)), config.override(small_bytes=0), np.errstate(all="ignore"):
+            return tuple(np.asarray(v).tobytes() for v in sp.compute(*program.run(sp, sp.array)))
+
+    assert run() == run()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_index_functions_do_not_see_the_layout(workers: int, tiling: str) -> None:
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling, small_bytes=0):
+        a = sp.arange(35).reshape(7, 5) + sp.eye(7, 5, k=1)
+        np.testing.assert_array_equal(np.asarray(a), np.arange(35).reshape(7, 5) + np.eye(7, 5, k=1))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_predicted_bytes_are_the_bytes_moved(workers: int) -> None:
+    backend = SimulatedBackend(workers)
+    with running_on(backend), config.override(tiling="row", small_bytes=0):
+        x = sp.asarray(np.random.default_rng(0).random((60, 40)))
+        y = (x + x.T[:40, :40].sum(axis=0)) @ sp.ones((40, 3))
+        sp.compute(y.sum(axis=0), (x * 2).cumsum(axis=0))
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert [s.bytes_moved for s in stats.stages] == list(plan.predicted_bytes)
+    assert stats.bytes_moved > 0
