@@ -1,0 +1,318 @@
+"""Logistic regression with an L2 penalty, by Newton's method, L-BFGS or gradient descent.
+
+The objective is scikit-learn's: C * (sum of log losses) + |w|² / 2, the intercept not penalized. Every
+solver sees the points only through sums over them, so that an iteration forces a gradient, and for
+Newton a (features × features) matrix; the points stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import click
+from scipy import linalg, optimize
+
+import spartan_ng as np
+from spartan_ng.apps.estimator import Estimator
+
+SOLVERS = ("newton", "lbfgs", "gradient")
+"""Newton and gradient descent are for two classes, L-BFGS for any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What `logistic_regression` finds.
+
+    Parameters
+    ----------
+    weights : shape (n_features,), or (n_classes, n_features) for more than two classes
+    intercept : a number, or shape (n_classes,)
+    classes : the sorted distinct targets
+    objective : C * (sum of log losses) + |w|² / 2
+    n_iter : number of iterations that were run
+    """
+
+    weights: Any
+    intercept: Any
+    classes: Any
+    objective: float
+    n_iter: int
+
+
+def logistic_regression(
+    X: Any,
+    y: Any,
+    *,
+    C: float = 1.0,
+    solver: str | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    fit_intercept: bool = True,
+) -> Fit:
+    """Fit a linear model of the classes' log odds.
+
+    Parameters
+    ----------
+    X : points, shape (n_points, n_features)
+    y : their classes, shape (n_points,), of any dtype that sorts
+    C : inverse strength of the penalty
+    solver : "newton", "lbfgs" or "gradient"; default is newton for two classes, else lbfgs
+    max_iter : upper bound of the number of iterations
+    tol : stop when no component of the gradient, for one point on average, exceeds it
+    fit_intercept : whether the model has an intercept
+
+    Raises
+    ------
+    ValueError : shapes do not fit, fewer than two classes, or a solver that cannot do it
+    """
+    X, y = _points(X), np.asarray(y)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"logistic_regression: y has shape {y.shape}, X has {X.shape[0]} rows")
+    if C <= 0:
+        raise ValueError(f"logistic_regression: C is {C}, it must be positive")
+    classes = np.unique(y).compute()
+    if len(classes) < 2:
+        raise ValueError(f"logistic_regression: y has one class only, {classes.tolist()}")
+    solver = solver or ("newton" if len(classes) == 2 else "lbfgs")
+    if solver not in SOLVERS:
+        raise ValueError(f"logistic_regression: solver is {solver!r}, not one of {SOLVERS}")
+    if solver == "lbfgs" and len(classes) > 2:
+        return _multinomial(X, y, classes, C, max_iter, tol, fit_intercept)
+    if len(classes) > 2:
+        raise ValueError(f"logistic_regression: {solver} is for two classes, y has {len(classes)}; use lbfgs")
+    solve = {"newton": _newton, "lbfgs": _lbfgs, "gradient": _gradient_descent}[solver]
+    problem = _Binary(X, (y == classes[1]).astype(X.dtype).persist(), C, fit_intercept)
+    point, objective, n_iter = solve(problem, max_iter, tol)
+    return Fit(point[:-1], float(point[-1]), classes, objective, n_iter)
+
+
+def _points(X: Any) -> Any:
+    """X as a two-dimensional array of floating-point numbers."""
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}; it must be (n_points, n_features)")
+    return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+
+def _sigmoid(z: Any) -> Any:
+    """1 / (1 + exp(-z)) without overflow."""
+    return 0.5 * np.tanh(0.5 * z) + 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Binary:
+    """The objective of two classes; a point of it is the weights, then the intercept."""
+
+    X: Any
+    y: Any
+    C: float
+    fit_intercept: bool
+
+    @property
+    def start(self) -> Any:
+        """All zeros."""
+        return np.zeros(self.X.shape[1] + 1, self.X.dtype).compute()
+
+    def terms(self, point: Any) -> tuple[Any, Any, Any]:
+        """Objective, gradient (lazy both), and the predicted probabilities at `point`."""
+        w, b = point[:-1], point[-1]
+        z = self.X @ w + b
+        p = _sigmoid(z)
+        loss = self.C * (np.logaddexp(0, z) - self.y * z).sum() + 0.5 * (w * w).sum()
+        residual = p - self.y
+        slope = self.C * residual.sum() * self.fit_intercept
+        gradient = np.concatenate([self.C * (residual @ self.X) + w, slope[None]])
+        return loss, gradient, p
+
+    def hessian(self, p: Any) -> Any:
+        """The (n_features + 1)² matrix of second derivatives, lazy."""
+        X, s = self.X, self.C * p * (1 - p)
+        inner = X.T @ (s[:, None] * X) + np.eye(X.shape[1], dtype=X.dtype)
+        edge = (s @ X) * self.fit_intercept
+        corner = s.sum() if self.fit_intercept else np.asarray(1.0)
+        return np.block([[inner, edge[:, None]], [edge[None, :], corner[None, None]]])
+
+    def small(self, gradient: Any, tol: float) -> bool:
+        """Whether the gradient is small enough to stop."""
+        return bool(abs(gradient).max() <= tol * self.C * max(self.X.shape[0], 1))
+
+
+def _newton(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int]:
+    """Newton's method (iteratively reweighted least squares); a step that does not descend is halved."""
+    point = problem.start
+    lazy_loss, lazy_gradient, p = problem.terms(point)
+    loss, gradient, hessian = np.compute(lazy_loss, lazy_gradient, problem.hessian(p))
+    for n_iter in range(1, max_iter + 1):
+        if problem.small(gradient, tol):
+            return point, float(loss), n_iter - 1
+        step = linalg.solve(hessian, gradient, assume_a="pos")
+        for halvings in range(30):
+            candidate = point - step / 2**halvings
+            lazy_loss, lazy_gradient, p = problem.terms(candidate)
+            new_loss, gradient, hessian = np.compute(lazy_loss, lazy_gradient, problem.hessian(p))
+            if new_loss <= loss:
+                break
+        point, loss = candidate, new_loss
+    return point, float(loss), max_iter
+
+
+def _lbfgs(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int]:
+    """SciPy's L-BFGS on the driver; each of its calls is one pass over the points."""
+
+    def value_and_slope(point: Any) -> tuple[float, Any]:
+        loss, gradient, _ = problem.terms(point.astype(problem.X.dtype))
+        loss, gradient = np.compute(loss, gradient)
+        return float(loss), gradient.astype(float)
+
+    return _minimize(value_and_slope, problem.start, problem.X.shape[0] * problem.C, max_iter, tol)
+
+
+def _minimize(
+    value_and_slope: Callable[[Any], tuple[float, Any]], start: Any, scale: float, max_iter: int, tol: float
+) -> tuple[Any, float, int]:
+    options = {"maxiter": max_iter, "gtol": tol * scale, "ftol": 0.0, "maxls": 50}
+    found = optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+    return found.x, float(found.fun), int(found.nit)
+
+
+def _gradient_descent(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int]:
+    """Gradient descent with steps of 1 / L.
+
+    The objective's curvature is at most L = C * |[X 1]|² / 4 + 1, the norm bounded by Frobenius's.
+    """
+    ones = problem.X.shape[0] * problem.fit_intercept
+    rate = 1.0 / (problem.C * (float((problem.X * problem.X).sum()) + ones) / 4 + 1)
+    point = problem.start
+    for n_iter in range(1, max_iter + 1):
+        loss, gradient, _ = problem.terms(point)
+        loss, gradient = np.compute(loss, gradient)
+        if problem.small(gradient, tol):
+            return point, float(loss), n_iter - 1
+        point = point - rate * gradient
+    return point, float(problem.terms(point)[0]), max_iter
+
+
+def _multinomial(
+    X: Any, y: Any, classes: Any, C: float, max_iter: int, tol: float, fit_intercept: bool
+) -> Fit:
+    """Softmax regression by L-BFGS; a point is the (n_classes, n_features + 1) matrix, flat."""
+    k, (rows, columns) = len(classes), X.shape
+    target = (y[:, None] == classes).astype(X.dtype).persist()
+
+    def value_and_slope(flat: Any) -> tuple[float, Any]:
+        point = flat.astype(X.dtype).reshape(k, columns + 1)
+        w, b = point[:, :-1], point[:, -1]
+        z = X @ w.T + b
+        z = z - z.max(axis=1)[:, None]
+        e = np.exp(z)
+        total = e.sum(axis=1)
+        loss = C * (np.log(total) - (target * z).sum(axis=1)).sum() + 0.5 * (w * w).sum()
+        residual = e / total[:, None] - target
+        slopes = C * (residual.T @ X) + w
+        edge = C * residual.sum(axis=0) * fit_intercept
+        value, slopes, edge = np.compute(loss, slopes, edge)
+        return float(value), np.concatenate([slopes, edge[:, None]], axis=1).compute().ravel().astype(float)
+
+    start = np.zeros(k * (columns + 1)).compute()
+    flat, objective, n_iter = _minimize(value_and_slope, start, C * rows, max_iter, tol)
+    point = flat.reshape(k, columns + 1)
+    return Fit(point[:, :-1], point[:, -1], classes, objective, n_iter)
+
+
+class LogisticRegression(Estimator):
+    """Logistic regression as an estimator, with scikit-learn's names; see `logistic_regression`.
+
+    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `n_iter_`, `n_features_in_`.
+    """
+
+    _kind: ClassVar[str] = "classifier"
+    _learned: ClassVar[str] = "coef_"
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        solver: str | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.C = C
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to points and their classes."""
+        found = logistic_regression(X, y, **self.get_params())
+        binary = found.weights.ndim == 1
+        self.coef_ = found.weights[None] if binary else found.weights
+        self.intercept_ = np.atleast_1d(np.asarray(found.intercept)).compute()
+        self.classes_ = found.classes
+        self.n_iter_ = np.asarray([found.n_iter]).compute()
+        self.n_features_in_ = self.coef_.shape[1]
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Log odds: shape (n_points,) for two classes, else (n_points, n_classes)."""
+        self._require_fit()
+        X = _points(X)
+        self._require_features(X.shape[1])
+        z = X @ self.coef_.T + self.intercept_
+        return z[:, 0] if len(self.classes_) == 2 else z
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, shape (n_points, n_classes)."""
+        z = self.decision_function(X)
+        if z.ndim == 1:
+            p = _sigmoid(z)
+            return np.stack([1 - p, p], axis=1)
+        e = np.exp(z - z.max(axis=1)[:, None])
+        return e / e.sum(axis=1)[:, None]
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each point."""
+        z = self.decision_function(X)
+        index = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
+        return np.asarray(self.classes_)[index]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of points whose class is predicted right."""
+        return float((self.predict(X) == np.asarray(y)).mean())
+
+
+@click.command("logistic-regression")
+@click.option(
+    "--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Points, a .npy file."
+)
+@click.option(
+    "--target", required=True, type=click.Path(exists=True, dir_okay=False), help="Classes, a .npy file."
+)
+@click.option("--solver", type=click.Choice(SOLVERS), help="Default: newton for two classes, else lbfgs.")
+@click.option("-C", "strength", default=1.0, show_default=True, type=float, help="Inverse of the penalty.")
+@click.option("--max-iter", default=100, show_default=True, type=click.IntRange(min=1))
+@click.option("--tol", default=1e-6, show_default=True, type=float, help="Tolerance of the mean gradient.")
+@click.option("--output", type=click.Path(dir_okay=False), help="Write weights and intercept, a .npz file.")
+def command(
+    data: str, target: str, solver: str | None, strength: float, max_iter: int, tol: float, output: str | None
+) -> None:
+    """Fit a classifier with linear log odds.
+
+    Example: spartan-ng app logistic-regression --data points.npy --target classes.npy
+    """
+    model = LogisticRegression(C=strength, solver=solver, max_iter=max_iter, tol=tol)
+    X, y = np.load(data), np.load(target)
+    try:
+        model.fit(X, y)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(
+        f"{len(model.classes_)} classes, accuracy {model.score(X, y):.4f} on the data it was fitted to, "
+        f"{int(model.n_iter_[0])} iterations"
+    )
+    if output is not None:
+        np.savez(output, weights=model.coef_, intercept=model.intercept_, classes=model.classes_)
+        click.echo(f"the model is in {output}")

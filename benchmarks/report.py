@@ -1,0 +1,81 @@
+"""Figures as a table for the terminal and as benchmarks/RESULTS.md."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.case import OURS, Case
+from benchmarks.measure import Row
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def seconds(s: float) -> str:
+    """Seconds with a fitting unit."""
+    if s >= 1:
+        return f"{s:.2f} s"
+    return f"{s * 1e3:.1f} ms" if s >= 1e-3 else f"{s * 1e6:.1f} µs"
+
+
+def size(n: int | None) -> str:
+    """Bytes with a fitting unit."""
+    if n is None:
+        return ""
+    return f"{n / 1e9:.2f} GB" if n >= 1e9 else f"{n / 1e6:.1f} MB"
+
+
+def verdict(case: Case, rows: list[Row]) -> str:
+    """What is promised of our side, and whether this run kept it."""
+    ours = next((r for r in rows if r.side == OURS or r.side.startswith(OURS + ",")), None)
+    if ours is None:
+        return ""
+    parts = []
+    if case.ratio_limit is not None:
+        kept = "met" if ours.ratio <= case.ratio_limit else "MISSED"
+        parts.append(f"goal: ratio at most {case.ratio_limit:g}: {kept}")
+    if case.seconds_limit is not None:
+        kept = "met" if ours.seconds <= case.seconds_limit else "MISSED"
+        parts.append(f"goal: under {seconds(case.seconds_limit)}: {kept}")
+    return "; ".join(parts)
+
+
+def section(case: Case, rows: list[Row], bandwidth: float) -> str:
+    """One case as Markdown."""
+    lines = [f"### {case.name}", "", case.title + "."]
+    if case.bytes_read:
+        bound = case.bytes_read / bandwidth
+        lines.append(
+            f"At least {size(case.bytes_read)} of memory traffic: {seconds(bound)} at full bandwidth."
+        )
+    lines += [
+        "",
+        f"| system | median | ratio to {rows[0].side} | first run | extra memory |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {r.side} | {seconds(r.seconds)} | {r.ratio:.3f} | {seconds(r.first_seconds)} "
+        f"| {size(r.peak_bytes)} |"
+        for r in rows
+    ]
+    said = verdict(case, rows)
+    return "\n".join([*lines, *(["", said + "."] if said else []), ""])
+
+
+def heading(bandwidth: float) -> str:
+    """The machine and the versions, as Markdown."""
+    return "\n".join(
+        [
+            "# Benchmark results",
+            "",
+            "Written by `make bench`; not edited by hand. Systems take turns in one process; the",
+            "ratios are medians of the rounds' own. Results are compared before anything is timed.",
+            "",
+            f"- {date.today().isoformat()}, {machine.cpu()}, {machine.memory()}",
+            f"- memory bandwidth (triad on all cores): {bandwidth / 1e9:.1f} GB/s",
+            f"- {', '.join(machine.versions())}",
+            "",
+            "",
+        ]
+    )

@@ -1,0 +1,14 @@
+"""The workloads by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from benchmarks.case import Case
+from benchmarks.workloads.arrays import MATMUL, SUM_PRODUCT
+from benchmarks.workloads.cluster import CLUSTER_CASES
+from benchmarks.workloads.learning import KMEANS, LOGISTIC
+from benchmarks.workloads.overhead import CHAIN, LOOP_BODY, SMALL
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for case in (SMALL, LOOP_BODY, CHAIN, SUM_PRODUCT, LOGISTIC, KMEANS, MATMUL, *CLUSTER_CASES)
+}
