@@ -16,9 +16,10 @@ from scipy import linalg
 import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.apps.kmeans import Clustering, kmeans, new_centers
+from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.config import config
+from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.plan.text import size_text, time_text
 
 DIGITS, COLOURS = 10, 24
@@ -151,9 +152,17 @@ def run(backend: Backend, output: str) -> None:
 
 @click.command("demo")
 @click.option("--workers", default=4, show_default=True, type=click.IntRange(min=1), help="Local workers.")
+@click.option("--master", envvar=MASTER_VARIABLE, help="Use the cluster of this master instead.")
+@click.option("--keys", envvar=KEYS_VARIABLE, type=click.Path(exists=True, file_okay=False), help="Its keys.")
 @click.option("--output", default="demo-kmeans.png", show_default=True, type=click.Path(dir_okay=False))
-def command(workers: int, output: str) -> None:
+def command(workers: int, master: str | None, keys: str | None, output: str) -> None:
     """Run k-means on real data on a local cluster, and tell everything about it."""
+    if master:
+        backend = ClusterBackend.connect(master, keys)
+        click.echo(f"The cluster of {master} has {backend.workers} workers.")
+        run(backend, output)
+        backend.close()
+        return
     start = time.perf_counter()
     with LocalCluster(workers) as cluster_:
         click.echo(

@@ -88,6 +88,7 @@ print("equal")
 """
 
 
+@pytest.mark.timeout(240)
 def test_two_hosts_with_keys(hosts, tmp_path):
     keys = tmp_path / "keys"
     keygen(keys)
@@ -118,6 +119,29 @@ def test_two_hosts_with_keys(hosts, tmp_path):
         done = client(1, keys)
         assert done.returncode == 0, done.stderr
         assert done.stdout == "equal\n"
+        picture = tmp_path / "demo.png"
+        shown = subprocess.run(
+            on(
+                1,
+                "-m",
+                "spartan_ng.apps.demo",
+                "--master",
+                master,
+                "--keys",
+                str(keys),
+                "--output",
+                str(picture),
+            ),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+        assert shown.returncode == 0, shown.stderr
+        assert "has 2 workers" in shown.stdout
+        assert "1,797 handwritten digits" in shown.stdout
+        assert picture.stat().st_size > 10_000
         keygen(tmp_path / "others")
         begin = time.monotonic()
         refused = client(1, tmp_path / "others")
