@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -258,10 +259,16 @@ def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
 
 
 def is_heavy(draft: Draft) -> bool:
-    """Whether the stage is one large product of stored arrays, better run on tiles than on blocks."""
+    """Whether the stage is one large product of stored arrays, better run on tiles than on blocks.
+
+    A product whose inner dimension is larger than its result streams its operands: blocks along the
+    inner dimension share it between threads, which BLAS does not.
+    """
     row = draft.reducer or (draft.rows[-1] if draft.rows else None)
     alone = len(draft.rows) == (0 if draft.reducer is not None else 1)
-    return row is not None and row.kind == "contract" and alone
+    if row is None or row.kind != "contract" or not alone:
+        return False
+    return prod(row.shape) ** 2 >= prod(draft.domain)
 
 
 def stage_name(draft: Draft) -> str:
