@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from spartan_ng.config import config
@@ -53,7 +54,13 @@ def wanted() -> bool:
     """Whether a bar is to be shown: as `config.progress` says, else where stderr is a terminal."""
     if config.progress is not None:
         return config.progress
-    return sys.stderr is not None and sys.stderr.isatty()
+    return sys.stderr is not None and _is_terminal(sys.stderr)
+
+
+@lru_cache(maxsize=4)
+def _is_terminal(stream: Any) -> bool:
+    """Asked once a stream: the answer costs more than planning a loop's second iteration."""
+    return bool(stream.isatty())
 
 
 @contextmanager
