@@ -5,10 +5,21 @@ from __future__ import annotations
 from benchmarks.case import Case
 from benchmarks.workloads.arrays import MATMUL, SUM_PRODUCT
 from benchmarks.workloads.cluster import CLUSTER_CASES
+from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.overhead import CHAIN, LOOP_BODY, SMALL
 
 CASES: dict[str, Case] = {
     case.name: case
-    for case in (SMALL, LOOP_BODY, CHAIN, SUM_PRODUCT, LOGISTIC, KMEANS, MATMUL, *CLUSTER_CASES)
+    for case in (
+        SMALL,
+        LOOP_BODY,
+        CHAIN,
+        SUM_PRODUCT,
+        LOGISTIC,
+        KMEANS,
+        MATMUL,
+        *KERNEL_CASES,
+        *CLUSTER_CASES,
+    )
 }

@@ -65,9 +65,9 @@ class _Emitter:
         self._say(*self._unpack())
         for k, ending in enumerate(self.segment.endings):
             if ending.register >= 0:  # the stage's own result goes on from block to block
-                self._say(f"f{k} = carray(pointer(s{k}_p), (s{k}_n,), {code(ending.dtype)})")
+                self._say(f"z{k} = carray(pointer(s{k}_p), (s{k}_n,), {code(ending.dtype)})")
                 self._say(f"for i in range(s{k}_n):")
-                self._say(f"    f{k}[i] = {self._start(k)}")
+                self._say(f"    z{k}[i] = {self._start(k)}")
         for i in self.laned:
             self._say(f"l{i} = np.empty({self.lanes}, {code(self.segment.endings[i].dtype)})")
         for level in range(self.depth - 1):

@@ -198,7 +198,7 @@ class Splitter:
         maps = [(i, r) for i, r in rows if r.kind == "map"]
         if len(maps) == len(rows) == 1 and not lone_maps and not _beats_numpy(rows[0][1]):
             return [NumpyStep(members[0], ALONE)]
-        inside = {i for i, _ in maps}
+        inside, group = {i for i, _ in maps}, set(members)
         endings = tuple(self._ending(i, r, space) for i, r in rows if r.kind != "map")
         operands: dict[int, Operand] = {}
         for _, r in rows:
@@ -206,7 +206,8 @@ class Splitter:
                 if a not in inside and a not in operands:
                     source, mapped = self._seen(a, self._axes_of(r, position, a, space))
                     operands[a] = Operand(a, source, mapped, self.dtypes[a])
-        stores = tuple(i for i in inside if i == self.result or any(u not in members for u in self.users[i]))
+        held = set(members)
+        stores = tuple(i for i in inside if i == self.result or any(u not in held for u in self.users[i]))
         return [Segment(space, tuple(operands.values()), tuple(maps), tuple(sorted(stores)), endings)]
 
     def _axes_of(self, row: Row, position: int, register: int, space: Space) -> tuple[int, ...]:

@@ -29,6 +29,8 @@ HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
 PATIENCE_S = 60.0
 """How long `config.kernels = "compile"` waits for the compiler."""
+LONGEST = 200
+"""Rows of a body beyond which compiling takes too long for what it brings."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -86,6 +88,8 @@ class Tier:
 
 def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     """A stage laid out for a tile and its operands; None where there is nothing worth compiling."""
+    if len(stage.rows) > LONGEST:
+        return None
     steps = split(stage, [d for d, _, _ in operands])
     if not compiles(steps, stage):
         return None
@@ -115,6 +119,8 @@ def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:
 
 def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     """For people: what of a stage is compiled, and why the rest is not; reads have `dtypes`."""
+    if len(stage.rows) > LONGEST:
+        return [f"interpreted: {len(stage.rows)} rows take too long to compile"]
     out = []
     for step in split(stage, dtypes):
         if isinstance(step, NumpyStep):

@@ -1,0 +1,168 @@
+"""The compiler's thread and caches, and the rule that chooses between interpreter and compiled loops."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from spartan_ng import session
+from spartan_ng.config import config
+from spartan_ng.errors import OptionError
+from spartan_ng.graph import build
+from spartan_ng.kernels.compiled import select
+from spartan_ng.kernels.compiled.compile import (
+    CACHE_VARIABLE,
+    Compiler,
+    cache_directory,
+    compiler,
+    wait_for_compiles,
+)
+from spartan_ng.kernels.compiled.select import Tier
+from spartan_ng.plan.plan import Fused
+
+SOURCE = """\
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def kernel(table):
+    table[0, 0] = {value}
+"""
+
+
+def call(kernel):
+    table = np.zeros((1, 1), np.int64)
+    kernel.function(table)
+    return table[0, 0]
+
+
+def test_a_kernel_is_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    one = Compiler()
+    kernel = one.kernel(SOURCE.format(value=7))
+    assert not kernel.settled
+    assert one.kernel(SOURCE.format(value=7)) is kernel
+    one.request(kernel)
+    assert one.wait(60)
+    assert call(kernel) == 7
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("source", ["this is no Python", SOURCE.format(value="undefined_name")])
+def test_a_failing_compile_is_remembered(monkeypatch, tmp_path, source):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    one = Compiler()
+    bad, good = one.kernel(source), one.kernel(SOURCE.format(value=8))
+    one.request(bad)
+    one.request(good)
+    assert one.wait(60)
+    assert bad.failure
+    assert bad.function is None
+    assert call(good) == 8
+
+
+def test_a_directory_that_cannot_be_written_is_replaced(monkeypatch, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    monkeypatch.setenv(CACHE_VARIABLE, str(blocked))
+    path = cache_directory()
+    assert path.is_dir()
+    assert tmp_path not in path.parents
+
+
+def test_another_process_finds_the_machine_code(tmp_path):
+    program = f"""
+from spartan_ng.kernels.compiled.compile import compiler
+kernel = compiler.kernel({SOURCE.format(value=9)!r})
+compiler.request(kernel)
+assert compiler.wait(60) and kernel.function is not None, kernel.failure
+print(sum(kernel.function.stats.cache_hits.values()))
+"""
+    environment = {
+        **os.environ,
+        CACHE_VARIABLE: str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(p or "." for p in sys.path),
+    }
+    hits = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+        ).stdout.strip()
+        for _ in range(2)
+    ]
+    assert hits == ["0", "1"]
+
+
+def plan_of(node):
+    plan = session.current().plan([node])[0].plan
+    (stage,) = [s for s in plan.stages if isinstance(s, Fused)]
+    return Tier(stage, tuple((0, n) for n in stage.domain))
+
+
+def product_sum(n, factor):
+    x = np.arange(n, dtype=float)
+    a = build.constant(x)
+    return build.fold("add", build.map_("multiply", build.map_("add", a, build.constant(factor)), a), (0,)), x
+
+
+def operands(x):
+    return [x, np.array(2.0)]
+
+
+QUIET = {"divide": "ignore", "over": "warn"}
+
+
+def test_the_first_runs_are_interpreted_and_hot_stages_compiled():
+    node, x = product_sum(1000, 2.0)
+    tier = plan_of(node)
+    with config.override(kernels="auto"):
+        assert tier.choose(operands(x), QUIET) is None
+        tier.record(select.HOT_S / 2)
+        assert tier.choose(operands(x), QUIET) is None
+        tier.record(select.HOT_S)
+        tier.choose(operands(x), QUIET)  # asks for the kernel, whether it is there already or not
+        assert wait_for_compiles(60)
+        assert tier.choose(operands(x), QUIET) is not None
+
+
+def test_modes():
+    node, x = product_sum(1000, 2.0)
+    tier = plan_of(node)
+    with config.override(kernels="compile"):
+        assert tier.choose(operands(x), QUIET) is not None
+        assert tier.choose(operands(x), {"divide": "raise"}) is None
+    with config.override(kernels="interpret"):
+        assert tier.choose(operands(x), QUIET) is None
+    with pytest.raises(OptionError, match="kernels"):
+        config.kernels = "sometimes"
+
+
+def test_a_failed_kernel_leaves_the_stage_interpreted(monkeypatch):
+    node, x = product_sum(1001, 3.0)
+    with config.override(kernels="compile"):
+        first = session.evaluate([node])[0].value
+        for kernel in compiler._kernels.values():
+            monkeypatch.setattr(kernel, "failure", "broken")
+            monkeypatch.setattr(kernel, "function", None)
+        again = session.evaluate([node])[0].value
+    np.testing.assert_allclose([first, again], ((x + 3.0) * x).sum(), rtol=1e-14)
+
+
+def test_a_changed_scalar_needs_no_new_kernel():
+    with config.override(kernels="compile"):
+        for factor in (1.0, 2.0, 3.0):
+            node, x = product_sum(5000, factor)
+            np.testing.assert_allclose(
+                session.evaluate([node])[0].value, ((x + factor) * x).sum(), rtol=1e-13
+            )
+            if factor == 1.0:
+                known = len(compiler._kernels)
+    assert len(compiler._kernels) == known
