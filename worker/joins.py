@@ -26,6 +26,9 @@ from spartan_ng.worker.regions import resolve
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
+_MOST_RUNS = 512
+"""Reads that a lookup makes at most: beyond, it reads what lies between rows, too."""
+
 
 def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     """Dispatch on what kind of join it is."""
@@ -55,6 +58,36 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
         rest = tuple(slice(a, b) for a, b in task.box[1:])
         np.take(flat[(slice(None), *rest)], rows - first * inner, axis=0, out=out)
     ex.put(run, stage.slot, out)
+
+
+def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Look up rows: the runs of rows that are asked for are read from where they lie, and no others."""
+    assert task.box is not None, "checked by the caller"
+    (axis,) = stage.params
+    (indices,) = ex.load_all(run, task.operands)
+    read = stage.reads[0]
+    before, after = task.box[:axis], task.box[axis + indices.ndim :]
+    wanted = np.unique(indices)
+    operands, rows = [], []
+    for lo, hi in _runs(wanted):
+        operands.append(resolve(read, (*before, (lo, hi), *after), run.plan.slots[read.slot], ex.rank))
+        rows.append(np.arange(lo, hi))
+    found = np.concatenate(ex.load_all(run, operands), axis=axis)
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    np.take(found, np.searchsorted(np.concatenate(rows), indices), axis=axis, out=out)
+    ex.put(run, stage.slot, out)
+
+
+def _runs(wanted: Any) -> list[tuple[int, int]]:
+    """Sorted indices as at most `_MOST_RUNS` half-open runs; small gaps are read along."""
+    gaps = np.diff(wanted)
+    widest = np.sort(gaps)[::-1]
+    limit = max(1, int(widest[_MOST_RUNS - 1])) if widest.size >= _MOST_RUNS else 1
+    ends = np.flatnonzero(gaps > limit)
+    firsts = wanted[np.concatenate([[0], ends + 1])]
+    lasts = wanted[np.concatenate([ends, [wanted.size - 1]])]
+    return [(int(a), int(b) + 1) for a, b in zip(firsts, lasts, strict=True)]
 
 
 def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:
@@ -143,5 +176,6 @@ def _accumulator(accumulate: str | UserFunction) -> Callable[[Any, Any], Any]:
 _JOINS: dict[str, Callable[[Executor, Run, Join, Task], None]] = {
     "compress": _compress,
     "scatter": _scatter,
+    "take": _take,
     "user": _user,
 }

@@ -127,7 +127,7 @@ def dynamic_slots(stage: Stage) -> Iterator[int]:
         yield stage.updates
     elif isinstance(stage, MergeParts):
         yield from read_slots(stage)
-    elif isinstance(stage, Join) and stage.how == "compress":
+    elif isinstance(stage, Join) and stage.how in ("compress", "take"):
         yield stage.reads[0].slot
 
 
@@ -186,8 +186,15 @@ def _user_task(plan: Plan, stage: Join, rank: int) -> Task:
 
 
 def _join_task(plan: Plan, stage: Join, box: Box, rank: int) -> Task:
-    """Scatter sees its part of the base and all else whole; compress sees the whole mask."""
+    """Scatter sees its part of the base and all else whole; compress sees the whole mask, a take its
+    own indices. What the last two read of their array depends on data."""
     task = Task(box)
+    if stage.how == "take":
+        (axis,) = stage.params
+        indices = stage.reads[1]
+        own = box[axis : axis + len(indices.shape)]
+        task.operands.append(resolve(indices, own, plan.slots[indices.slot], rank))
+        return task
     reads = stage.reads[1:] if stage.how == "compress" else stage.reads
     for i, read in enumerate(reads):
         own = box if stage.how == "scatter" and i == 0 else tuple((0, n) for n in read.shape)

@@ -195,6 +195,8 @@ class Lowering:
         node, reads = draft.node, tuple(draft.reads)
         if not isinstance(node.fn, UserFunction):
             how = str(node.fn)
+            if how == "take":
+                read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
         self.slots.append(Slot(grid.parts, node.dtype, grid, "updates"))

@@ -170,7 +170,7 @@ class Assemble:
 @dataclass(frozen=True, slots=True)
 class Join:
     """A tile function with inputs seen whole or along a joined axis: `how` is "scatter", "compress",
-    or "user". A user's tasks follow `grid`, the cut of the joined axis; see `worker.joins`."""
+    "take" or "user". A user's tasks follow `grid`, the cut of the joined axis; see `worker.joins`."""
 
     name: str
     how: str

@@ -130,6 +130,22 @@ def _scatter(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 
+def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Only the rows that are asked for move; they are as likely here as there."""
+    node, (a, indices) = draft.node, draft.reads
+    (axis,) = node.params
+    count = len(indices.shape)
+    rows = axis if count and node.shape[axis] > 1 else WHOLE
+    labels = tuple(
+        WHOLE if x.label == WHOLE else rows if x.label == axis else x.label + (x.label > axis) * (count - 1)
+        for x in a.axes
+    )
+    places = tuple(WHOLE if x.label == WHOLE else axis + x.label for x in indices.axes)
+    cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
+    reads = (Access(a.slot, labels, exact=False), Access(indices.slot, places, exact=False))
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+
+
 def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """The paper's join_update: inputs cut along the joined axes, updates of one output in all."""
     node = draft.node
@@ -148,6 +164,7 @@ _SEPARATE = {
     "assign": _assemble,
     "filter": _compress,
     "scatter": _scatter,
+    "take": _take,
     "sort": _scan,
     "user": _user,
 }

@@ -34,9 +34,10 @@ class Root:
 def is_fusible(node: Node, cut_lines: bool) -> bool:
     """Whether the node runs inside a fused stage at all (the others are stages of their own kind).
 
-    With `cut_lines`, sorting a 1-d array is not left to the one task that would see its whole line.
+    With `cut_lines` there are several workers: sorting a 1-d array is not left to the one task that would
+    see its whole line, and looking up a few rows does not bring all of them to every task.
     """
-    if cut_lines and is_line_sort(node):
+    if cut_lines and (is_line_sort(node) or is_sparse_take(node)):
         return False
     if node.op in (Op.MAP, Op.FOLD, Op.INDEX, Op.RANDOM):
         return True
@@ -46,6 +47,14 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
 def is_line_sort(node: Node) -> bool:
     """Whether the node sorts a 1-d array, which is worth cutting over the workers."""
     return node.fn == "along_axis" and node.ndim == 1 and node.params[0] in ("sort", "argsort")
+
+
+def is_sparse_take(node: Node) -> bool:
+    """Whether the node looks up fewer rows than there are."""
+    if node.fn != "take":
+        return False
+    a, indices = node.inputs
+    return 0 < indices.size < a.shape[node.params[0]] and a.format == "dense"
 
 
 def root(node: Node) -> Root:
