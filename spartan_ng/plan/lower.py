@@ -106,7 +106,7 @@ class Lowering:
         tilings = [*(s.tiling for s in self.slots), *grids]
         if any(t.duplicate for t in tilings):
             return self.settings.profile.workers
-        return 1 + max(t.rank(tuple(p - 1 for p in t.parts)) for t in tilings)
+        return 1 + max((t.rank(tuple(p - 1 for p in t.parts)) for t in tilings), default=0)
 
     def drafts(self) -> list[Draft]:
         """The stages before they are cut, in order."""

@@ -200,3 +200,9 @@ def test_units() -> None:
     ]  # fmt: skip
     assert [time_text(s) for s in (2.5e-6, 0.0015, 1.25)] == ["2.5 µs", "1.5 ms", "1.25 s"]
     assert not re.search("[A-Z]", time_text(1e-9))
+
+
+def test_what_has_a_value_needs_no_stage() -> None:
+    import spartan_ng as sp
+
+    assert sp.explain(sp.ones(3) + 1).to_dict()["stages"] == []

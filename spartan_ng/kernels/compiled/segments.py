@@ -198,7 +198,7 @@ class Splitter:
         maps = [(i, r) for i, r in rows if r.kind == "map"]
         if len(maps) == len(rows) == 1 and not lone_maps and not _beats_numpy(rows[0][1]):
             return [NumpyStep(members[0], ALONE)]
-        inside, group = {i for i, _ in maps}, set(members)
+        inside = {i for i, _ in maps}
         endings = tuple(self._ending(i, r, space) for i, r in rows if r.kind != "map")
         operands: dict[int, Operand] = {}
         for _, r in rows:
