@@ -236,13 +236,21 @@ class Executor:
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)))
+        ended = threading.Event()
 
         def work() -> None:
-            with np.errstate(**self.errstate):
-                one = make()
-                for i in numbers:
-                    self.check(run)
-                    results[i] = one(items[i])
+            """Take items until there are none; when one thread fails (or is interrupted), all stop."""
+            try:
+                with np.errstate(**self.errstate):
+                    one = make()
+                    for i in numbers:
+                        if ended.is_set():
+                            return
+                        self.check(run)
+                        results[i] = one(items[i])
+            except BaseException:
+                ended.set()
+                raise
 
         helpers = 0 if small or self._pool is None else min(self.threads, len(items)) - 1
         if helpers <= 0:

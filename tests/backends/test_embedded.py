@@ -1,0 +1,63 @@
+"""The embedded backend: threads share the work, errors and Ctrl-C leave it well."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError
+from tests.test_programs import running_on
+
+
+def slow(block: np.ndarray) -> np.ndarray:
+    """A tenth of a second a block."""
+    time.sleep(0.1)
+    return block
+
+
+def test_threads_share_the_blocks_of_a_stage() -> None:
+    seen = set()
+
+    def note(block: np.ndarray) -> np.ndarray:
+        seen.add(threading.get_ident())
+        return slow(block)
+
+    with running_on(EmbeddedBackend(2)):
+        x = sp.asarray(np.random.default_rng(0).random((2000, 200)))
+        np.testing.assert_array_equal(sp.map(note, x, dtype=float).compute(), x.compute())
+    assert len(seen) == 2
+
+
+def test_a_failing_block_stops_the_others() -> None:
+    def fails(block: np.ndarray) -> np.ndarray:
+        slow(block)
+        raise ValueError("bad block")
+
+    with running_on(EmbeddedBackend(2)):
+        x = sp.asarray(np.random.default_rng(0).random((4000, 1000)))
+        start = time.monotonic()
+        with pytest.raises(UserFunctionError, match="bad block"):
+            sp.map(fails, x, dtype=float).compute()
+        assert time.monotonic() - start < 2, "more than a hundred blocks were left"
+        np.testing.assert_allclose((x + 1).sum().compute(), x.compute().sum() + x.size)
+
+
+def test_ctrl_c_stops_a_job_and_the_next_one_runs() -> None:
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        x = sp.asarray(np.random.default_rng(0).random((4000, 1000)))
+        main = threading.main_thread().ident
+        assert main is not None
+        timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
+        timer.start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            sp.map(slow, x, dtype=float).compute()
+        assert time.monotonic() - start < 2
+        np.testing.assert_allclose(float(x.sum()), x.compute().sum())
