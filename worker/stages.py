@@ -189,16 +189,28 @@ def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> Non
     shape = slots[0].shape[len(write.partial) :]
     own = labelled_box(write.labels, shape, task.box)
     lead = (1,) * len(write.partial)
-    outs = [ex.store.allocate((*lead, *box_shape(own)), s.dtype) for s in slots]
+    tile_shape = (*lead, *box_shape(own))
+    in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
+    outs = [] if in_place else [ex.store.allocate(tile_shape, s.dtype) for s in slots]
     for cell in how.cells:
         state = reduce(reducer.combine, [next(states) for _ in cell.runs])
         values = state if write.partial else (reducer.finalize(state),)
+        if in_place:
+            pairs = zip(values, slots, strict=True)
+            outs = [_owned(dense(v), s.dtype).reshape(tile_shape) for v, s in pairs]
+            break
         part = labelled_box(write.labels, shape, cell.box)
         place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
         for out, value in zip(outs, values, strict=True):
             out[(0,) * len(lead) + place] = dense(value)
     for number, out in zip(write.slots, outs, strict=True):
         ex.put(run, number, out)
+
+
+def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The value as a contiguous array that shares no memory with an operand."""
+    array = np.ascontiguousarray(value, dtype)
+    return array if array.flags.owndata else array.copy()
 
 
 def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
