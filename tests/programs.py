@@ -97,6 +97,17 @@ def _unary(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     return Step(name, _call(name), (i,))
 
 
+def _astype(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    kind = draw(st.sampled_from(["f4", "f8", "i8"]))
+    return Step(f"astype({kind})", lambda xp, a: a.astype(kind), (i,))
+
+
+def _broadcast(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    shape = tuple(4 if n == 1 else n for n in arrays[i].shape)
+    shape = (2, *shape) if len(shape) < 3 and draw(st.booleans()) else shape
+    return Step(f"broadcast_to({shape})", lambda xp, a: xp.broadcast_to(a, shape), (i,))
+
+
 def _scalar(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     c = draw(st.sampled_from([0.5, 2, -1, 3.0]))
     return Step(f"* {c}", lambda xp, a: a * c, (i,))
@@ -253,6 +264,8 @@ def _take(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
 
 _KINDS: dict[str, Callable[[st.DrawFn, list[Any], int], Step]] = {
     "unary": _unary,
+    "astype": _astype,
+    "broadcast": _broadcast,
     "scalar": _scalar,
     "binary": _binary,
     "compare": _compare,

@@ -21,7 +21,7 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.optimizer.pipeline import NAMES
 from tests.programs import Program, programs
 
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def test_each_pass_off(program: Program, off: str, workers: int) -> None:
         check(program)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(program=programs(most=12))
 def test_two_runs_are_bit_identical(program: Program) -> None:
     def run() -> tuple[Any, ...]:

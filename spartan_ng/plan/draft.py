@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root
@@ -94,9 +96,28 @@ class Body:
         self._rows_at[(node, self.group.canonical(labels))] = -len(self._rows)
 
     def _append(self, node: Node, labels: Labels, seen: tuple[Labels, ...]) -> None:
-        expand = node.op is not Op.MAP
+        expand = node.op is not Op.MAP or not self._fills(node, seen)
         args = tuple(self._argument(i, s, expand) for i, s in zip(node.inputs, seen, strict=True))
         self._rows.append((node, labels, args))
+
+    def _fills(self, node: Node, seen: tuple[Labels, ...]) -> bool:
+        """Whether a map's operands have its full shape between them without stretching views.
+
+        NumPy stretches operands against each other, not to a shape that none of them has.
+        """
+        shapes = []
+        for i, labels in zip(node.inputs, seen, strict=True):
+            stored = i.op not in VIEWS or self._row_at(i, labels) is not None
+            shapes.append(i.shape if stored else self._unstretched(i, labels))
+        return all(s == node.shape for s in shapes) or np.broadcast_shapes(*shapes) == node.shape
+
+    def _unstretched(self, node: Node, labels: Labels) -> tuple[int, ...]:
+        """The shape of a view's read before broadcast axes are stretched."""
+        base = base_of(node, self._slots)
+        read = view_read(node, labels, base, self._slots[base])
+        return tuple(
+            n if o >= 0 and read.axes[o].size == n else 1 for o, n in zip(read.order, node.shape, strict=True)
+        )
 
     def _argument(self, node: Node, labels: Labels, expand: bool) -> int:
         """A register: -1 - i for row i (not numbered yet), i for read i."""
