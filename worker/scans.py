@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.kernels.compiled.scans import compiled_scan
 from spartan_ng.kernels.scans import Cumulation, State, cumulation
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.program import Task
 
@@ -66,7 +68,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     before = _before(ex, run, task, stage.axis)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(xs[0].shape, slot.dtype)
-    _scan(ex, run, cumulation(stage.fn, stage.axis, slot.dtype), xs, out, stage.axis, before)
+    _scan(ex, run, stage.fn, xs, out, stage.axis, before)
     ex.put(run, stage.slot, out)
 
 
@@ -115,17 +117,41 @@ def _totals(
 
 
 def _scan(
-    ex: Executor, run: Run, how: Cumulation, xs: list[Any], out: Any, axis: int, before: State | None
+    ex: Executor,
+    run: Run,
+    fn: str | UserFunction,
+    xs: list[Any],
+    out: Any,
+    axis: int,
+    before: State | None,
 ) -> None:
-    """Scan a tile into `out`: totals of its chunks first, then each chunk behind them."""
+    """Scan a tile into `out`: whole lines side by side where there are enough; else totals of chunks of
+    the lines first, then each chunk behind them."""
+    how = cumulation(fn, axis, out.dtype)
+    compiled = None
+    if isinstance(fn, str):
+        compiled = compiled_scan(fn, xs, out, axis, ex.errstate)
+    pieces = compiled.pieces(ex.threads) if compiled is not None else None
+    if compiled is not None and pieces is not None:
+        carried = None if before is None else before[0]
+
+        def scan_piece(piece: tuple[tuple[int, int], tuple[int, int]]) -> None:
+            compiled.run(*piece, (0, out.shape[axis]), carried)
+
+        ex.parallel(run, pieces, lambda: scan_piece, False)
+        return
     chunks = _chunks(out.shape, axis)
     step = max(1, _BLOCK // max(1, out.size // max(out.shape[axis], 1)))
+    whole = (0, prod(out.shape[:axis])), (0, prod(out.shape[axis + 1 :]))
     offsets = [before]
     for total in _totals(ex, run, how, xs, axis, chunks[:-1]):
         offsets.append(total if offsets[-1] is None else how.combine(offsets[-1], total))
 
     def scan_chunk(item: tuple[tuple[int, int], State | None]) -> None:
         (lo, hi), carry = item
+        if compiled is not None:
+            compiled.run(*whole, (lo, hi), None if carry is None else carry[0])
+            return
         for a in range(lo, hi, step):
             b = min(a + step, hi)
             carry = how.scan([_part(x, axis, a, b) for x in xs], _part(out, axis, a, b), carry)
