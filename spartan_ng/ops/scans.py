@@ -103,19 +103,21 @@ def recurrence(plus: Any, times: Any, join: Any = None, name: str = "recurrence"
 
 def _weigh(w: Any, z: Any) -> Any:
     """W * z, where a weight of 0 is a frame boundary: nothing of z passes, were it infinite or NaN."""
-    return np.where(w == 0, np.zeros((), w.dtype), w * z)
+    return w * np.where(w == 0, np.zeros((), z.dtype), z)
 
 
 def _join_weights(v: Any, u: Any) -> Any:
     """The product of weights: exactly 0 where one of them is."""
-    return np.where((v == 0) | (u == 0), np.zeros((), v.dtype), v * u)
+    nothing = np.zeros((), v.dtype)
+    return np.where(u == 0, nothing, v) * np.where(v == 0, nothing, u)
 
 
 def _compensated(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
     """The sum, and all that rounding has lost so far; nothing is lost beside an infinity."""
     (a, lost_a), (b, lost_b) = before, after
     total = a + b
-    lost = np.where(np.abs(a) >= np.abs(b), (a - total) + b, (b - total) + a)
+    with np.errstate(invalid="ignore"):
+        lost = np.where(np.abs(a) >= np.abs(b), (a - total) + b, (b - total) + a)
     return total, np.where(np.isfinite(total), lost_a + lost_b + lost, np.zeros((), total.dtype))
 
 
