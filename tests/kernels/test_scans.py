@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled import scans
+from spartan_ng.kernels.compiled import prefixes, scans
 from spartan_ng.kernels.compiled.scans import compiled_scan
+from spartan_ng.ops.folds import FOLDS, PREFIX_FOLDS
 
 SHAPES = [((4099,), 0), ((37, 64), 0), ((37, 64), 1), ((3, 41, 5), 1), ((5, 7, 3), 0), ((1, 9), 0)]
 
@@ -65,3 +66,20 @@ def test_left_to_numpy() -> None:
         assert compiled_scan("add", [x[:10]], out[:10], 0, {}) is None
     with config.override(kernels="interpret"):
         assert compiled_scan("add", [x], out, 0, {}) is None
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum"])
+def test_extremes_of_prefix_sums(name: str) -> None:
+    x = np.random.default_rng(2).standard_normal(prefixes.LEAST + 3)
+    fold = FOLDS[PREFIX_FOLDS[name]]
+    special = x.copy()
+    special[[100, 5000]] = np.inf, -np.inf
+    with config.override(kernels="compile"), np.errstate(invalid="ignore"):
+        for y in (x, special):
+            state = prefixes.prefix_state(fold.name, y, y.dtype)
+            assert state is not None
+            expected = fold.finalize(fold.block(y, (0,), y.dtype, None, 0))
+            np.testing.assert_allclose(fold.finalize(state), expected, rtol=1e-10)
+        assert prefixes.prefix_state(fold.name, x[::2], x.dtype) is None
+        with np.errstate(invalid="raise"):
+            assert prefixes.prefix_state(fold.name, x, x.dtype) is None

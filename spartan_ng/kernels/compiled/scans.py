@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled.compile import Kernel, compiler
-from spartan_ng.kernels.compiled.select import PATIENCE_S
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 
 LEAST = 1 << 16
 """Elements from which a compiled scan is worth having."""
