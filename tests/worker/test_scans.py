@@ -9,6 +9,7 @@ import pytest
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.ops.functions import UserFunction
@@ -150,3 +151,17 @@ def test_compensated_sums_are_exact_where_plain_ones_are_not() -> None:
     x[20] = np.inf
     value, _, _ = run(build.scan("compensated_add", leaf(x), 0), 3, "row", 2)
     assert np.isinf(value[20:]).all()
+
+
+@pytest.mark.parametrize("tiling", ["row", "block", "single"])
+@pytest.mark.parametrize("shape", [(400_000,), (3000, 100), (100, 3000), (60_000, 5)])
+def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], tiling: str) -> None:
+    y, w = np.random.default_rng(9).random((2, *shape))
+    w[np.random.default_rng(8).random(shape) < 0.1] = 0
+    with config.override(kernels="compile"):
+        for axis in range(len(shape)):
+            value, _, _ = run(build.scan("add", leaf(y), axis), 3, tiling)
+            np.testing.assert_allclose(value, np.cumsum(y, axis), rtol=1e-10)
+            value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), axis), 3, tiling)
+            if shape[axis] <= 3000:
+                np.testing.assert_allclose(value, recurrence_rows(y, w, axis), rtol=1e-10)

@@ -27,10 +27,11 @@ from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
 
 def simplify_scans(roots: Sequence[Node]) -> list[Node]:
-    """Apply the rewrites that hold whoever else reads the scan."""
+    """Apply the rewrites that hold whoever else reads the scan; a root that would be a leaf stays a step."""
     if not any(n.op is Op.SCAN for n in topological(roots)):
         return list(roots)
-    return rebuild(roots, _simplify)
+    found = rebuild(roots, _simplify)
+    return [old if new.op is Op.DATA else new for old, new in zip(roots, found, strict=True)]
 
 
 def fold_scans(roots: Sequence[Node]) -> list[Node]:
