@@ -2,6 +2,7 @@
 
     SpartanError
     ├── ShapeError(ValueError)         operands whose shapes do not fit the operation
+    ├── NotAssociative(ValueError)     a scan's function depends on where it begins
     ├── OptionError(ValueError)        a configuration value out of its range
     ├── EvaluationError(RuntimeError)  a plan failed while it ran
     │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
@@ -26,6 +27,10 @@ class SpartanError(Exception):
 
 class ShapeError(SpartanError, ValueError):
     """Shapes that the operation cannot combine."""
+
+
+class NotAssociative(SpartanError, ValueError):
+    """A scan's function gives other results when it is applied from the other end."""
 
 
 class OptionError(SpartanError, ValueError):

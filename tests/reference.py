@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.random import draw
-from spartan_ng.ops.scans import SCANS
+from spartan_ng.ops.scans import MONOIDS, SCANS, Recurrence, recurrence
 
 
 def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
@@ -82,8 +83,16 @@ def _fold(node: Node, x: Any, mask: Any = None) -> Any:
         return row.finalize(row.block(x, axes, node.dtype, mask, 0))
 
 
-def _scan(node: Node, x: Any) -> Any:
+def _scan(node: Node, x: Any, w: Any = None) -> Any:
     (axis,) = node.params
+    if w is not None or node.fn in MONOIDS:
+        pair = node.fn.function if isinstance(node.fn, UserFunction) else None
+        assert pair is None or isinstance(pair, Recurrence)
+        monoid = MONOIDS[str(node.fn)] if pair is None else recurrence(pair.plus, pair.times)
+        inputs = (x,) if w is None else (x, w)
+        states = [monoid.lift(*(np.take(i, [k], axis) for i in inputs)) for k in range(x.shape[axis])]
+        states = list(itertools.accumulate(states, monoid.combine))
+        return np.concatenate([monoid.project(s) for s in states], axis).astype(node.dtype)
     if isinstance(node.fn, UserFunction):
         lines = [np.take(x, i, axis) for i in range(x.shape[axis])]
         out = lines[:1]

@@ -24,7 +24,9 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
+    ScanOffsets,
     ScanTile,
+    ScanTotals,
     SortParts,
     Stage,
 )
@@ -95,8 +97,12 @@ def read_slots(stage: Stage) -> Iterator[int]:
         yield from stage.states
     elif isinstance(stage, Accumulate):
         yield stage.updates
-    elif isinstance(stage, ScanTile | SortParts):
+    elif isinstance(stage, SortParts):
         yield stage.read.slot
+    elif isinstance(stage, ScanOffsets):
+        yield stage.states
+        if stage.offsets is not None:
+            yield stage.offsets
     elif isinstance(stage, MergeParts):
         yield stage.values
         if stage.indices is not None:
@@ -104,6 +110,8 @@ def read_slots(stage: Stage) -> Iterator[int]:
     else:
         for read in stage.reads:
             yield read.slot
+        if isinstance(stage, ScanTile) and stage.offsets is not None:
+            yield stage.offsets
 
 
 def written_slots(stage: Stage) -> Iterator[int]:
@@ -117,8 +125,6 @@ def written_slots(stage: Stage) -> Iterator[int]:
             yield stage.indices
     else:
         yield stage.slot
-        if isinstance(stage, ScanTile) and stage.totals is not None:
-            yield stage.totals
 
 
 def dynamic_slots(stage: Stage) -> Iterator[int]:
@@ -140,6 +146,8 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
         return _grid_task(plan, (stage.read,), stage.grid.box_on(stage.read.shape, rank), rank)
     if isinstance(stage, Join) and stage.how == "user":
         return _user_task(plan, stage, rank)
+    if isinstance(stage, ScanTotals):
+        return _totals_task(plan, stage, rank)
     slot = plan.slots[stage.slot]
     box = slot.tiling.box_on(slot.shape, rank)
     if box is None:
@@ -150,14 +158,8 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
             box,
             [identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)],
         )
-    if isinstance(stage, ScanTile):
-        task = _grid_task(plan, (stage.read,), box, rank)
-        if stage.totals is not None:
-            part = slot.tiling.index_on(rank)
-            assert part is not None, "the rank has a tile"
-            before = (*box[: stage.axis], (0, part[stage.axis]), *box[stage.axis + 1 :])
-            task.later = [identity(stage.totals, before, plan.slots[stage.totals], rank)]
-        return task
+    if isinstance(stage, ScanTile | ScanOffsets):
+        return _scan_task(plan, stage, box, rank)
     if isinstance(stage, Assemble):
         return _assemble_task(plan, stage, box, rank)
     if isinstance(stage, Join):
@@ -169,6 +171,34 @@ def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, 
     if box is None:
         return Task(None)
     return Task(box, [resolve(r, box, plan.slots[r.slot], rank, stretch) for r in reads])
+
+
+def _totals_task(plan: Plan, stage: ScanTotals, rank: int) -> Task:
+    """A part of the scanned arrays; of states, with all arrays of a state."""
+    first = stage.reads[0]
+    shape = first.shape[1:] if stage.of_states else first.shape
+    box = stage.grid.box_on(shape, rank)
+    if box is not None and stage.of_states:
+        box = ((0, first.shape[0]), *box)
+    return _grid_task(plan, stage.reads, box, rank)
+
+
+def _scan_task(plan: Plan, stage: ScanTile | ScanOffsets, box: Box, rank: int) -> Task:
+    """The own part, and later the row of offsets before it (the first part of a line has none)."""
+    if isinstance(stage, ScanTile):
+        task = _grid_task(plan, stage.reads, box, rank)
+        axis, cross = stage.axis, box
+    else:
+        task = Task(box, [identity(stage.states, box, plan.slots[stage.states], rank)])
+        axis, cross = stage.axis, box[1:]
+    part = plan.slots[stage.slot].tiling.index_on(rank)
+    assert part is not None, "the rank has a tile"
+    index = part[axis if isinstance(stage, ScanTile) else axis + 1]
+    if stage.offsets is not None and index > 0:
+        slot = plan.slots[stage.offsets]
+        row = ((0, slot.shape[0]), *cross[:axis], (index, index + 1), *cross[axis + 1 :])
+        task.later = [identity(stage.offsets, row, slot, rank)]
+    return task
 
 
 def _user_task(plan: Plan, stage: Join, rank: int) -> Task:

@@ -27,13 +27,15 @@ from spartan_ng.plan.plan import (
     Fused,
     Join,
     MergeParts,
+    ScanOffsets,
     ScanTile,
+    ScanTotals,
     SortParts,
     Write,
 )
 from spartan_ng.worker.joins import run_accumulate, run_join
 from spartan_ng.worker.program import Task, cover
-from spartan_ng.worker.scans import run_scan
+from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
 from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
 
 if TYPE_CHECKING:
@@ -269,6 +271,8 @@ def _first_index(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ..
 HANDLERS: dict[type, Callable[[Executor, Run, Any, Task], None]] = {
     Fused: run_fused,
     Combine: run_combine,
+    ScanTotals: run_scan_totals,
+    ScanOffsets: run_scan_offsets,
     ScanTile: run_scan,
     Assemble: run_assemble,
     Join: run_join,

@@ -14,6 +14,7 @@ import numpy as np
 from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.creation import shape_tuple
 from spartan_ng.api.handle import Handle, as_handle, wrap_masked, wrap_node
+from spartan_ng.api.scans import check_associative
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.folds import FOLDS
@@ -100,13 +101,18 @@ def fold(function: Any, a: Any, axis: Any = None, dtype: Any = None) -> ndarray:
     )
 
 
-def scan(function: Any, a: Any, axis: int = 0, dtype: Any = None) -> ndarray:
-    """Cumulative aggregates along an axis with an associative function of two arrays of one shape."""
+def scan(function: Any, a: Any, axis: int = 0, dtype: Any = None, check: bool = False) -> ndarray:
+    """Cumulative aggregates along an axis with an associative function of two arrays of one shape.
+
+    With `check`, triples of lines are tried first; NotAssociative names one that breaks the rule.
+    """
     a = as_handle(a)
     name = _table_name(function, SCANS)
     if name is not None:
         return reductions.accumulate(name, a, axis, dtype)
     where = build.axis_index(axis, a.ndim)
+    if check:
+        check_associative(function, a, where)
     return wrap_node(build.scan(UserFunction(function), a._node(), where, _binary_dtype(function, a, dtype)))
 
 

@@ -110,8 +110,13 @@ def fold(
 def scan(fn: str | UserFunction, a: Node, axis: int, dtype: np.dtype[Any] | None = None) -> Node:
     """The cumulative aggregate of `a` along `axis`."""
     if dtype is None:
-        dtype = a.dtype if isinstance(fn, UserFunction) else SCANS[fn].dtype(a.dtype)
+        dtype = SCANS[fn].dtype(a.dtype) if isinstance(fn, str) and fn in SCANS else a.dtype
     return Node(Op.SCAN, fn, (a,), (axis,), a.shape, dtype)
+
+
+def recurrence(fn: str | UserFunction, y: Node, w: Node, axis: int) -> Node:
+    """z_i = plus(y_i, times(w_i, z_(i-1))) along `axis`, of two arrays of one shape and dtype."""
+    return Node(Op.SCAN, fn, (y, w), (axis,), y.shape, y.dtype)
 
 
 def contract(

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.ops.folds import FOLDS, State
+from spartan_ng.ops.folds import FOLDS, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Row
 
@@ -57,6 +58,10 @@ class Reducer:
         x = args[0]
         if is_sparse(x):
             return (_sparse_fold(self.fold.name, x, axes, self.row.dtype),)
+        if isinstance(self.fold, PrefixFold):
+            state = prefix_state(self.fold.name, x, self.row.dtype)
+            if state is not None:
+                return state
         return self.fold.block(x, axes, self.row.dtype, where, box[axes[0]][0])
 
     def _user_fold(self, args: list[Any], box: Box) -> State:

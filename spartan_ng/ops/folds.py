@@ -94,6 +94,41 @@ class ArgFold:
         return state[1]
 
 
+@dataclass(frozen=True, slots=True)
+class PrefixFold:
+    """The least or greatest prefix sum of floats along one axis: `extreme(cumsum(x))` without the sums.
+
+    The state is (sum, extreme prefix). A sum that has become NaN stays so, and makes the value NaN.
+    """
+
+    name: str
+    extreme: np.ufunc
+    identity: Any = None
+    flops: int = 3
+
+    def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Prefix sums of floats have their dtype."""
+        return dtype
+
+    def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """Sum and extreme."""
+        return (out, out)
+
+    def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
+        """The sum of a block, and the extreme of its prefix sums."""
+        (axis,) = axes
+        sums = np.add.accumulate(x, axis=axis, dtype=out)
+        return (np.take(sums, -1, axis), self.extreme.reduce(sums, axis=axis))
+
+    def combine(self, a: State, b: State) -> State:
+        """The prefixes of the later block begin with the sum of the earlier one."""
+        return (a[0] + b[0], self.extreme(a[1], a[0] + b[1]))
+
+    def finalize(self, state: State) -> Any:
+        """The extreme prefix."""
+        return np.where(np.isnan(state[0]), state[0], state[1])
+
+
 def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     """A neutral start for `minimum`-like and `maximum`-like folds over a mask."""
     greatest = ufunc in (np.minimum, np.fmin)
@@ -105,7 +140,7 @@ def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     return info.max if greatest else info.min
 
 
-_ROWS: list[Fold | ArgFold] = [
+_ROWS: list[Fold | ArgFold | PrefixFold] = [
     Fold("add", np.add, 0),
     Fold("multiply", np.multiply, 1),
     Fold("minimum", np.minimum),
@@ -124,7 +159,11 @@ _ROWS: list[Fold | ArgFold] = [
     Fold("gcd", np.gcd, 0, flops=20),
     ArgFold("argmin", np.argmin, np.less),
     ArgFold("argmax", np.argmax, np.greater),
+    PrefixFold("least prefix sum", np.minimum),
+    PrefixFold("greatest prefix sum", np.maximum),
 ]
 
-FOLDS: dict[str, Fold | ArgFold] = {row.name: row for row in _ROWS}
+FOLDS: dict[str, Fold | ArgFold | PrefixFold] = {row.name: row for row in _ROWS}
 """Every fold by its name."""
+PREFIX_FOLDS = {"minimum": "least prefix sum", "maximum": "greatest prefix sum"}
+"""The folds of prefix sums, by the fold of a cumulative sum that they replace."""

@@ -1,14 +1,18 @@
-"""Scans: cumulative aggregates by an associative ufunc, as (f_agg, f_off, f_cumagg, init).
+"""Scans: cumulative aggregates by an associative ufunc, or by an associative combination of states.
 
-Distributed cumulative aggregates (BTW '19), section 3 and Table 1.
+Distributed cumulative aggregates (BTW '19), section 3 and Table 1; the conditions on recurrences are those
+of section 3.4. A compensated sum is Neumaier's (1974).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from spartan_ng.ops.functions import UserFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,86 @@ _ROWS = [
     Scan("bitwise_or", np.bitwise_or),
     Scan("bitwise_xor", np.bitwise_xor),
     Scan("logaddexp", np.logaddexp, 45),
+    Scan("logaddexp2", np.logaddexp2, 45),
+    Scan("gcd", np.gcd, 40),
+    Scan("lcm", np.lcm, 45),
 ]
 
 SCANS: dict[str, Scan] = {row.name: row for row in _ROWS}
-"""Every scan by its name."""
+"""Every scan by a ufunc, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Monoid:
+    """A scan over states of `states` arrays: `lift` makes an element's state, `combine` joins the states of
+    neighbours, `project` gives the value of a state."""
+
+    name: str
+    inputs: int
+    states: int
+    lift: Callable[..., tuple[Any, ...]]
+    combine: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]
+    project: Callable[[tuple[Any, ...]], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recurrence:
+    """z_i = plus(y_i, times(w_i, z_(i-1))) with a user's functions.
+
+    Both must be associative, and `times` must distribute over `plus`.
+    """
+
+    plus: Callable[[Any, Any], Any]
+    times: Callable[[Any, Any], Any]
+
+    def __call__(self, y: Any, w: Any, before: Any) -> Any:
+        """One step."""
+        return self.plus(y, self.times(w, before))
+
+
+def recurrence(plus: Any, times: Any, join: Any = None, name: str = "recurrence") -> Monoid:
+    """The scan of z_i = plus(y_i, times(w_i, z_(i-1))); `join` multiplies weights, where that is special."""
+    join = join or times
+
+    def combine(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
+        (a, u), (b, v) = before, after
+        return plus(b, times(v, a)), join(v, u)
+
+    return Monoid(name, 2, 2, lambda y, w: (y, w), combine, lambda s: s[0])
+
+
+def _weigh(w: Any, z: Any) -> Any:
+    """W * z, where a weight of 0 is a frame boundary: nothing of z passes, were it infinite or NaN."""
+    return w * np.where(w == 0, np.zeros((), z.dtype), z)
+
+
+def _join_weights(v: Any, u: Any) -> Any:
+    """The product of weights: exactly 0 where one of them is."""
+    nothing = np.zeros((), v.dtype)
+    return np.where(u == 0, nothing, v) * np.where(v == 0, nothing, u)
+
+
+def _compensated(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sum, and all that rounding has lost so far; nothing is lost beside an infinity."""
+    (a, lost_a), (b, lost_b) = before, after
+    total = a + b
+    with np.errstate(invalid="ignore"):
+        lost = np.where(np.abs(a) >= np.abs(b), (a - total) + b, (b - total) + a)
+    return total, np.where(np.isfinite(total), lost_a + lost_b + lost, np.zeros((), total.dtype))
+
+
+MONOIDS: dict[str, Monoid] = {
+    m.name: m
+    for m in (
+        recurrence(np.add, _weigh, _join_weights, "cumsumprod"),
+        Monoid("compensated_add", 1, 2, lambda x: (x, np.zeros_like(x)), _compensated, lambda s: s[0] + s[1]),
+    )
+}
+"""Scans whose states are more than a value, by their names."""
+
+
+def states_of(fn: str | UserFunction) -> int:
+    """How many arrays a scan's state has."""
+    if isinstance(fn, UserFunction):
+        return 2 if isinstance(fn.function, Recurrence) else 1
+    return MONOIDS[fn].states if fn in MONOIDS else 1

@@ -11,13 +11,16 @@ from collections.abc import Callable, Collection, Sequence
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
+from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
 from spartan_ng.optimizer.rewrite.slices import push_slices
 
 Pass = Callable[[Sequence[Node]], list[Node]]
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("merge_duplicates", merge_duplicates),
+    ("simplify_scans", simplify_scans),
     ("push_slices", push_slices),
+    ("fold_scans", fold_scans),
     ("merge_again", merge_duplicates),
 )
 """Passes over the structure alone; their result is kept with the plan. Nodes that no root reaches die with

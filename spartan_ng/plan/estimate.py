@@ -11,7 +11,18 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-from spartan_ng.plan.plan import Accumulate, Combine, Fused, MergeParts, Plan, Row, ScanTile, SortParts, Stage
+from spartan_ng.plan.plan import (
+    Accumulate,
+    Combine,
+    Fused,
+    MergeParts,
+    Plan,
+    Row,
+    ScanOffsets,
+    ScanTile,
+    SortParts,
+    Stage,
+)
 
 _UNKNOWN_FLOPS = 4
 """Operations an element that are charged where a user's function hides them."""
@@ -26,8 +37,12 @@ def read_slots(stage: Stage) -> tuple[int, ...]:
             slots = stage.states
         case Accumulate():
             slots = (stage.updates,)
-        case ScanTile() | SortParts():
+        case SortParts():
             slots = (stage.read.slot,)
+        case ScanOffsets():
+            slots = (stage.states,) if stage.offsets is None else (stage.states, stage.offsets)
+        case ScanTile() if stage.offsets is not None:
+            slots = (*(r.slot for r in stage.reads), stage.offsets)
         case MergeParts():
             slots = (stage.values,) if stage.indices is None else (stage.values, stage.indices)
         case _:

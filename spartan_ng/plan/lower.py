@@ -23,6 +23,7 @@ from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
+from spartan_ng.plan.cascade import Cascade, copied
 from spartan_ng.plan.draft import Body, Draft
 from spartan_ng.plan.plan import (
     Accumulate,
@@ -53,6 +54,8 @@ class Settings:
     fuse: bool = True
     solver: str = "exact"
     duplicate_budget_bytes: int | None = None
+    scan_fan: int = 32
+    """Parts of a scan's line whose states are collected at one place."""
 
 
 class Lowering:
@@ -221,19 +224,22 @@ class Lowering:
         self._emit(merge, moved * (parts - 1) // parts)
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
-        """Forward cascade where the axis is cut, then the local cumulative aggregate."""
-        node, (read,) = draft.node, draft.reads
-        (axis,) = node.params
-        fn = node.fn
+        """The cascades where the axis is cut, then each part's own cumulative aggregate."""
+        fn = draft.node.fn
         assert fn is not None, "a scan has a function"
-        totals = None
+        (axis,) = draft.node.params
+        reads, offsets = tuple(draft.reads), None
+        moved = read_bytes
         if grid.parts[axis] > 1:
-            shape = (*node.shape[:axis], grid.parts[axis], *node.shape[axis + 1 :])
-            self.slots.append(Slot(shape, node.dtype, Tiling(grid.parts, grid.strides)))
-            totals = len(self.slots) - 1
-            rows = self.slots[totals].nbytes // grid.parts[axis]
-            read_bytes += rows * grid.parts[axis] * (grid.parts[axis] - 1) // 2
-        self._emit(ScanTile(f"scan {fn}", fn, axis, read, totals, draft.slot, grid), read_bytes)
+            if read_bytes:
+                here = [read_bytes, *[0] * (len(reads) - 1)]
+                reads = tuple(
+                    copied(r, grid, n, self.slots, self._emit, b)
+                    for r, n, b in zip(reads, draft.node.inputs, here, strict=True)
+                )
+            cascade = Cascade(fn, axis, draft.node, grid, self.settings.scan_fan)
+            offsets, moved = cascade.emit(reads, self.slots, self._emit)
+        self._emit(ScanTile(f"scan {fn}", fn, axis, reads, offsets, draft.slot, grid), moved)
 
 
 def lower(order: list[Node], roots: Sequence[Node], settings: Settings, key: str) -> Plan:

@@ -27,6 +27,8 @@ _COLOURS = {
     "product": ("#f3eefe", "#7a4fd0"),
     "combine": ("#fff4e5", "#d98a1f"),
     "accumulate": ("#fff4e5", "#d98a1f"),
+    "scantotals": ("#eafaf1", "#2b9a66"),
+    "scanoffsets": ("#eafaf1", "#2b9a66"),
     "scantile": ("#eafaf1", "#2b9a66"),
     "assemble": ("#f4f5f7", "#7b8794"),
     "join": ("#fdeef4", "#c2417c"),

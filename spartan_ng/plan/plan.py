@@ -139,18 +139,46 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanTile:
-    """A cumulative aggregate: each tile's totals first, then its own cumulative values behind the
-    totals of the parts before it.
+class ScanTotals:
+    """A level of a scan's forward cascade: the state of each part of `grid`, as one row along `axis`.
 
-    `totals` holds one aggregate row for each part along `axis` (None: the axis is not cut).
+    Arrays of states have a leading axis for the arrays of a state. The first level reads a scan's
+    operands, the others (`of_states`) an array of states.
     """
 
     name: str
     fn: str | UserFunction
     axis: int
-    read: Read
-    totals: int | None
+    reads: tuple[Read, ...]
+    slot: int
+    grid: Tiling
+    of_states: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOffsets:
+    """A level of a scan's backward cascade: each of the `states` becomes the state of all before it.
+
+    A task continues its own row of `offsets` (None: it sees the whole line).
+    """
+
+    name: str
+    fn: str | UserFunction
+    axis: int
+    states: int
+    offsets: int | None
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTile:
+    """A cumulative aggregate: each tile's own, behind its row of `offsets` (None: the axis is not cut)."""
+
+    name: str
+    fn: str | UserFunction
+    axis: int
+    reads: tuple[Read, ...]
+    offsets: int | None
     slot: int
     grid: Tiling
 
@@ -216,7 +244,18 @@ class Accumulate:
     """The grid of the join: which ranks hold updates."""
 
 
-Stage = Fused | Combine | ScanTile | Assemble | Join | Accumulate | SortParts | MergeParts
+Stage = (
+    Fused
+    | Combine
+    | ScanTotals
+    | ScanOffsets
+    | ScanTile
+    | Assemble
+    | Join
+    | Accumulate
+    | SortParts
+    | MergeParts
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,8 @@ def _scan(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     node = draft.node
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
-    return StageSketch(node.shape, cuttable, (_access(draft.reads[0], arrays),), (write,), 2 * node.size)
+    reads = tuple(_access(r, arrays) for r in draft.reads)
+    return StageSketch(node.shape, cuttable, reads, (write,), 2 * node.size)
 
 
 def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:

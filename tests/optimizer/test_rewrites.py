@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from spartan_ng import session
@@ -9,12 +11,13 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
+from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
 from spartan_ng.optimizer.rewrite.slices import push_slices
 
 X = np.random.default_rng(0).random((20, 6))
 
 
-def value(node: Node) -> object:
+def value(node: Node) -> Any:
     (ref,) = session.evaluate([node])
     return ref.value
 
@@ -51,3 +54,64 @@ def test_scalars_fold_and_empty_arrays_vanish() -> None:
     (folded,) = resolve_empty([total])
     assert folded.op is Op.DATA
     np.testing.assert_array_equal(value(total), np.zeros(6))
+
+
+def scans_left(root: Node) -> int:
+    """Scans after the rewrites."""
+    return sum(n.op is Op.SCAN for n in topological(fold_scans(simplify_scans([root]))))
+
+
+def flipped(x: Node, axis: int) -> Node:
+    starts = [n - 1 if i == axis else 0 for i, n in enumerate(x.shape)]
+    return build.slice_(x, starts, [-1 if i == axis else 1 for i in range(x.ndim)], x.shape)
+
+
+def test_extremes_and_sums_of_scans_have_no_scan() -> None:
+    signed = X - 0.5
+    for name in ("minimum", "maximum", "add"):
+        for axis in (0, 1):
+            for axes in ((axis,), (0, 1)):
+                root = build.fold(name, build.scan("add", build.constant(signed), axis), axes)
+                assert scans_left(root) == 0
+                expected = getattr(np, name).reduce(np.cumsum(signed, axis), axis=axes)
+                np.testing.assert_allclose(value(root), expected, rtol=1e-12)
+    other = build.fold("minimum", build.scan("add", build.constant(signed), 0), (1,))
+    assert scans_left(other) == 1, "a fold across the scanned axis needs the scan"
+    scan = build.scan("add", build.constant(signed), 0)
+    both = fold_scans([scan, build.fold("minimum", scan, (0,))])
+    assert sum(n.op is Op.SCAN for n in topological(both)) == 1, "the scan is there for another reader"
+    integers = build.scan("add", build.constant(np.array([2**62, 2**62, 5])), 0)
+    assert scans_left(build.fold("minimum", integers, (0,))) == 1, "sums that wrap around have no order"
+
+
+def test_extremes_of_scans_see_what_is_not_finite() -> None:
+    for special in ([np.inf, 1, -np.inf, 2], [1, np.nan, -5], [-np.inf, 3], [1, np.inf, -7]):
+        x = np.array([0.5, *special])
+        for name in ("minimum", "maximum"):
+            root = build.fold(name, build.scan("add", build.constant(x), 0), (0,))
+            with np.errstate(invalid="ignore"):
+                expected = getattr(np, name).reduce(np.cumsum(x))
+                np.testing.assert_array_equal(value(root), expected)
+
+
+def test_single_rows_suffix_sums_and_triangles() -> None:
+    row = build.constant(X[:1])
+    doubled = build.map_("add", row, row)
+    assert simplify_scans([build.scan("add", doubled, 0)]) == [doubled]
+    np.testing.assert_array_equal(value(build.scan("add", row, 0)), X[:1])
+    whole = np.arange(20).reshape(4, 5)
+    for axis in (0, 1):
+        x = build.constant(whole)
+        root = flipped(build.scan("add", flipped(x, axis), axis), axis)
+        (found,) = simplify_scans([root])
+        assert found.op is Op.MAP
+        np.testing.assert_array_equal(value(root), np.flip(np.cumsum(np.flip(whole, axis), axis), axis))
+    floats = flipped(build.scan("add", flipped(build.constant(X), 0), 0), 0)
+    assert simplify_scans([floats]) == [floats], "floats may be infinite"
+    for k in (-2, 0, 3):
+        for axis in (0, 1):
+            i = build.map_("add", build.reshape(build.iota(6), (6, 1)), build.constant(np.int64(k)))
+            eye = build.cast(build.map_("equal", i, build.iota(8)), np.dtype(float))
+            root = build.scan("add", eye, axis)
+            assert scans_left(root) == 0
+            np.testing.assert_array_equal(value(root), np.cumsum(np.eye(6, 8, k), axis))

@@ -26,6 +26,8 @@ import numpy as np
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
+PATIENCE_S = 60.0
+"""How long `config.kernels = "compile"` waits for the compiler."""
 _LAST_COMPILE_S = 10.0
 """How long the end of the process waits for a compile that is under way."""
 

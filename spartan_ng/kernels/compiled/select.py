@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
 from spartan_ng.kernels.blocks import Cell, block_sizes, cells, one_cell
-from spartan_ng.kernels.compiled.compile import compiler
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
@@ -27,8 +27,6 @@ from spartan_ng.plan.plan import Fused
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
-PATIENCE_S = 60.0
-"""How long `config.kernels = "compile"` waits for the compiler."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
 _LAYOUTS = 8

@@ -1,0 +1,120 @@
+"""What a scan does to one piece of an array: f_agg, f_off and f_cumagg over states.
+
+Distributed cumulative aggregates (BTW '19), sections 3.1 to 3.4. A state is a tuple of arrays whose scanned
+axis has length 1 (an aggregate) or the piece's length (its cumulative values). Basic scans have one
+array in their state. A recurrence has two, as Table 1's cumsumprod: the piece's last value behind
+nothing, and the product of its weights; a compensated sum has a sum and what rounding has lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from spartan_ng.kernels.user import guarded
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import MONOIDS, SCANS, Monoid, Recurrence, Scan, recurrence
+
+State = tuple[Any, ...]
+
+
+class Cumulation(Protocol):
+    """A scan along one axis of a piece."""
+
+    def total(self, xs: list[Any]) -> State:
+        """f_agg: the state of the whole piece."""
+        ...
+
+    def combine(self, before: State, after: State) -> State:
+        """f_off on states: the state of two neighbouring pieces together."""
+        ...
+
+    def scan(self, xs: list[Any], out: Any, carry: State | None) -> State:
+        """f_cumagg of a piece into `out`, behind `carry`; the state that the next piece is behind."""
+        ...
+
+
+def cumulation(fn: str | UserFunction, axis: int, dtype: np.dtype[Any]) -> Cumulation:
+    """The scan `fn` along `axis` with results (and states) of `dtype`."""
+    if isinstance(fn, UserFunction):
+        if isinstance(fn.function, Recurrence):
+            return MonoidScan(recurrence(*_guarded_pair(fn, fn.function)), axis, dtype)
+        combine = guarded(fn, "scan")
+        monoid = Monoid(str(fn), 1, 1, lambda x: (x,), lambda a, b: (combine(a[0], b[0]),), lambda s: s[0])
+        return MonoidScan(monoid, axis, dtype)
+    if fn in SCANS:
+        return UfuncScan(SCANS[fn], axis, dtype)
+    return MonoidScan(MONOIDS[fn], axis, dtype)
+
+
+def _guarded_pair(fn: UserFunction, pair: Recurrence) -> tuple[Any, Any]:
+    """Plus and times of a user's recurrence, with errors that name where it came from."""
+    return tuple(guarded(UserFunction(f, fn.origin), "recurrence") for f in (pair.plus, pair.times))  # type: ignore[return-value]
+
+
+class UfuncScan:
+    """A scan by a ufunc of the table."""
+
+    def __init__(self, row: Scan, axis: int, dtype: np.dtype[Any]) -> None:
+        self.row, self.axis, self.dtype = row, axis, dtype
+
+    def total(self, xs: list[Any]) -> State:
+        """f_agg by the ufunc's reduction."""
+        return (self.row.aggregate(xs[0], self.axis, self.dtype),)
+
+    def combine(self, before: State, after: State) -> State:
+        """The ufunc itself."""
+        return (self.row.ufunc(before[0], after[0], dtype=after[0].dtype, casting="unsafe"),)
+
+    def scan(self, xs: list[Any], out: Any, carry: State | None) -> State:
+        """The ufunc's accumulation, then the offset in place."""
+        self.row.cumulate(xs[0], self.axis, out)
+        if carry is not None:
+            self.row.offset(carry[0], out)
+        last = (slice(None),) * self.axis + (slice(out.shape[self.axis] - 1, None),)
+        return (out[last],)
+
+
+class MonoidScan:
+    """A scan by any associative combination of states, by doubling distances (Hillis and Steele)."""
+
+    def __init__(self, monoid: Monoid, axis: int, dtype: np.dtype[Any]) -> None:
+        self.monoid, self.axis, self.dtype = monoid, axis, dtype
+
+    def total(self, xs: list[Any]) -> State:
+        """f_agg by halving: neighbours combine until one state is left."""
+        state = self._lifted(xs)
+        while (n := state[0].shape[self.axis]) > 1:
+            even = n - n % 2
+            paired = self.combine(self._part(state, 0, even, 2), self._part(state, 1, even, 2))
+            rest = self._part(state, even, n)
+            state = tuple(np.concatenate(p, self.axis) for p in zip(paired, rest, strict=True))
+        return state
+
+    def combine(self, before: State, after: State) -> State:
+        """The monoid's own combination, in the states' dtype."""
+        shapes = after[0].shape
+        wide = tuple(np.broadcast_to(b, shapes) for b in before)
+        return tuple(np.asarray(s, self.dtype) for s in self.monoid.combine(wide, after))
+
+    def scan(self, xs: list[Any], out: Any, carry: State | None) -> State:
+        """All prefixes of the piece, each behind the carry."""
+        state = self._lifted(xs)
+        n, distance = state[0].shape[self.axis], 1
+        while distance < n:
+            head = self._part(state, 0, distance)
+            tail = self.combine(self._part(state, 0, n - distance), self._part(state, distance, n))
+            state = tuple(np.concatenate(p, self.axis) for p in zip(head, tail, strict=True))
+            distance *= 2
+        if carry is not None:
+            state = self.combine(carry, state)
+        out[...] = self.monoid.project(state)
+        return self._part(state, n - 1, n)
+
+    def _lifted(self, xs: list[Any]) -> State:
+        return self.monoid.lift(*(np.array(x, self.dtype) for x in xs))
+
+    def _part(self, state: State, lo: int, hi: int, step: int = 1) -> State:
+        where = (slice(None),) * self.axis + (slice(lo, hi, step),)
+        return tuple(s[where] for s in state)

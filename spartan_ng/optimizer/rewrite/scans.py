@@ -1,0 +1,136 @@
+"""Rewrites of scans: single rows, lower triangles, suffix sums, and aggregates without the scan's output.
+
+Distributed cumulative aggregates (BTW '19), Eq. 3, each under the condition that keeps every value:
+
+- a scan along an axis of length 1 is its input;
+- cumsum(eye) is a comparison of indices (X * cumsum(eye), X's lower triangle, is then one pass);
+- flip(cumsum(flip(X))) = X + sum(X) - cumsum(X) for integers only: infinities, NaN and cancellation
+  would show in floats;
+- sum(cumsum(X)) = sum(X * [n, n-1, ..., 1]) for integers and for float64;
+- min(cumsum(X)) and max(cumsum(X)) are folds with the state (sum, extreme prefix), for floats: a sum that
+  wraps around has no order. Whatever X is made of runs in the same pass.
+
+The last two only where nobody else reads the scan.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.ops.folds import PREFIX_FOLDS
+from spartan_ng.optimizer.rewrite.rebuild import rebuild
+
+
+def simplify_scans(roots: Sequence[Node]) -> list[Node]:
+    """Apply the rewrites that hold whoever else reads the scan; a root that would be a leaf stays a step."""
+    if not any(n.op is Op.SCAN for n in topological(roots)):
+        return list(roots)
+    found = rebuild(roots, _simplify)
+    return [old if new.op is Op.DATA else new for old, new in zip(roots, found, strict=True)]
+
+
+def fold_scans(roots: Sequence[Node]) -> list[Node]:
+    """Aggregate cumulative sums without their output, where only the aggregate reads it."""
+    order = topological(roots)
+    if not any(n.op is Op.SCAN for n in order):
+        return list(roots)
+    users = Counter(i for n in order for i in n.inputs)
+    users.update(roots)
+
+    def rule(node: Node) -> Node:
+        if node.op is not Op.FOLD or len(node.inputs) != 1 or users[node.inputs[0]] > 1:
+            return node
+        (scan,) = node.inputs
+        plain = scan.op is Op.SCAN and len(scan.inputs) == 1 and scan.inputs[0].dtype == scan.dtype
+        return _aggregate(node, scan) if plain and scan.params[0] in node.params[0] else node
+
+    return rebuild(roots, rule)
+
+
+def _simplify(node: Node) -> Node:
+    if node.op is Op.SCAN:
+        (axis,) = node.params
+        x = node.inputs[0]
+        if node.shape[axis] == 1 and x.dtype == node.dtype and x.format == node.format:
+            return x
+        return _triangle(node, axis)
+    return _suffix_sum(node) if node.op is Op.SLICE else node
+
+
+def _triangle(scan: Node, axis: int) -> Node:
+    """The cumulative sum of an identity matrix (or another diagonal of ones) as a comparison."""
+    found = _diagonal(scan.inputs[0])
+    if scan.fn != "add" or found is None:
+        return scan
+    row, column = found
+    ahead, behind = (row, column) if axis == 0 else (column, row)
+    first = build.slice_(ahead, (0,) * ahead.ndim, (1,) * ahead.ndim, (1,) * ahead.ndim)
+    passed = build.map_("greater_equal", ahead, behind)
+    started = build.map_("greater_equal", behind, first)
+    return build.cast(build.map_("logical_and", passed, started), scan.dtype)
+
+
+def _diagonal(node: Node) -> tuple[Node, Node] | None:
+    """The row and column numbers that a matrix of zeros and ones compares."""
+    while node.op is Op.MAP and node.fn == "cast":
+        (node,) = node.inputs
+    if node.op is not Op.MAP or node.fn != "equal" or node.ndim != 2:
+        return None
+    row, column = node.inputs
+    ascending = _ascends(row) and _ascends(column)
+    return (row, column) if ascending and row.shape == (node.shape[0], 1) else None
+
+
+def _ascends(node: Node) -> bool:
+    """Whether a node is the index along an axis, perhaps moved by a constant."""
+    while node.op is Op.RESHAPE or (node.fn == "add" and node.inputs[1].shape == ()):
+        node = node.inputs[0]
+    return node.op is Op.INDEX and node.fn == "iota"
+
+
+def _suffix_sum(node: Node) -> Node:
+    """X + sum(X) - cumsum(X) for the flipped cumulative sum of flipped integers."""
+    (scan,) = node.inputs
+    if scan.op is not Op.SCAN or scan.fn != "add" or scan.dtype.kind not in "iu":
+        return node
+    (axis,) = scan.params
+    flipped = scan.inputs[0]
+    if flipped.op is not Op.SLICE or flipped.dtype != scan.dtype:
+        return node
+    x = flipped.inputs[0]
+    flip = tuple((n - 1, -1) if i == axis else (0, 1) for i, n in enumerate(x.shape))
+    if not (x.shape == node.shape == flipped.shape and node.params == flipped.params == flip):
+        return node
+    total = build.fold("add", x, (axis,), dtype=x.dtype)
+    wide = build.reshape(total, tuple(1 if i == axis else n for i, n in enumerate(x.shape)))
+    rest = build.map_("subtract", wide, build.scan("add", x, axis, x.dtype), dtype=x.dtype)
+    return build.map_("add", x, rest, dtype=x.dtype)
+
+
+def _aggregate(node: Node, scan: Node) -> Node:
+    """The fold of a scan as a fold of what is scanned."""
+    (axes,), (axis,) = node.params, scan.params
+    x = scan.inputs[0]
+    name = str(node.fn)
+    if node.dtype != scan.dtype:
+        return node
+    if name == scan.fn and name in ("minimum", "maximum"):
+        return build.fold(name, x, axes, dtype=node.dtype)
+    if scan.fn != "add":
+        return node
+    if name == "add" and (x.dtype.kind in "iu" or x.dtype == np.float64):
+        shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))
+        n = shape[axis]
+        left = build.slice_(build.iota(n + 1), (n,), (-1,), (n,))
+        weights = build.reshape(build.cast(left, x.dtype), shape)
+        return build.fold("add", build.map_("multiply", x, weights, dtype=x.dtype), axes, dtype=node.dtype)
+    if name in PREFIX_FOLDS and x.dtype.kind == "f":
+        first = build.fold(PREFIX_FOLDS[name], x, (axis,), dtype=node.dtype)
+        others = tuple(i - (i > axis) for i in axes if i != axis)
+        return build.fold(name, first, others, dtype=node.dtype) if others else first
+    return node

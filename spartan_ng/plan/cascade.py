@@ -1,0 +1,122 @@
+"""The cascades of a distributed scan, as stages: states go up, what lies before each part comes down.
+
+Distributed cumulative aggregates (BTW '19), section 3.1. Parts along the scanned axis form lines. The parts
+of a line put their states into one array; a level collects up to `fan` neighbours at one place, where
+their state is one row of the next level's array, until a single place holds a line. On the way back, each
+place turns its states into those of everything before, starting from its own row of the level above. One row
+a part and level moves in each direction, less those that are where they are needed; the input stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from spartan_ng.arrays import Tiling, cut
+from spartan_ng.graph.node import Node
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import states_of
+from spartan_ng.plan.plan import Axis, Fused, Read, ScanOffsets, ScanTotals, Slot, Stage, Write
+
+Emit = Callable[[Stage, int], None]
+
+
+class Cascade:
+    """The stages around one scan whose axis is cut by `grid`."""
+
+    def __init__(self, fn: str | UserFunction, axis: int, node: Node, grid: Tiling, fan: int) -> None:
+        self.fn, self.axis, self.node = fn, axis, node
+        self.states = states_of(fn)
+        self.tilings = levels(grid, axis, fan)
+        across = prod(n for i, n in enumerate(node.shape) if i != axis)
+        self.row_bytes = self.states * across * node.dtype.itemsize
+
+    def emit(self, reads: tuple[Read, ...], slots: list[Slot], emit: Emit) -> tuple[int, int]:
+        """Emit both cascades; the slot of the parts' offsets, and the bytes that reading them moves."""
+        collected = []
+        tilings = self.tilings
+        for level, tiling in enumerate(tilings[:-1]):
+            totals = self._slot(slots, level, tiling)
+            of_states = level > 0
+            stage = ScanTotals(f"totals {self.fn}", self.fn, self.axis, reads, totals, tiling, of_states)
+            emit(stage, 0)
+            above = self._slot(slots, level, tilings[level + 1])
+            emit(self._collect(slots[above], totals, above), self.up_bytes(level))
+            collected.append(above)
+            reads = (_plain(above, slots[above]),)
+        offsets, moved = None, 0
+        for level in reversed(range(len(collected))):
+            slot = self._slot(slots, level, tilings[level + 1])
+            name = f"offsets {self.fn}"
+            emit(ScanOffsets(name, self.fn, self.axis, collected[level], offsets, slot), moved)
+            offsets, moved = slot, self.down_bytes(level)
+        assert offsets is not None, "a cut axis has a level"
+        return offsets, moved
+
+    def up_bytes(self, level: int) -> int:
+        """Bytes that collecting the states of a level's parts moves."""
+        return self.row_bytes * sum(a != b for a, b in self._ranks(level))
+
+    def down_bytes(self, level: int) -> int:
+        """Bytes that the offsets of a level's parts move; the first part has none."""
+        return self.row_bytes * sum(a != b for a, b in self._ranks(level)[1:])
+
+    def _ranks(self, level: int) -> list[tuple[int, int]]:
+        """For each part of a level, its rank within the line, and that of the place it belongs to."""
+        lower, upper = self.tilings[level], self.tilings[level + 1]
+        n, groups = lower.parts[self.axis], upper.parts[self.axis]
+        out = []
+        for g in range(groups):
+            own = g * upper.strides[self.axis]
+            out += [(i * lower.strides[self.axis], own) for i in range(*cut(n, groups, g))]
+        return out
+
+    def _slot(self, slots: list[Slot], level: int, tiling: Tiling) -> int:
+        """A slot for the states of a level's parts, lying as `tiling` says."""
+        parts = self.tilings[level].parts[self.axis]
+        shape = list(self.node.shape)
+        shape[self.axis] = parts
+        wide = Tiling((1, *tiling.parts), (0, *tiling.strides))
+        slots.append(Slot((self.states, *shape), self.node.dtype, wide))
+        return len(slots) - 1
+
+    def _collect(self, slot: Slot, source: int, target: int) -> Fused:
+        """States from where they were made to the places of the next level."""
+        labels = tuple(range(len(slot.shape)))
+        write = Write((target,), 0, labels)
+        return Fused("collect", slot.shape, slot.tiling, (_plain(source, slot),), (), (write,))
+
+
+def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:
+    """The tiling of each level: at most `fan` parts of one belong to a part of the next, the last has one.
+
+    A place is the rank of one of the parts in its line.
+    """
+    out = [grid]
+    first = grid.parts[axis]
+    while (parts := out[-1].parts[axis]) > 1:
+        parts = -(-parts // fan)
+        stride = grid.strides[axis] * (first // parts)
+        out.append(
+            Tiling(
+                (*grid.parts[:axis], parts, *grid.parts[axis + 1 :]),
+                (*grid.strides[:axis], stride, *grid.strides[axis + 1 :]),
+            )
+        )
+    return out
+
+
+def _plain(slot: int, of: Slot) -> Read:
+    """The whole of an array in its own axes."""
+    labels = tuple(range(len(of.shape)))
+    axes = tuple(Axis(label, 0, 1, n) for label, n in zip(labels, of.shape, strict=True))
+    return Read(slot, axes, labels, of.shape, labels)
+
+
+def copied(read: Read, grid: Tiling, node: Node, slots: list[Slot], emit: Emit, moved: int) -> Read:
+    """An operand brought to the grid's places once, for the two stages that read it."""
+    slots.append(Slot(read.shape, node.dtype, grid))
+    slot = len(slots) - 1
+    write = Write((slot,), 0, tuple(range(len(read.shape))))
+    emit(Fused("copy", read.shape, grid, (read,), (), (write,)), moved)
+    return _plain(slot, slots[slot])

@@ -1,0 +1,167 @@
+"""Distributed scans: NumPy's values on any tiling and with any number of levels, and the bytes predicted."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, topological
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import Recurrence
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTotals
+
+TILINGS = ["row", "column", "block", "duplicate", None]
+
+
+def leaf(x: np.ndarray) -> Node:
+    return build.data(ArrayRef(x.shape, x.dtype, value=x))
+
+
+def planned(root: Node, workers: int, tiling: str | None = None, fan: int = 32) -> Plan:
+    settings = Settings(ClusterProfile(workers=workers), tiling, scan_fan=fan)
+    return lower(topological([root]), [root], settings, f"{workers} {tiling} {fan}")
+
+
+def run(root: Node, workers: int, tiling: str | None, fan: int = 32) -> tuple[np.ndarray, list[int], Plan]:
+    """The value, the bytes that each stage has moved, and the plan."""
+    plan = planned(root, workers, tiling, fan)
+    backend = SimulatedBackend(workers)
+    try:
+        refs = [n.data for n in topological([root]) if n.data is not None]
+        for ref, slot in zip(refs, plan.inputs, strict=True):
+            backend.upload(ref, plan.slots[slot].tiling)
+        (ref,), stats = backend.run(plan, refs)
+        return backend.value(ref), [s.bytes_moved for s in stats.stages], plan
+    finally:
+        backend.close()
+
+
+def recurrence_rows(y: np.ndarray, w: np.ndarray, axis: int) -> np.ndarray:
+    """Row by row; a weight of 0 lets nothing pass."""
+    y, w = np.moveaxis(y, axis, 0), np.moveaxis(w, axis, 0)
+    out = np.array(y)
+    for i in range(1, len(y)):
+        with np.errstate(all="ignore"):
+            out[i] = y[i] + np.where(w[i] == 0, 0.0, w[i] * out[i - 1])
+    return np.moveaxis(out, 0, axis)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_scans(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        shape = tuple(rng.integers(1, 12, rng.integers(1, 4)))
+        axis = int(rng.integers(len(shape)))
+        tiling = TILINGS[rng.integers(len(TILINGS))]
+        workers, fan = int(rng.integers(1, 10)), int(rng.integers(2, 5))
+        x, w = rng.standard_normal((2, *shape))
+        w[rng.random(shape) < 0.2] = 0
+        name = rng.choice(["add", "multiply", "minimum", "fmax", "logaddexp", "cumsumprod", "user", "pair"])
+        if name == "cumsumprod":
+            x[rng.random(shape) < 0.1] = np.inf
+            node, expected = build.recurrence(name, leaf(x), leaf(w), axis), recurrence_rows(x, w, axis)
+        elif name == "pair":
+            pair = UserFunction(Recurrence(np.maximum, np.add))
+            node = build.recurrence(pair, leaf(x), leaf(w), axis)
+            pairs = zip(np.moveaxis(x, axis, 0), np.moveaxis(w, axis, 0), strict=True)
+            lines: list[np.ndarray] = []
+            for a, b in pairs:
+                lines.append(a if not lines else np.maximum(a, b + lines[-1]))
+            expected = np.stack(lines, axis)
+        elif name == "user":
+            node, expected = build.scan(UserFunction(operator.add), leaf(x), axis), np.cumsum(x, axis)
+        else:
+            node, expected = build.scan(name, leaf(x), axis), getattr(np, name).accumulate(x, axis)
+        value, moved, plan = run(node, workers, tiling, fan)
+        assert value.dtype == expected.dtype
+        np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9, err_msg=f"{name} {shape} {axis}")
+        assert moved == list(plan.predicted_bytes), f"{name} {shape} {axis} {tiling} {workers} {fan}"
+
+
+@pytest.mark.parametrize(("levels", "fan"), [(1, 32), (2, 8), (3, 4), (5, 2)])
+def test_levels_of_many_parts(levels: int, fan: int) -> None:
+    x = np.random.default_rng(0).standard_normal((100, 3))
+    value, moved, plan = run(build.scan("add", leaf(x), 0), 32, "row", fan)
+    np.testing.assert_allclose(value, np.cumsum(x, 0), rtol=1e-12, atol=1e-12)
+    assert moved == list(plan.predicted_bytes)
+    assert sum(isinstance(s, ScanTotals) for s in plan.stages) == levels
+    assert sum(isinstance(s, ScanOffsets) for s in plan.stages) == levels
+
+
+@pytest.mark.parametrize("tiling", ["row", "column"])
+def test_one_row_a_part_moves_each_way(tiling: str) -> None:
+    x = np.ones((40, 24))
+    axis = 0 if tiling == "row" else 1
+    row_bytes = x[0].nbytes if axis == 0 else x[:, 0].nbytes
+    _, moved, plan = run(build.scan("add", leaf(x), axis), 4, tiling)
+    assert sum(moved) == sum(plan.predicted_bytes) == 2 * 3 * row_bytes
+    _, moved, _ = run(build.scan("add", leaf(x), 1 - axis), 4, tiling)
+    assert sum(moved) == 0
+
+
+@pytest.mark.parametrize(("workers", "levels"), [(64, 2), (1024, 2)])
+def test_planned_bytes_and_places_of_large_clusters(workers: int, levels: int) -> None:
+    """Nobody collects more than `fan` rows, and bytes grow with the parts, not with their square."""
+    node = build.scan("add", leaf(np.broadcast_to(1.0, (1 << 16, 64))), 0)
+    plan = planned(node, workers, "row")
+    row = 64 * 8
+    collected = [plan.slots[s.states] for s in plan.stages if isinstance(s, ScanOffsets)]
+    assert len(collected) == levels
+    assert all(slot.shape[1] / slot.tiling.parts[1] <= 32 for slot in collected)
+    places = -(-workers // 32)
+    assert sum(plan.predicted_bytes) <= 2 * row * (workers + places)
+
+
+def test_an_operand_that_lies_elsewhere_moves_once() -> None:
+    x = np.random.default_rng(1).standard_normal((64, 8))
+    node = build.scan("add", build.slice_(leaf(x), (63, 0), (-1, 1), (64, 8)), 0)
+    value, moved, plan = run(node, 4, "row")
+    np.testing.assert_allclose(value, np.cumsum(x[::-1], 0), rtol=1e-12, atol=1e-12)
+    assert moved == list(plan.predicted_bytes)
+
+
+def test_infinite_weights_stay_within_their_frame() -> None:
+    """Whatever an infinity makes of its own frame, the next boundary (a weight of 0) ends it."""
+    rng = np.random.default_rng(5)
+    y, w = rng.standard_normal((2, 300))
+    w[rng.random(300) < 0.1] = np.inf
+    w[rng.random(300) < 0.2] = 0
+    value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), 0), 7, "row", 2)
+    frame = np.cumsum(w == 0)
+    tainted = np.array([np.isinf(w[: i + 1][frame[: i + 1] == frame[i]]).any() for i in range(300)])
+    expected = recurrence_rows(y, w, 0)
+    np.testing.assert_allclose(value[~tainted], expected[~tainted], rtol=1e-9)
+    assert 0 < tainted.sum() < 250
+
+
+def test_compensated_sums_are_exact_where_plain_ones_are_not() -> None:
+    x = np.tile([1e16, 1.0, -1e16, 1.0], 50)
+    value, _, _ = run(build.scan("compensated_add", leaf(x), 0), 3, "row", 2)
+    exact = np.cumsum(x.astype(np.longdouble)).astype(float)
+    np.testing.assert_array_equal(value, exact)
+    assert not np.array_equal(np.cumsum(x), exact)
+    x[20] = np.inf
+    value, _, _ = run(build.scan("compensated_add", leaf(x), 0), 3, "row", 2)
+    assert np.isinf(value[20:]).all()
+
+
+@pytest.mark.parametrize("tiling", ["row", "block", "single"])
+@pytest.mark.parametrize("shape", [(400_000,), (3000, 100), (100, 3000), (60_000, 5)])
+def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], tiling: str) -> None:
+    y, w = np.random.default_rng(9).random((2, *shape))
+    w[np.random.default_rng(8).random(shape) < 0.1] = 0
+    with config.override(kernels="compile"):
+        for axis in range(len(shape)):
+            value, _, _ = run(build.scan("add", leaf(y), axis), 3, tiling)
+            np.testing.assert_allclose(value, np.cumsum(y, axis), rtol=1e-10)
+            value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), axis), 3, tiling)
+            if shape[axis] <= 3000:
+                np.testing.assert_allclose(value, recurrence_rows(y, w, axis), rtol=1e-10)
