@@ -250,15 +250,24 @@ def full_like(
 # --- ranges ----------------------------------------------------------------------------------------
 
 
-def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **keywords: Any) -> ndarray:
+def arange(
+    start: Any = None,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+    **keywords: Any,
+) -> ndarray:
     """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
-    names = ("start", "stop", "step")
-    given = dict(zip(names if len(args) != 1 else ("stop",), args, strict=False))
-    if len(args) > 3:
-        dtype = args[3]
-    given.update(keywords)
-    if len(given) == 1 and "start" in given:
-        given = {"stop": given["start"]}
+    start = keywords.pop("start", start)
+    if keywords:
+        raise TypeError(f"arange() got an unexpected keyword argument {next(iter(keywords))!r}")
+    if stop is None:
+        start, stop = None, start
+    given = {"start": start, "stop": stop, "step": step}
     numbers = {k: v._force()[()] if isinstance(v, Handle) else v for k, v in given.items() if v is not None}
     start, stop, step = numbers.get("start", 0), numbers.get("stop"), numbers.get("step", 1)
     if stop is None:
