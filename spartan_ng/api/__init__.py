@@ -6,6 +6,8 @@ from spartan_ng.api.array import (
     ndarray,
     persist,
 )
+from spartan_ng.api.calculus import bartlett, blackman, gradient, hamming, hanning, polyval
+from spartan_ng.api.coverage import coverage
 from spartan_ng.api.creation import (
     arange,
     array,
@@ -153,15 +155,11 @@ from spartan_ng.api.dtypes import (
 )
 from spartan_ng.api.fallbacks import (
     apply_over_axes,
-    bartlett,
-    blackman,
     busday_count,
     busday_offset,
     datetime_as_string,
     diag_indices,
     fromregex,
-    hamming,
-    hanning,
     is_busday,
     ix_,
     kaiser,
@@ -178,10 +176,10 @@ from spartan_ng.api.fallbacks import (
     polyint,
     polymul,
     polysub,
-    polyval,
     real_if_close,
     roots,
     tril_indices,
+    trim_zeros,
     triu_indices,
     unpackbits,
     unwrap,
@@ -212,7 +210,6 @@ from spartan_ng.api.histograms import (
     cov,
     diff,
     ediff1d,
-    gradient,
     histogram,
     histogram2d,
     histogram_bin_edges,
@@ -345,7 +342,6 @@ from spartan_ng.api.rearranging import (
     take,
     take_along_axis,
     tile,
-    trim_zeros,
 )
 from spartan_ng.api.reductions import (
     all,
@@ -635,6 +631,7 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "cov",
+    "coverage",
     "cross",
     "csingle",
     "cumprod",

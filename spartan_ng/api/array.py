@@ -22,7 +22,7 @@ from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
 from spartan_ng.api.forcing import run, value_of
 from spartan_ng.api.handle import Handle, as_handle, copied, make, register, wrap
 from spartan_ng.api.methods import Methods
-from spartan_ng.api.views import Part, full_shape
+from spartan_ng.api.views import Broadcast, Part, full_shape
 
 _POSITIONS = frozenset({int, tuple})
 
@@ -403,6 +403,43 @@ class ndarray(Methods):
     def dump(self, file: Any) -> None:
         """Pickle to a file."""
         self._force().dump(file)
+
+    @property
+    def data(self) -> memoryview:
+        """The elements' memory on the driver, read-only."""
+        return self.__array__().data
+
+    @property
+    def ctypes(self) -> Any:
+        """The elements' memory on the driver for ctypes; not to be written to."""
+        return self.__array__().ctypes
+
+    def dumps(self) -> bytes:
+        """The pickle of the elements."""
+        return self._force().dumps()  # type: ignore[no-any-return]
+
+    def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
+        """The bytes of each element from an offset on, as another dtype; a copy."""
+        return fresh(self._force().getfield(dtype, offset))  # type: ignore[no-any-return]
+
+    def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
+        """Write into the bytes of each element from an offset on."""
+        value = np.array(self._force())
+        value.setfield(np.asarray(val), dtype, offset)
+        self[...] = value
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Allow or refuse writes through this array (a broadcast view is what refuses them)."""
+        if uic:
+            raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
+        if write is None:
+            return
+        locked = bool(self._views) and self._views[-1] == Broadcast(self.shape)
+        if not write and not locked:
+            self._views = (*self._views, Broadcast(self.shape))
+        elif write and locked:
+            self._views = self._views[:-1]
+        self._state = None
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""

@@ -24,6 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Ours for each of NumPy's functions."""
 
+FALLBACKS: set[Any] = set()
+"""Those of NumPy's functions that always run on the driver."""
+
 _warned: set[str] = set()
 
 
@@ -160,4 +163,5 @@ def fallback(function: Callable[..., Any]) -> Callable[..., Any]:
         return fresh(function(*known, **named))
 
     FUNCTIONS[function] = call
+    FALLBACKS.add(call)
     return call

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 
+test = np.fft.test  # type: ignore[attr-defined]
+
+
 def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     """A row of the table on the lines along an axis; the result's length and dtype are NumPy's."""
     a = as_handle(a)
@@ -234,4 +237,5 @@ __all__ = [
     "rfft2",
     "rfftfreq",
     "rfftn",
+    "test",
 ]

@@ -20,6 +20,7 @@ from spartan_ng.api.products import (
 )
 
 LinAlgError = np.linalg.LinAlgError
+test = np.linalg.test  # type: ignore[attr-defined]
 
 cholesky = fallback(np.linalg.cholesky)
 cond = fallback(np.linalg.cond)
@@ -70,6 +71,7 @@ __all__ = [
     "tensordot",
     "tensorinv",
     "tensorsolve",
+    "test",
     "trace",
     "vecdot",
     "vector_norm",
