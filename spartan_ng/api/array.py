@@ -20,11 +20,13 @@ from spartan_ng.api import (
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.handle import Handle, as_handle, copied, make, register, wrap
+from spartan_ng.api.handle import Handle, as_handle, copied, make, register, scalar, wrap
 from spartan_ng.api.methods import Methods
 from spartan_ng.api.views import Broadcast, Part, full_shape
 
 _POSITIONS = frozenset({int, tuple})
+_INTEGERS = frozenset({int})
+_NUMBERS = frozenset({int, float, bool, complex})
 
 
 class Flags:
@@ -329,11 +331,25 @@ class ndarray(Methods):
                 element = value[key]
             except (IndexError, TypeError):
                 return indexing.getitem(self, key)
-            if element.__class__ is value.dtype.type:
-                return wrap(element)
+            if isinstance(element, np.generic):
+                return scalar(element)
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if value.__class__ is ndarray and not value._views and value._cell.frozen:
+            number = value._cell.value
+        else:
+            number = value if value.__class__ in _NUMBERS else None
+        if number is not None and not self._views and key.__class__ in _POSITIONS:
+            cell = self._cell
+            own = cell.value is not None and cell._node is None and not cell.borrowed and not cell.frozen
+            at_one = key.__class__ is int or _INTEGERS.issuperset(map(type, key))  # type: ignore[call-overload]
+            if own and at_one:
+                try:
+                    cell.value[key] = number
+                    return
+                except ValueError:  # memory that cannot be written to is copied first, below
+                    pass
         indexing.setitem(self, key, value)
 
     def fill(self, value: Any) -> None:
