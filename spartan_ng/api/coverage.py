@@ -65,7 +65,9 @@ def rows() -> Iterator[Row]:
         ("numpy.ndarray", np.ndarray, api.ndarray),
     ]
     for namespace, theirs, ours in pairs:
-        for name in sorted(n for n in dir(theirs) if not n.startswith("_")):
+        # Other libraries put names of their own into `numpy`, which `__all__` does not list.
+        public = np.__all__ if theirs is np else dir(theirs)
+        for name in sorted(n for n in public if not n.startswith("_")):
             yield Row(namespace, name, _kind(theirs, ours, name))
 
 

@@ -54,3 +54,10 @@ def test_arange_arguments(mode, call):
     got, wanted = call(np), call(numpy)
     assert got.dtype == wanted.dtype
     numpy.testing.assert_array_equal(got, wanted)
+
+
+def test_linalg_takes_the_last_axes(mode):
+    a = numpy.arange(24.0).reshape(2, 3, 4)
+    for name in ("diagonal", "trace"):
+        got, wanted = getattr(np.linalg, name)(np.array(a)), getattr(numpy.linalg, name)(a)
+        numpy.testing.assert_array_equal(got, wanted)
