@@ -10,12 +10,21 @@ Beyond NumPy's names: `compute` and `persist` evaluate several arrays together, 
 everything is made of, and `connect` moves the program to a cluster.
 """
 
+from typing import Any
+
 from spartan_ng import errors
 from spartan_ng.api import *
 from spartan_ng.api import __all__ as _names
+from spartan_ng.api.borrowed import of_numpy
 from spartan_ng.config import config
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.public import connect, disconnect, explain
 from spartan_ng.version import __version__
+
+
+def __getattr__(name: str) -> Any:
+    """NumPy's own modules and classes, such as `ma` and `testing`."""
+    return of_numpy(name)
+
 
 __all__ = [*_names, "Explanation", "__version__", "config", "connect", "disconnect", "errors", "explain"]

@@ -208,10 +208,16 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     "--threads", type=click.IntRange(1), help="Threads of each worker; by default the cores are shared out."
 )
 @click.option("--memory", type=_Bytes(), help="Budget of each worker for tiles, as 8G.")
+@click.option("--as-numpy", is_flag=True, help="In SCRIPT (only there), `import numpy` imports this package.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
-    workers: int, threads: int | None, memory: int | None, script: str, arguments: tuple[str, ...]
+    workers: int,
+    threads: int | None,
+    memory: int | None,
+    as_numpy: bool,
+    script: str,
+    arguments: tuple[str, ...],
 ) -> None:
     """Run SCRIPT on a local cluster that lives as long as it does.
 
@@ -219,6 +225,7 @@ def run(
     Examples:
         spartan-ng run -n 4 script.py
         spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
+        spartan-ng run --as-numpy numpy_script.py
     """
     from spartan_ng.backends.local import LocalCluster
     from spartan_ng.wire.security import TOKEN_VARIABLE
@@ -231,7 +238,7 @@ def run(
         cluster.connect().close()  # all workers are there before the script starts
         environment = {**os.environ, MASTER_VARIABLE: cluster.address, TOKEN_VARIABLE: cluster.token}
         with subprocess.Popen(
-            [sys.executable, script, *arguments],
+            [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments],
             env=environment,
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs here
         ) as child:

@@ -6,6 +6,8 @@ from spartan_ng.api.array import (
     ndarray,
     persist,
 )
+from spartan_ng.api.calculus import bartlett, blackman, gradient, hamming, hanning, polyval
+from spartan_ng.api.coverage import coverage
 from spartan_ng.api.creation import (
     arange,
     array,
@@ -49,6 +51,8 @@ from spartan_ng.api.dtypes import (
     False_,
     ScalarType,
     True_,
+    __array_api_version__,
+    __array_namespace_info__,
     base_repr,
     binary_repr,
     bool,
@@ -151,15 +155,11 @@ from spartan_ng.api.dtypes import (
 )
 from spartan_ng.api.fallbacks import (
     apply_over_axes,
-    bartlett,
-    blackman,
     busday_count,
     busday_offset,
     datetime_as_string,
     diag_indices,
     fromregex,
-    hamming,
-    hanning,
     is_busday,
     ix_,
     kaiser,
@@ -176,10 +176,10 @@ from spartan_ng.api.fallbacks import (
     polyint,
     polymul,
     polysub,
-    polyval,
     real_if_close,
     roots,
     tril_indices,
+    trim_zeros,
     triu_indices,
     unpackbits,
     unwrap,
@@ -210,7 +210,6 @@ from spartan_ng.api.histograms import (
     cov,
     diff,
     ediff1d,
-    gradient,
     histogram,
     histogram2d,
     histogram_bin_edges,
@@ -343,7 +342,6 @@ from spartan_ng.api.rearranging import (
     take,
     take_along_axis,
     tile,
-    trim_zeros,
 )
 from spartan_ng.api.reductions import (
     all,
@@ -543,6 +541,8 @@ __all__ = [
     "False_",
     "ScalarType",
     "True_",
+    "__array_api_version__",
+    "__array_namespace_info__",
     "abs",
     "absolute",
     "acos",
@@ -647,6 +647,7 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "cov",
+    "coverage",
     "cross",
     "csingle",
     "cummax",

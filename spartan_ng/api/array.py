@@ -10,24 +10,23 @@ import numpy as np
 from spartan_ng.api import (
     creation,
     indexing,
-    logic,
     manipulation,
     printing,
     products,
     rearranging,
     reductions,
     sorting,
-    statistics,
     ufuncs,
 )
-from spartan_ng.api.arithmetic import Arithmetic
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.handle import Handle, as_handle, copied, make, register, wrap
-from spartan_ng.api.views import Part, full_shape
+from spartan_ng.api.handle import Handle, as_handle, copied, make, register, scalar, wrap
+from spartan_ng.api.methods import Methods
+from spartan_ng.api.views import Broadcast, Part, full_shape
 
-_NONE: Any = np._NoValue
 _POSITIONS = frozenset({int, tuple})
+_INTEGERS = frozenset({int})
+_NUMBERS = frozenset({int, float, bool, complex})
 
 
 class Flags:
@@ -47,7 +46,7 @@ class Flags:
         return bool(getattr(self, name.lower()))
 
 
-class ndarray(Arithmetic):
+class ndarray(Methods):
     """An N-dimensional array whose elements are computed when they are asked for.
 
     `ndarray(shape, dtype=float)` makes one of zeros; `array`, `zeros`, `arange` and their like are
@@ -273,6 +272,19 @@ class ndarray(Arithmetic):
 
         return spartan_ng
 
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """The elements for another library (DLPack), gathered; read-only unless copied."""
+        value = np.asarray(self._force())
+        if copy is not False or not (value.flags.c_contiguous or value.flags.f_contiguous):
+            value = value.copy()
+        return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU, in DLPack's numbers."""
+        return np.empty(0).__dlpack_device__()
+
     def item(self, *args: Any) -> Any:
         """An element as a Python scalar."""
         if not args:
@@ -319,11 +331,25 @@ class ndarray(Arithmetic):
                 element = value[key]
             except (IndexError, TypeError):
                 return indexing.getitem(self, key)
-            if element.__class__ is value.dtype.type:
-                return wrap(element)
+            if isinstance(element, np.generic):
+                return scalar(element)
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if value.__class__ is ndarray and not value._views and value._cell.frozen:
+            number = value._cell.value
+        else:
+            number = value if value.__class__ in _NUMBERS else None
+        if number is not None and not self._views and key.__class__ in _POSITIONS:
+            cell = self._cell
+            own = cell.value is not None and cell._node is None and not cell.borrowed and not cell.frozen
+            at_one = key.__class__ is int or _INTEGERS.issuperset(map(type, key))  # type: ignore[call-overload]
+            if own and at_one:
+                try:
+                    cell.value[key] = number
+                    return
+                except ValueError:  # memory that cannot be written to is copied first, below
+                    pass
         indexing.setitem(self, key, value)
 
     def fill(self, value: Any) -> None:
@@ -386,209 +412,6 @@ class ndarray(Arithmetic):
 
     conjugate = conj
 
-    # --- shape -------------------------------------------------------------------------------------
-
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
-        """The same elements under another shape."""
-        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
-
-    def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """Change the shape in place; new elements are zero."""
-        self._cell = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)._cell
-        self._views, self._state = (), None
-
-    def ravel(self, order: str = "C") -> ndarray:
-        """One axis, as a view where possible."""
-        return manipulation.ravel(self, order)
-
-    def flatten(self, order: str = "C") -> ndarray:
-        """One axis, always a copy."""
-        return manipulation.ravel(self, order).copy()
-
-    def transpose(self, *axes: Any) -> ndarray:
-        """The axes in another order."""
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
-            axes = axes[0]  # type: ignore[assignment]
-        return manipulation.transpose(self, axes or None)
-
-    def swapaxes(self, axis1: int, axis2: int) -> ndarray:
-        """Two axes exchanged."""
-        return manipulation.swapaxes(self, axis1, axis2)
-
-    def squeeze(self, axis: Any = None) -> ndarray:
-        """Axes of length 1 removed."""
-        return manipulation.squeeze(self, axis)
-
-    def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
-        """Each element several times."""
-        return rearranging.repeat(self, repeats, axis)
-
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
-        """The diagonal."""
-        return products.diagonal(self, offset, axis1, axis2)
-
-    def trace(
-        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
-    ) -> ndarray:
-        """The diagonal's sum."""
-        return products.trace(self, offset, axis1, axis2, dtype, out)
-
-    def dot(self, b: Any, out: Any = None) -> ndarray:
-        """The dot product."""
-        return products.dot(self, b, out)
-
-    # --- folds -------------------------------------------------------------------------------------
-
-    def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The sum along `axis`."""
-        return reductions.reduce("add", self, axis, dtype, out, keepdims, initial, where)
-
-    def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The product along `axis`."""
-        return reductions.reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
-
-    def max(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The greatest element along `axis`."""
-        return reductions.reduce("maximum", self, axis, None, out, keepdims, initial, where)
-
-    def min(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The least element along `axis`."""
-        return reductions.reduce("minimum", self, axis, None, out, keepdims, initial, where)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
-        """Whether some element is true."""
-        return reductions.any(self, axis, out, keepdims, where=where)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
-        """Whether every element is true."""
-        return reductions.all(self, axis, out, keepdims, where=where)
-
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
-        """The index of the first greatest element."""
-        return reductions.argmax(self, axis, out, keepdims=keepdims)
-
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
-        """The index of the first least element."""
-        return reductions.argmin(self, axis, out, keepdims=keepdims)
-
-    def mean(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        *,
-        where: Any = True,
-    ) -> ndarray:
-        """The arithmetic mean."""
-        return statistics.mean(self, axis, dtype, out, keepdims, where=where)
-
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: Any = False,
-        *,
-        where: Any = True,
-        mean: Any = _NONE,
-        correction: Any = _NONE,
-    ) -> ndarray:
-        """The variance."""
-        return statistics.var(
-            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
-        )
-
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: Any = False,
-        *,
-        where: Any = True,
-        mean: Any = _NONE,
-        correction: Any = _NONE,
-    ) -> ndarray:
-        """The standard deviation."""
-        return statistics.std(
-            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
-        )
-
-    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
-        """Greatest minus least."""
-        return statistics.ptp(self, axis, out, keepdims)
-
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
-        """Cumulative sums."""
-        return reductions.cumsum(self, axis, dtype, out)
-
-    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
-        """Cumulative products."""
-        return reductions.cumprod(self, axis, dtype, out)
-
-    # --- the rest ----------------------------------------------------------------------------------
-
-    def clip(self, min: Any = None, max: Any = None, out: Any = None, **keywords: Any) -> ndarray:
-        """Elements limited to a range."""
-        return logic.clip(self, min, max, out, **keywords)
-
-    def round(self, decimals: int = 0, out: Any = None) -> ndarray:
-        """Elements rounded to decimals."""
-        return logic.round(self, decimals, out)
-
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        """Sort in place along `axis`."""
-        self[...] = sorting.sort(self, axis, kind, order, stable=stable)
-
-    def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
-        """The indices that sort."""
-        return sorting.argsort(self, axis, kind, order, stable=stable)
-
-    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-        """Partition in place along `axis`."""
-        self[...] = sorting.partition(self, kth, axis, kind, order)
-
-    def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
-        """The indices that partition."""
-        return sorting.argpartition(self, kth, axis, kind, order)
-
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
-        """Where values belong in this sorted array."""
-        return sorting.searchsorted(self, v, side, sorter)
-
     def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
         """Write the elements to a file."""
         self._force().tofile(file, sep, format)
@@ -596,6 +419,43 @@ class ndarray(Arithmetic):
     def dump(self, file: Any) -> None:
         """Pickle to a file."""
         self._force().dump(file)
+
+    @property
+    def data(self) -> memoryview:
+        """The elements' memory on the driver, read-only."""
+        return self.__array__().data
+
+    @property
+    def ctypes(self) -> Any:
+        """The elements' memory on the driver for ctypes; not to be written to."""
+        return self.__array__().ctypes
+
+    def dumps(self) -> bytes:
+        """The pickle of the elements."""
+        return self._force().dumps()  # type: ignore[no-any-return]
+
+    def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
+        """The bytes of each element from an offset on, as another dtype; a copy."""
+        return fresh(self._force().getfield(dtype, offset))  # type: ignore[no-any-return]
+
+    def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
+        """Write into the bytes of each element from an offset on."""
+        value = np.array(self._force())
+        value.setfield(np.asarray(val), dtype, offset)
+        self[...] = value
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Allow or refuse writes through this array (a broadcast view is what refuses them)."""
+        if uic:
+            raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
+        if write is None:
+            return
+        locked = bool(self._views) and self._views[-1] == Broadcast(self.shape)
+        if not write and not locked:
+            self._views = (*self._views, Broadcast(self.shape))
+        elif write and locked:
+            self._views = self._views[:-1]
+        self._state = None
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""

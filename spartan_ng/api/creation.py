@@ -34,6 +34,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
+@numpy_function(np.array)
 def array(
     object: Any,
     dtype: Any = None,
@@ -166,6 +167,7 @@ def _cell(node: Node) -> Any:
     return Cell(node=node)
 
 
+@numpy_function(np.zeros)
 def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -173,11 +175,13 @@ def zeros(
     return _constant(0, shape, np.dtype(float if dtype is None else dtype))
 
 
+@numpy_function(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
     return _constant(1, shape, np.dtype(float if dtype is None else dtype))
 
 
+@numpy_function(np.empty)
 def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -185,6 +189,7 @@ def empty(
     return _constant(0, shape, np.dtype(float if dtype is None else dtype))
 
 
+@numpy_function(np.full)
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -250,15 +255,25 @@ def full_like(
 # --- ranges ----------------------------------------------------------------------------------------
 
 
-def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **keywords: Any) -> ndarray:
+@numpy_function(np.arange)
+def arange(
+    start: Any = None,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+    **keywords: Any,
+) -> ndarray:
     """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
-    names = ("start", "stop", "step")
-    given = dict(zip(names if len(args) != 1 else ("stop",), args, strict=False))
-    if len(args) > 3:
-        dtype = args[3]
-    given.update(keywords)
-    if len(given) == 1 and "start" in given:
-        given = {"stop": given["start"]}
+    start = keywords.pop("start", start)
+    if keywords:
+        raise TypeError(f"arange() got an unexpected keyword argument {next(iter(keywords))!r}")
+    if stop is None:
+        start, stop = None, start
+    given = {"start": start, "stop": stop, "step": step}
     numbers = {k: v._force()[()] if isinstance(v, Handle) else v for k, v in given.items() if v is not None}
     start, stop, step = numbers.get("start", 0), numbers.get("stop"), numbers.get("step", 1)
     if stop is None:
@@ -349,6 +364,7 @@ def geomspace(
     return wrap(np.geomspace(plain[0], plain[1], num, endpoint, dtype, axis))
 
 
+@numpy_function(np.eye)
 def eye(
     N: int,
     M: int | None = None,
@@ -369,11 +385,13 @@ def eye(
     return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
 
 
+@numpy_function(np.identity)
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
     """The identity matrix."""
     return eye(n, dtype=float if dtype is None else dtype)
 
 
+@numpy_function(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
     """Ones at and below a diagonal."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
@@ -469,16 +487,19 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     return grids if sparse else manipulation.stack(grids) if grids else zeros((0,), dtype)
 
 
+@numpy_function(np.fromfunction)
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
     """An array from a function of its coordinates, which it gets as arrays."""
     return function(*indices(shape_tuple(shape), dtype), **keywords)
 
 
+@numpy_function(np.fromiter)
 def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
     """A 1-d array from an iterable."""
     return wrap(np.fromiter(iter, dtype, count))
 
 
+@numpy_function(np.frombuffer)
 def frombuffer(
     buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
 ) -> ndarray:
@@ -486,6 +507,7 @@ def frombuffer(
     return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
 
 
+@numpy_function(np.fromstring)
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
     """A 1-d array from text."""
     return wrap(np.fromstring(string, dtype, count, sep=sep))

@@ -8,6 +8,7 @@ the table is gathered, given to NumPy, and reported once in a warning.
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -22,6 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Ours for each of NumPy's functions."""
+
+FALLBACKS: set[Any] = set()
+"""Those of NumPy's functions that always run on the driver."""
 
 _warned: set[str] = set()
 
@@ -48,10 +52,13 @@ def numpy_function(*functions: Any, eager: bool = False) -> Callable[[F], F]:
 
 
 def _with_shortcut(ours: F, numpys: Callable[..., Any]) -> F:
-    """`ours`, but for small operands NumPy's function at once."""
+    """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
+    beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
+        if keywords and not beyond.isdisjoint(keywords):
+            return ours(*args, **keywords)
         budget = [config.small_bytes]
         try:
             known = [_known(a, budget) for a in args]
@@ -156,4 +163,5 @@ def fallback(function: Callable[..., Any]) -> Callable[..., Any]:
         return fresh(function(*known, **named))
 
     FUNCTIONS[function] = call
+    FALLBACKS.add(call)
     return call

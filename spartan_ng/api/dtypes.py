@@ -49,6 +49,7 @@ datetime_data, isdtype, issubdtype, promote_types = (
 )
 iterable, get_include, info, ndindex = np.iterable, np.get_include, np.info, np.ndindex
 show_config, show_runtime = np.show_config, np.show_runtime
+__array_namespace_info__, __array_api_version__ = np.__array_namespace_info__, np.__array_api_version__
 s_, index_exp, exceptions = np.s_, np.index_exp, np.exceptions
 
 

@@ -5,15 +5,12 @@ import numpy as np
 from spartan_ng.api.dispatch import fallback
 
 apply_over_axes = fallback(np.apply_over_axes)
-bartlett = fallback(np.bartlett)
-blackman = fallback(np.blackman)
 busday_count = fallback(np.busday_count)
 busday_offset = fallback(np.busday_offset)
 datetime_as_string = fallback(np.datetime_as_string)
 fromregex = fallback(np.fromregex)
-hamming = fallback(np.hamming)
-hanning = fallback(np.hanning)
 is_busday = fallback(np.is_busday)
+trim_zeros = fallback(np.trim_zeros)
 kaiser = fallback(np.kaiser)
 mask_indices = fallback(np.mask_indices)
 nanmedian = fallback(np.nanmedian)
@@ -28,7 +25,6 @@ polyfit = fallback(np.polyfit)
 polyint = fallback(np.polyint)
 polymul = fallback(np.polymul)
 polysub = fallback(np.polysub)
-polyval = fallback(np.polyval)
 real_if_close = fallback(np.real_if_close)
 roots = fallback(np.roots)
 tril_indices = fallback(np.tril_indices)
@@ -40,15 +36,11 @@ ix_ = fallback(np.ix_)
 
 __all__ = [
     "apply_over_axes",
-    "bartlett",
-    "blackman",
     "busday_count",
     "busday_offset",
     "datetime_as_string",
     "diag_indices",
     "fromregex",
-    "hamming",
-    "hanning",
     "is_busday",
     "ix_",
     "kaiser",
@@ -65,10 +57,10 @@ __all__ = [
     "polyint",
     "polymul",
     "polysub",
-    "polyval",
     "real_if_close",
     "roots",
     "tril_indices",
+    "trim_zeros",
     "triu_indices",
     "unpackbits",
     "unwrap",

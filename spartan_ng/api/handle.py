@@ -213,8 +213,7 @@ def register(cls: type[Handle], stack: Any) -> None:
 
 def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
     """An array over a cell."""
-    cls = _Late.ndarray
-    h = cls.__new__(cls)
+    h = object.__new__(_Late.ndarray)
     h._cell = cell
     h._views = views
     h._state = None
@@ -224,6 +223,19 @@ def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
 def wrap(value: Any) -> ndarray:
     """An array for a NumPy value that nobody else will write to; a NumPy scalar stays one."""
     return make(Cell(value, frozen=not isinstance(value, np.ndarray)))
+
+
+def scalar(value: Any) -> ndarray:
+    """An array for a NumPy scalar, made without a call more than it takes."""
+    cell = object.__new__(Cell)
+    cell.value = value
+    cell._node = cell.masked = cell.order = None
+    cell.frozen, cell.borrowed = True, False
+    h = object.__new__(_Late.ndarray)
+    h._cell = cell
+    h._views = ()
+    h._state = None
+    return h  # type: ignore[no-any-return]
 
 
 def wrap_node(node: Node) -> ndarray:

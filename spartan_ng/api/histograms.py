@@ -252,9 +252,3 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         return np.interp(block, knots, heights, left, right, period)
 
     return wrap_node(build.map_(UserFunction(line, origin="interp"), x._node(), dtype=kind))
-
-
-@numpy_function(np.gradient)
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """The gradient by central differences."""
-    return gathered(np.gradient, as_handle(f), *varargs, axis=axis, edge_order=edge_order)

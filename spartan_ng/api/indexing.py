@@ -55,7 +55,7 @@ def _is_simple(key: Any) -> bool:
     """Whether a key is made of Python integers, slices, None and an ellipsis."""
     kind = key.__class__
     if kind is tuple:
-        return all(k.__class__ in _SIMPLE for k in key)
+        return _SIMPLE.issuperset(map(type, key))
     return kind in _SIMPLE
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,20 @@ from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
+
+
+def _drawn(name: str) -> Callable[..., ndarray]:
+    """A distribution that NumPy draws in stream order on the driver, with NumPy's arguments."""
+    numpys = getattr(np.random.RandomState, name)
+
+    def draw(self: RandomState, *args: Any, **keywords: Any) -> ndarray:
+        plain = [a._force() if isinstance(a, Handle) else a for a in args]
+        named = {k: v._force() if isinstance(v, Handle) else v for k, v in keywords.items()}
+        result = numpys(self._numpy, *plain, **named)
+        return wrap(result if isinstance(result, np.ndarray) else np.asarray(result)[()])
+
+    draw.__name__, draw.__doc__ = name, numpys.__doc__
+    return draw
 
 
 class RandomState:
@@ -101,6 +117,38 @@ class RandomState:
         """The gamma distribution."""
         return self._draw("gamma", shape, scale, size=size, modern="gamma")
 
+    chisquare = _drawn("chisquare")
+    dirichlet = _drawn("dirichlet")
+    f = _drawn("f")
+    geometric = _drawn("geometric")
+    gumbel = _drawn("gumbel")
+    hypergeometric = _drawn("hypergeometric")
+    laplace = _drawn("laplace")
+    logistic = _drawn("logistic")
+    lognormal = _drawn("lognormal")
+    logseries = _drawn("logseries")
+    multinomial = _drawn("multinomial")
+    negative_binomial = _drawn("negative_binomial")
+    noncentral_chisquare = _drawn("noncentral_chisquare")
+    noncentral_f = _drawn("noncentral_f")
+    pareto = _drawn("pareto")
+    power = _drawn("power")
+    random_integers = _drawn("random_integers")
+    rayleigh = _drawn("rayleigh")
+    standard_cauchy = _drawn("standard_cauchy")
+    standard_exponential = _drawn("standard_exponential")
+    standard_gamma = _drawn("standard_gamma")
+    standard_t = _drawn("standard_t")
+    triangular = _drawn("triangular")
+    vonmises = _drawn("vonmises")
+    wald = _drawn("wald")
+    weibull = _drawn("weibull")
+    zipf = _drawn("zipf")
+
+    def bytes(self, length: int) -> builtins.bytes:
+        """Random bytes."""
+        return self._numpy.bytes(length)
+
     def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> ndarray:
         """The multivariate normal distribution."""
         return self._draw("multivariate_normal", mean, cov, size=size)
@@ -133,6 +181,18 @@ class RandomState:
 
 _state = RandomState()
 
+
+def get_bit_generator() -> Any:
+    """The bit generator of the global state."""
+    return _state._numpy._bit_generator
+
+
+def set_bit_generator(bitgen: Any) -> None:
+    """Draw everything from another bit generator."""
+    _state._numpy = np.random.RandomState(bitgen)
+    _state._parallel = None
+
+
 seed = _state.seed
 get_state = _state.get_state
 set_state = _state.set_state
@@ -155,3 +215,31 @@ multivariate_normal = _state.multivariate_normal
 choice = _state.choice
 permutation = _state.permutation
 shuffle = _state.shuffle
+bytes = _state.bytes
+chisquare = _state.chisquare
+dirichlet = _state.dirichlet
+f = _state.f
+geometric = _state.geometric
+gumbel = _state.gumbel
+hypergeometric = _state.hypergeometric
+laplace = _state.laplace
+logistic = _state.logistic
+lognormal = _state.lognormal
+logseries = _state.logseries
+multinomial = _state.multinomial
+negative_binomial = _state.negative_binomial
+noncentral_chisquare = _state.noncentral_chisquare
+noncentral_f = _state.noncentral_f
+pareto = _state.pareto
+power = _state.power
+random_integers = _state.random_integers
+rayleigh = _state.rayleigh
+standard_cauchy = _state.standard_cauchy
+standard_exponential = _state.standard_exponential
+standard_gamma = _state.standard_gamma
+standard_t = _state.standard_t
+triangular = _state.triangular
+vonmises = _state.vonmises
+wald = _state.wald
+weibull = _state.weibull
+zipf = _state.zipf

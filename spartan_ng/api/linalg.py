@@ -1,12 +1,14 @@
 """`spartan_ng.linalg`: products are distributed, decompositions run on the driver."""
 
+from typing import Any
+
 import numpy as np
 
-from spartan_ng.api.dispatch import fallback
+from spartan_ng.api import products
+from spartan_ng.api.dispatch import fallback, numpy_function
 from spartan_ng.api.manipulation import matrix_transpose
 from spartan_ng.api.products import (
     cross,
-    diagonal,
     matmul,
     matrix_norm,
     matrix_power,
@@ -14,12 +16,25 @@ from spartan_ng.api.products import (
     norm,
     outer,
     tensordot,
-    trace,
     vecdot,
     vector_norm,
 )
 
 LinAlgError = np.linalg.LinAlgError
+test = np.linalg.test  # type: ignore[attr-defined]
+
+
+@numpy_function(np.linalg.diagonal)
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of the last two axes."""
+    return products.diagonal(x, offset, -2, -1)
+
+
+@numpy_function(np.linalg.trace)
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of the last two axes."""
+    return products.trace(x, offset, -2, -1, dtype)
+
 
 cholesky = fallback(np.linalg.cholesky)
 cond = fallback(np.linalg.cond)
@@ -70,6 +85,7 @@ __all__ = [
     "tensordot",
     "tensorinv",
     "tensorsolve",
+    "test",
     "trace",
     "vecdot",
     "vector_norm",

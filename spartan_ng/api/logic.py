@@ -10,6 +10,7 @@ from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, wrap, wrap_node
 from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -271,9 +272,12 @@ def sinc(x: Any) -> ndarray:
 @numpy_function(np.i0)
 def i0(x: Any) -> ndarray:
     """The modified Bessel function of the first kind, order 0."""
-    from spartan_ng.api.dispatch import gathered
-
-    return gathered(np.i0, as_handle(x))  # type: ignore[no-any-return]
+    x = as_handle(x)
+    known = ufuncs.small_values((x,))
+    if known is not None:
+        return wrap(np.i0(known[0]))
+    kind = np.i0(np.zeros(1, x.dtype)).dtype
+    return wrap_node(build.map_(UserFunction(np.i0, origin="i0"), x._node(), dtype=kind))
 
 
 @numpy_function(np.isscalar)

@@ -120,7 +120,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     if a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
     a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
-    return reductions.sum(a * b, axis)
+    product = a * b
+    return reductions.sum(product, axis, product.dtype)
 
 
 @numpy_function(np.matvec)

@@ -283,12 +283,6 @@ def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
     return concatenate((arr, values), axis)
 
 
-@numpy_function(np.trim_zeros)
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> ndarray:
-    """Without the zeros at the ends."""
-    return gathered(np.trim_zeros, as_handle(filt), trim, axis)  # type: ignore[no-any-return]
-
-
 @numpy_function(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements (or sub-arrays) at indices along an axis."""
@@ -427,8 +421,24 @@ def _along(a: Handle, index: Handle, axis: int) -> tuple[Any, ...]:
 
 @numpy_function(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: Any) -> ndarray:
-    """A function of each line, on the driver."""
-    return gathered(np.apply_along_axis, func1d, axis, as_handle(arr), *args, **keywords)  # type: ignore[no-any-return]
+    """A function of each line; the first line is evaluated at once, to see what the function gives."""
+    arr = as_handle(arr)
+    where = build.axis_index(axis, arr.ndim)
+    if arr.ndim < 2 or 0 in arr.shape:
+        return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
+    before, after = arr.shape[:where], arr.shape[where + 1 :]
+    first = arr[(0,) * where + (slice(None),) + (0,) * len(after)]._force()
+    sample = np.asanyarray(func1d(first.copy(), *args, **keywords))
+
+    def lines(boxes: Any, tiles: Any) -> Any:
+        data = np.apply_along_axis(func1d, where, tiles[0], *args, **keywords)
+        ul = [lo for lo, _ in boxes[0]]
+        return (*ul[:where], *(0,) * sample.ndim, *ul[where + 1 :]), data
+
+    from spartan_ng.api.operators import join_update
+
+    cut = 1 if where == 0 else 0
+    return join_update(lines, np.add, [arr], [cut], before + sample.shape + after, sample.dtype)
 
 
 @numpy_function(np.copyto)

@@ -48,20 +48,44 @@ def _kind(kind: Any, stable: Any) -> tuple[tuple[str, Any], ...]:
 
 
 @numpy_function(np.sort, eager=True)
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
-    """A sorted copy; NaNs come last."""
+def sort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> ndarray:
+    """A sorted copy; NaNs come last, or first where `descending` (the array API standard's)."""
     a, where = _line(a, axis)
     _kind(kind, stable)
-    return wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
+    result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
+    return _turned(result, where) if descending else result
 
 
 @numpy_function(np.argsort, eager=True)
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
-    """The indices that sort."""
+def argsort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> ndarray:
+    """The indices that sort; where `descending`, equal elements still keep their order."""
     a, where = _line(a, axis)
-    return wrap_node(
+    a = _turned(a, where) if descending else a
+    result = wrap_node(
         build.along_axis("argsort", [a._node()], where, dtype=build.INTP, keywords=_kind(kind, stable))
     )
+    return a.shape[where] - 1 - _turned(result, where) if descending else result
+
+
+def _turned(a: ndarray, axis: int) -> ndarray:
+    """The axis backwards."""
+    return a[(slice(None),) * axis + (slice(None, None, -1),)]  # type: ignore[no-any-return]
 
 
 @numpy_function(np.partition, eager=True)

@@ -44,6 +44,28 @@ class AxisFunction:
     flops: int = 30
 
 
+def _filled(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform to half a spectrum, filled up with zeros: a line keeps its length."""
+
+    def call(a: Any, axis: int, norm: Any = None) -> Any:
+        half = transform(a, axis=axis, norm=norm)
+        out = np.zeros(a.shape, half.dtype)
+        out[(slice(None),) * axis + (slice(half.shape[axis]),)] = half
+        return out
+
+    return call
+
+
+def _from_half(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform from half a spectrum, given filled up: a line keeps its length."""
+
+    def call(a: Any, axis: int, norm: Any = None) -> Any:
+        n = a.shape[axis]
+        return transform(a[(slice(None),) * axis + (slice(n // 2 + 1),)], n=n, axis=axis, norm=norm)
+
+    return call
+
+
 _ROWS = [
     AxisFunction("sort", np.sort),
     # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout.
@@ -51,6 +73,12 @@ _ROWS = [
     AxisFunction("partition", lambda a, axis, kth: np.partition(a, kth, axis=axis)),
     AxisFunction("argpartition", lambda a, axis, kth: np.argpartition(a, kth, axis=axis)),
     AxisFunction("take_along_axis", lambda a, b, axis: np.take_along_axis(a, b, axis=axis)),
+    AxisFunction("fft.fft", np.fft.fft),
+    AxisFunction("fft.ifft", np.fft.ifft),
+    AxisFunction("fft.rfft", _filled(np.fft.rfft)),
+    AxisFunction("fft.ihfft", _filled(np.fft.ihfft)),
+    AxisFunction("fft.irfft", _from_half(np.fft.irfft)),
+    AxisFunction("fft.hfft", _from_half(np.fft.hfft)),
 ]
 
 AXIS_FUNCTIONS: dict[str, AxisFunction] = {row.name: row for row in _ROWS}

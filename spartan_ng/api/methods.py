@@ -1,0 +1,233 @@
+"""NumPy's array methods that are one call of a function: reshaping, folds, sorting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import (
+    indexing,
+    logic,
+    manipulation,
+    products,
+    rearranging,
+    reductions,
+    sorting,
+    statistics,
+)
+from spartan_ng.api.arithmetic import Arithmetic
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+class Methods(Arithmetic):
+    """Arrays with NumPy's methods."""
+
+    __slots__ = ()
+
+    # --- shape -------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
+        """The same elements under another shape."""
+        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Change the shape in place; new elements are zero."""
+        self._cell = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)._cell
+        self._views, self._state = (), None
+
+    def ravel(self, order: str = "C") -> ndarray:
+        """One axis, as a view where possible."""
+        return manipulation.ravel(self, order)
+
+    def flatten(self, order: str = "C") -> ndarray:
+        """One axis, always a copy."""
+        return manipulation.ravel(self, order).copy()
+
+    def transpose(self, *axes: Any) -> ndarray:
+        """The axes in another order."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+            axes = axes[0]  # type: ignore[assignment]
+        return manipulation.transpose(self, axes or None)
+
+    def swapaxes(self, axis1: int, axis2: int) -> ndarray:
+        """Two axes exchanged."""
+        return manipulation.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> ndarray:
+        """Axes of length 1 removed."""
+        return manipulation.squeeze(self, axis)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
+        """Each element several times."""
+        return rearranging.repeat(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+        """The diagonal."""
+        return products.diagonal(self, offset, axis1, axis2)
+
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> ndarray:
+        """The diagonal's sum."""
+        return products.trace(self, offset, axis1, axis2, dtype, out)
+
+    def dot(self, b: Any, out: Any = None) -> ndarray:
+        """The dot product."""
+        return products.dot(self, b, out)
+
+    # --- folds -------------------------------------------------------------------------------------
+
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The sum along `axis`."""
+        return reductions.reduce("add", self, axis, dtype, out, keepdims, initial, where)
+
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The product along `axis`."""
+        return reductions.reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
+
+    def max(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The greatest element along `axis`."""
+        return reductions.reduce("maximum", self, axis, None, out, keepdims, initial, where)
+
+    def min(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The least element along `axis`."""
+        return reductions.reduce("minimum", self, axis, None, out, keepdims, initial, where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+        """Whether some element is true."""
+        return reductions.any(self, axis, out, keepdims, where=where)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+        """Whether every element is true."""
+        return reductions.all(self, axis, out, keepdims, where=where)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+        """The index of the first greatest element."""
+        return reductions.argmax(self, axis, out, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+        """The index of the first least element."""
+        return reductions.argmin(self, axis, out, keepdims=keepdims)
+
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+    ) -> ndarray:
+        """The arithmetic mean."""
+        return statistics.mean(self, axis, dtype, out, keepdims, where=where)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NONE,
+        correction: Any = _NONE,
+    ) -> ndarray:
+        """The variance."""
+        return statistics.var(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NONE,
+        correction: Any = _NONE,
+    ) -> ndarray:
+        """The standard deviation."""
+        return statistics.std(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
+        """Greatest minus least."""
+        return statistics.ptp(self, axis, out, keepdims)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+        """Cumulative sums."""
+        return reductions.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+        """Cumulative products."""
+        return reductions.cumprod(self, axis, dtype, out)
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+        """Elements limited to a range."""
+        return logic.clip(self, min, max, out, **keywords)
+
+    def round(self, decimals: int = 0, out: Any = None) -> ndarray:
+        """Elements rounded to decimals."""
+        return logic.round(self, decimals, out)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Sort in place along `axis`."""
+        indexing.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
+
+    def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
+        """The indices that sort."""
+        return sorting.argsort(self, axis, kind, order, stable=stable)
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """Partition in place along `axis`."""
+        indexing.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
+
+    def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
+        """The indices that partition."""
+        return sorting.argpartition(self, kth, axis, kind, order)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
+        """Where values belong in this sorted array."""
+        return sorting.searchsorted(self, v, side, sorter)

@@ -1,0 +1,60 @@
+"""Run a NumPy script unmodified: in it, and only in it, `import numpy` imports this package.
+
+`python -m spartan_ng.as_numpy script.py arguments...`. The script gets builtins of its own, with another
+`__import__`; the libraries that it imports keep NumPy.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy
+
+
+def import_in_script(
+    name: str,
+    globals: Mapping[str, object] | None = None,
+    locals: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    """Python's `__import__`, with this package for `numpy` and its submodules."""
+    if level or name.partition(".")[0] != "numpy":
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+    importlib.import_module(name)  # a submodule that only NumPy has is there afterwards
+    ours: Any = importlib.import_module("spartan_ng")
+    if not fromlist:
+        return ours
+    for part in name.split(".")[1:]:
+        ours = getattr(ours, part)
+    return _of_numpy(ours) if name == "numpy" and "*" in fromlist else ours
+
+
+def _of_numpy(ours: ModuleType) -> ModuleType:
+    """What `from numpy import *` may bring: NumPy's names, so that `map` and `filter` stay Python's."""
+    chosen = ModuleType("numpy")
+    chosen.__dict__.update({n: getattr(ours, n) for n in numpy.__all__})
+    chosen.__dict__["__all__"] = list(numpy.__all__)
+    return chosen
+
+
+def run(script: str, arguments: Sequence[str]) -> None:
+    """Run a script as the program's main module."""
+    path = Path(script)
+    main = ModuleType("__main__")
+    own = {**vars(builtins), "__import__": import_in_script}
+    main.__dict__.update(__file__=str(path), __builtins__=own)
+    sys.modules["__main__"] = main
+    sys.argv[:] = [str(path), *arguments]
+    sys.path[0] = str(path.resolve().parent)
+    exec(compile(path.read_bytes(), str(path), "exec"), main.__dict__)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,82 @@
+"""Unmodified NumPy scripts run here, and their libraries keep NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def run(tmp_path, text, *command):
+    (tmp_path / "library.py").write_text("import numpy\nkind = numpy.zeros(1).__class__.__module__\n")
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(text))
+    done = subprocess.run(
+        [sys.executable, "-m", *(command or ("spartan_ng.as_numpy",)), str(script), "7"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+SCRIPT = """
+    import sys
+    import numpy as np
+    import numpy.linalg as la
+    from numpy.random import default_rng
+    from numpy.lib.stride_tricks import sliding_window_view
+    import library, scipy.special
+
+    def total(n):
+        import numpy
+        return numpy.arange(n).sum()
+
+    a = np.ones((3, 3))
+    assert __name__ == "__main__" and __file__.endswith("script.py")
+    assert sliding_window_view(a, (2, 2)).shape == (2, 2, 2, 2)
+    assert 0 <= default_rng(1).random() < 1
+    print(type(a).__module__, type(total(3)).__module__, la.norm.__module__)
+    print(library.kind, total(4), sys.argv[1])
+"""
+
+
+def test_only_the_script_sees_another_numpy(tmp_path):
+    module, inner, linalg, library, total, argument = run(tmp_path, SCRIPT)
+    assert module == inner == "spartan_ng.api.array"
+    assert linalg.startswith("spartan_ng.api")
+    assert library == "numpy"
+    assert (total, argument) == ("6", "7")
+
+
+def test_star_brings_numpys_names_only(tmp_path):
+    text = """
+        from numpy import *
+        print(type(zeros(3)).__module__, map.__module__, filter.__module__)
+    """
+    assert run(tmp_path, text) == ["spartan_ng.api.array", "builtins", "builtins"]
+
+
+def test_missing_submodules_are_import_errors(tmp_path):
+    text = """
+        try:
+            import numpy.no_such
+        except ImportError as error:
+            print(error.name)
+    """
+    assert run(tmp_path, text) == ["numpy.no_such"]
+
+
+@pytest.mark.timeout(90)
+def test_command(tmp_path):
+    got = run(tmp_path, SCRIPT, "spartan_ng.cli", "run", "-n", "1", "--threads", "1", "--as-numpy")
+    assert got[0] == "spartan_ng.api.array"
+    assert got[-2:] == ["6", "7"]
