@@ -7,12 +7,13 @@ from benchmarks.workloads.arrays import MATMUL, SUM_PRODUCT
 from benchmarks.workloads.cluster import CLUSTER_CASES
 from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
-from benchmarks.workloads.overhead import CHAIN, LOOP_BODY, SMALL
+from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
 
 CASES: dict[str, Case] = {
     case.name: case
     for case in (
         SMALL,
+        ITEMS,
         LOOP_BODY,
         CHAIN,
         SUM_PRODUCT,

@@ -40,6 +40,25 @@ def jax_small(inputs: Inputs) -> Run:
     return lambda: float((a + b).sum())
 
 
+def shift_items(values: Any) -> Any:
+    """Two hundred reads and writes of single elements."""
+    for i in range(200):
+        values[i] = values[i - 1]
+    return values[:1]
+
+
+def numpy_items(inputs: Inputs) -> Run:
+    """NumPy."""
+    values = inputs["a"].copy()
+    return lambda: shift_items(values)
+
+
+def our_items(inputs: Inputs) -> Run:
+    """The same text."""
+    values = spartan_ng.array(inputs["a"])
+    return lambda: shift_items(values)
+
+
 def body(X: Any, w: Any) -> Any:
     """The body of a gradient step."""
     return w - 0.001 * (X.T @ (X @ w))
@@ -99,6 +118,14 @@ SMALL = Case(
     inputs=two_small,
     sides={"numpy": numpy_small, OURS: our_small, **installed({"jax": jax_small})},
     seconds_limit=60e-6,
+)
+
+ITEMS = Case(
+    name="items",
+    title="a loop of 200 element reads and writes",
+    inputs=two_small,
+    sides={"numpy": numpy_items, OURS: our_items},
+    ratio_limit=10.0,
 )
 
 LOOP_BODY = Case(

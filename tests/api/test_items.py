@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import timeit
-
 import numpy
 import pytest
 
@@ -53,15 +50,3 @@ def test_values_are_cast_as_numpys(mode):
         a[0] = 1j
     with pytest.raises(OverflowError):
         np.zeros(2, "i1")[0] = 300
-
-
-def test_items_cost_a_small_multiple_of_numpys():
-    def loop(m):
-        for i in range(200):
-            m[i] = m[i - 1]
-
-    def time_s(m):
-        return min(timeit.repeat(functools.partial(loop, m), number=20, repeat=5))
-
-    a, b = np.zeros(300), numpy.zeros(300)
-    assert min(time_s(a) / time_s(b) for _ in range(3)) < 15  # measured: 10
