@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spartan_ng.graph.build import constant
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -19,11 +19,15 @@ def resolve_empty(roots: Sequence[Node]) -> list[Node]:
 
     Plans rely on it: no kernel has to know an empty block. It is never switched off.
     """
+    if not any(0 in n.shape for n in topological(roots)):
+        return list(roots)
     return rebuild(roots, _resolve_empty)
 
 
 def fold_constants(roots: Sequence[Node]) -> list[Node]:
     """Compute maps of driver scalars."""
+    if not any(n.op is Op.MAP and n.shape == () for n in topological(roots)):
+        return list(roots)
     return rebuild(roots, _fold)
 
 
