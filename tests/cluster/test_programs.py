@@ -1,0 +1,46 @@
+"""NumPy's answer for random programs on real daemons, in every forced tiling, and bytes as predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.config import TILINGS, config
+from tests.programs import Program, programs
+from tests.test_programs import check
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_three_workers() -> Iterator[None]:
+    """A local cluster for all tests of this file."""
+    before = session.current().backend
+    with LocalCluster(3) as backend:
+        session.use(backend)
+        yield
+        session.use(before)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(program=programs(), tiling=st.sampled_from([None, *TILINGS]))
+def test_random_programs(program: Program, tiling: str | None) -> None:
+    with config.override(tiling=tiling):
+        check(program)
+
+
+@pytest.mark.parametrize("tiling", [None, "row", "column", "block"])
+def test_bytes_on_the_wire_are_as_predicted(tiling: str | None) -> None:
+    rng = np.random.default_rng(0)
+    value, weights = rng.random((600, 90)), rng.random(90)
+    with config.override(small_bytes=0, tiling=tiling):
+        x, w = sp.asarray(value), sp.asarray(weights)
+        explained = sp.explain(x.T @ (1 / (1 + sp.exp(-(x @ w)))), (x + 1).cumsum(axis=0), run=True)
+    measured = explained.measured_bytes
+    assert measured is not None
+    assert abs(measured - explained.predicted_bytes) <= 0.05 * explained.predicted_bytes
