@@ -199,15 +199,12 @@ def along_axis(
     inputs: Sequence[Node],
     axis: int,
     *,
-    length: int | None = None,
     dtype: np.dtype[Any],
     keywords: tuple[tuple[str, Any], ...] = (),
 ) -> Node:
-    """A row of `AXIS_FUNCTIONS` on whole lines along `axis`, whose length becomes `length`."""
-    a = inputs[0]
-    shape = a.shape if length is None else (*a.shape[:axis], length, *a.shape[axis + 1 :])
+    """A row of `AXIS_FUNCTIONS` on whole lines along `axis`, whose length stays."""
     params = (function, axis, keywords)
-    return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, shape, dtype)
+    return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, inputs[0].shape, dtype)
 
 
 def bincount(x: Node, length: int, weights: Node | None = None) -> Node:

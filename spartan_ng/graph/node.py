@@ -49,7 +49,6 @@ class Op(StrEnum):
 
 
 OPERATORS = frozenset({Op.MAP, Op.FILTER, Op.FOLD, Op.SCAN, Op.JOIN_UPDATE})
-SOURCES = frozenset({Op.DATA, Op.INDEX, Op.RANDOM})
 VIEWS = frozenset({Op.SLICE, Op.TRANSPOSE, Op.RESHAPE, Op.BROADCAST})
 
 

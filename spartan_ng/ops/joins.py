@@ -11,7 +11,7 @@ location in the output, and what meets at one location is accumulated.
 - take(a, indices); params (axis,): int64 indices in [0, n) stand for the axis.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.
-- along_axis(a[, b]); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
+- along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
 - bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length).
 - a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
 """
@@ -23,9 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-JOINS = ("contract", "concatenate", "assign", "take", "scatter", "along_axis", "bincount")
-"""Names of the library's own joins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,6 @@ _ROWS = [
     AxisFunction("argsort", lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable")),
     AxisFunction("partition", lambda a, axis, kth: np.partition(a, kth, axis=axis)),
     AxisFunction("argpartition", lambda a, axis, kth: np.argpartition(a, kth, axis=axis)),
-    AxisFunction("take_along_axis", lambda a, b, axis: np.take_along_axis(a, b, axis=axis)),
     AxisFunction("fft.fft", np.fft.fft),
     AxisFunction("fft.ifft", np.fft.ifft),
     AxisFunction("fft.rfft", _filled(np.fft.rfft)),
