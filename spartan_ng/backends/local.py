@@ -13,6 +13,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -101,10 +102,14 @@ class LocalCluster:
         return process
 
     def stop(self) -> None:
-        """Stop all processes, and wait for them."""
+        """Stop all processes, and wait for them; the master first, so that it mourns no worker."""
         if self._backend is not None:
             self._backend.close()
             self._backend = None
+        if self.master is not None and self.master.poll() is None:
+            self.master.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.master.wait(_STOP_S)
         if self._lifeline is not None:
             for end in self._lifeline:
                 os.close(end)

@@ -45,9 +45,9 @@ NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES})
 def run_passes(
     passes: Sequence[tuple[str, Pass]], roots: Sequence[Node], disabled: Collection[str]
 ) -> list[Node]:
-    """The roots after every pass that is not disabled."""
+    """The roots after every pass that is required or not disabled."""
     out = list(roots)
     for name, step in passes:
-        if name not in disabled:
+        if name in REQUIRED or name not in disabled:
             out = step(out)
     return out

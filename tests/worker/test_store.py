@@ -49,9 +49,10 @@ def test_counted_reads_drop_the_tile_after_the_last():
 
 def test_uncounted_tiles_stay():
     store = Store()
-    store.put(("c", 1), np.zeros(3))
+    tile = np.zeros(3)
+    store.put(("c", 1), tile)
     store.release(("c", 1))
-    store.get(("c", 1))
+    assert store.get(("c", 1)) is tile
 
 
 def test_owners_go_with_their_jobs_and_nobody_elses():
