@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
 from spartan_ng.wire.failures import rebuild
-from spartan_ng.wire.messages import JobDone, JobFailed, Member, Status, Submit
+from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.security import Keys, token
 
@@ -50,6 +51,8 @@ class _Held:
     """An array with tiles on the workers."""
 
     ref: weakref.ref[ArrayRef]
+    key: Key
+    """What its tiles are called; never used twice, since news of a release may come after a new upload."""
     members: tuple[Member, ...]
     """By rank, at the time when the tiles were made."""
     value: np.ndarray[Any, Any] | None = None
@@ -65,6 +68,8 @@ class ClusterBackend:
         self._link = link
         self._settled = link.members
         self._arrays: dict[int, _Held] = {}
+        """By the array's serial number."""
+        self._numbers = count(1)
         self._lock = threading.RLock()
         atexit.register(self.close)
 
@@ -135,23 +140,24 @@ class ClusterBackend:
             and tiling.ntiles <= len(members)
         ):
             ref.tiling = tiling
-            self._keep(ref, members, ref.value)
+            self._keep(ref, self._new_key(), members, ref.value)
             return
         self._link.flush()
+        key = self._new_key()
         futures = []
         try:
             for rank, member in enumerate(members):
                 box = tiling.box_on(ref.shape, rank)
                 if box is not None:
                     tile = _slice(ref.value, box)
-                    futures.append(self._link.peers.put(member.name, self._key(ref), tile))
+                    futures.append(self._link.peers.put(member.name, key, tile))
             for future in futures:
                 self._wait(future)
         except BaseException:
-            self._withdraw(ref.serial, futures)
+            self._withdraw(key, futures)
             raise
         ref.tiling = tiling
-        self._keep(ref, members)
+        self._keep(ref, key, members)
 
     def run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
@@ -168,6 +174,7 @@ class ClusterBackend:
                 small.append((i, value))
         slots = [plan.slots[n] for n in plan.outputs]
         results = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
+        keys = [self._new_key() for _ in results]
         inline = sum(s.nbytes for s in slots) <= INLINE_BYTES and all(s.format == "dense" for s in slots)
         members = self._settled.members[: plan.workers]
         submit = Submit(
@@ -176,8 +183,8 @@ class ClusterBackend:
             self._settled.epoch,
             plan.workers,
             plan.ranks,
-            tuple(self._key(r) for r in inputs),
-            tuple(self._key(r) for r in results),
+            tuple(self._arrays[r.serial].key for r in inputs),
+            tuple(keys),
             inline,
             progress is not None,
             values=Blob(tuple(encode(tuple(small)))) if small else NOTHING,
@@ -185,10 +192,10 @@ class ClusterBackend:
         done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)
         for i, _ in small:
             self._arrays[inputs[i].serial].value = None
-        for ref, nnz in zip(results, done.nnz, strict=True):
+        for ref, key, nnz in zip(results, keys, done.nnz, strict=True):
             if ref.format == "csr":
                 ref.nnz = nnz
-            self._keep(ref, members)
+            self._keep(ref, key, members)
         if inline:
             _fill_values(results, done)
         stages = [StageStats(seconds, moved) for seconds, moved in done.stats]
@@ -201,7 +208,7 @@ class ClusterBackend:
             return _slice(ref.value, box)
         if held.value is not None:
             return _slice(held.value, box)
-        return self._gather(ref, box, held.members)
+        return self._gather(ref, box, held)
 
     def close(self) -> None:
         """Leave the cluster, which drops all our arrays."""
@@ -210,19 +217,24 @@ class ClusterBackend:
 
     # --- arrays
 
-    def _key(self, ref: ArrayRef) -> tuple[str, int]:
-        return (self._link.name, ref.serial)
+    def _new_key(self) -> Key:
+        return (self._link.name, next(self._numbers))
 
     def _keep(
-        self, ref: ArrayRef, members: tuple[Member, ...], value: np.ndarray[Any, Any] | None = None
+        self,
+        ref: ArrayRef,
+        key: Key,
+        members: tuple[Member, ...],
+        value: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        self._arrays[ref.serial] = _Held(weakref.ref(ref), members, value)
+        self._arrays[ref.serial] = _Held(weakref.ref(ref), key, members, value)
         if ref.backend is not self:
             link, arrays = self._link, self._arrays
 
             def release(serial: int) -> None:
-                arrays.pop(serial, None)
-                link.release(serial)
+                held = arrays.pop(serial, None)
+                if held is not None:
+                    link.release(held.key[1])
 
             ref.on_release(self, release)
 
@@ -235,26 +247,26 @@ class ClusterBackend:
             raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this cluster")
         return held
 
-    def _withdraw(self, serial: int, futures: Sequence[Future[Any]]) -> None:
+    def _withdraw(self, key: Key, futures: Sequence[Future[Any]]) -> None:
         """Give an upload up: drop its tiles once the last of them has arrived."""
         left = list(futures)
 
         def arrived(future: Future[Any]) -> None:
             left.pop()
             if not left:
-                self._link.release(serial)
+                self._link.release(key[1])
 
         for future in futures:
             future.add_done_callback(arrived)
 
-    def _gather(self, ref: ArrayRef, box: Box, members: tuple[Member, ...]) -> Any:
+    def _gather(self, ref: ArrayRef, box: Box, held: _Held) -> Any:
         assert ref.tiling is not None, "an array on workers has a tiling"
         parts = []
         for rank, tile in ref.tiling.tiles(ref.shape, box):
             common = intersect(tile, box) if box else ()
             assert common is not None, "tiles() yields tiles that meet the box"
             region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
-            parts.append((common, self._link.peers.fetch(members[rank].name, self._key(ref), region)))
+            parts.append((common, self._link.peers.fetch(held.members[rank].name, held.key, region)))
         if ref.format == "csr":
             return _stack([(at, self._wait(f)) for at, f in parts], box, ref.dtype)
         out = np.empty(box_shape(box), ref.dtype)
@@ -350,10 +362,10 @@ class ClusterBackend:
                 held.lost = f"worker {held.members.index(gone)} ({gone.label})"
                 return
         if ref.value is None:
-            ref.value = self._gather(ref, box_of(ref.shape), held.members)
+            ref.value = self._gather(ref, box_of(ref.shape), held)
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
-        self._link.release(ref.serial)
+        self._link.release(held.key[1])
 
 
 def _slice(value: Any, box: Box) -> Any:

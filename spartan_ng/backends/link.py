@@ -125,9 +125,9 @@ class Link:
         """Ask for a job to be stopped."""
         self._loop.call(lambda: self._send(Cancel(job)))
 
-    def release(self, serial: int) -> None:
-        """Drop an array some time soon. For finalizers: takes no lock, sends nothing."""
-        self._dead.append(serial)
+    def release(self, number: int) -> None:
+        """Drop the tiles called so some time soon. For finalizers: takes no lock, sends nothing."""
+        self._dead.append(number)
 
     def flush(self) -> None:
         """Give back the arrays that died, now."""

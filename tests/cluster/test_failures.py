@@ -68,6 +68,19 @@ def test_a_worker_killed_between_jobs(cluster):
     client.close()
 
 
+def test_news_of_a_release_may_come_after_a_new_upload(cluster, monkeypatch):
+    client = cluster.connect()
+    session = Session(client)
+    x = rng.random((50, 30))
+    node = build.constant(x)
+    evaluate(session, total(node))
+    monkeypatch.setattr(client._link, "flush", lambda: None)  # the release goes out with the next job
+    kill(cluster.workers[0])
+    assert wait_until(lambda: client.workers == 2, 2.0)
+    np.testing.assert_allclose(evaluate(session, total(node)), x.sum())
+    client.close()
+
+
 def test_workers_may_join_at_any_time(cluster):
     client = cluster.connect()
     session = Session(client)
