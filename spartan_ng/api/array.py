@@ -268,9 +268,12 @@ class ndarray(Methods):
         return (_restored, (self.compute(), self._cell.frozen))
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import spartan_ng
+        """The array API standard's view of this package; its arrays are arrays of this class, too."""
+        from spartan_ng.api import standard
 
-        return spartan_ng
+        if api_version is not None and api_version not in standard.VERSIONS:
+            raise ValueError(f"version {api_version!r} of the array API is none of {standard.VERSIONS}")
+        return standard
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None

@@ -381,8 +381,13 @@ def eye(
     if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
         return wrap(np.eye(rows, columns, k, kind))
     i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(np.int64(k)), dtype=i.dtype)
+    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
     return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+
+
+def _within(k: Any, rows: int, columns: int) -> np.int64:
+    """A diagonal's offset, moved to just outside the matrix if it lies farther out."""
+    return np.int64(min(max(operator.index(k), -rows), columns))
 
 
 @numpy_function(np.identity)
@@ -396,7 +401,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: A
     """Ones at and below a diagonal."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(np.int64(k)), dtype=i.dtype)
+    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
     return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
 
 

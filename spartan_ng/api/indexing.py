@@ -147,24 +147,30 @@ def _small_key(key: Any, value: Any) -> Any:
     return tuple(plain) if isinstance(key, tuple) else plain[0]
 
 
-def _check_mask(a_shape: tuple[int, ...], mask: Handle) -> None:
-    """NumPy's error for a mask that does not fit the leading axes."""
+def _fitting(a_shape: tuple[int, ...], mask: Handle) -> Handle:
+    """A mask for the leading axes; as in NumPy, one that is empty along any axis keeps nothing.
+
+    Raises IndexError for one that does not fit.
+    """
     shape = mask.shape
     if len(shape) > len(a_shape):
         raise IndexError(
             f"too many indices for array: array is {len(a_shape)}-dimensional, but {len(shape)} were indexed"
         )
     for axis, (n, m) in enumerate(zip(a_shape, shape, strict=False)):
-        if n != m:
+        if m not in (n, 0):
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {n} "
                 f"but size of corresponding boolean axis is {m} (shapes {a_shape} and {shape})"
             )
+    if shape == a_shape[: len(shape)]:
+        return mask
+    return wrap_node(build.broadcast(build.constant(np.zeros((), bool)), a_shape[: len(shape)]))
 
 
 def _filter(a: Handle, mask: Handle) -> ndarray:
     """`a[mask]`, not compacted before its elements or its shape are asked for."""
-    _check_mask(a.shape, mask)
+    mask = _fitting(a.shape, mask)
     return wrap_masked(Masked(a._node(), mask._node()))
 
 
@@ -238,7 +244,7 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[_Entry]
     if item.ndim == 0:
         kept = np.zeros(1 if bool(item) else 0, np.int64)
         return [_Entry(-1, index=wrap(kept))]
-    _check_mask(shape[axis:], item)
+    item = _fitting(shape[axis:], item)
     from spartan_ng.api.sorting import nonzero
 
     return [_Entry(axis + i, index=h) for i, h in enumerate(nonzero(item))]
@@ -395,7 +401,7 @@ def _view(a: Handle, key: Any) -> Handle:
 
 def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
     """A choice between old and new for a scalar or a row; a scatter for one value an element."""
-    _check_mask(a.shape, mask)
+    mask = _fitting(a.shape, mask)
     node = a._node()
     m = mask._node()
     masked = value._masked()
@@ -429,7 +435,7 @@ def flat_positions(shape: tuple[int, ...], key: Any) -> ndarray:
     """The flat C-order position in an array of `shape` of each element that `key` selects."""
     key = _canonical(key)
     if _is_mask(key):
-        _check_mask(shape, key)
+        key = _fitting(shape, key)
     parsed = _parse(key, shape)
     strides = [prod(shape[i + 1 :]) for i in range(len(shape))]
     arrays, rest, first = _placed(parsed)

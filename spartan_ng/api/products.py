@@ -386,12 +386,14 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         )
     if x.shape[-1] == y.shape[-1] == 2:
         return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]  # type: ignore[no-any-return]
+    u: list[Any]
+    v: list[Any]
     u, v = ([w[..., i] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
 
     def minor(i: int, j: int) -> Any:
-        terms = [(u[i], v[j], 1), (u[j], v[i], -1)]
-        found = [s * p * q for p, q, s in terms if p is not None and q is not None]
-        return found[0] + found[1] if len(found) == 2 else found[0]
+        if u[i] is None or v[j] is None:
+            return -(u[j] * v[i])
+        return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
     return manipulation.moveaxis(manipulation.stack(parts, -1), -1, axisc)
