@@ -20,6 +20,7 @@ import numpy as np
 
 from spartan_ng import api
 from spartan_ng.api import ufuncs
+from spartan_ng.api.arithmetic import _ours as is_operand
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.handle import as_handle
 
@@ -114,16 +115,15 @@ class Array(ndarray):
         return standard(super().mT)
 
     def __floordiv__(self, other: Any) -> Any:
-        return _limits(self, other, ndarray.__floordiv__(self, other))
+        return floor_divide(self, other) if is_operand(other) else NotImplemented
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return _limits(other, self, ndarray.__rfloordiv__(self, other))
+        return floor_divide(other, self) if is_operand(other) else NotImplemented
 
     def __ifloordiv__(self, other: Any) -> Any:
-        if self._cell.frozen:
+        if self._cell.frozen or not is_operand(other):
             return NotImplemented
-        quotient = self.__floordiv__(other)
-        return quotient if quotient is NotImplemented else ufuncs.stored("floor_divide", quotient, self, True)
+        return ufuncs.stored("floor_divide", floor_divide(self, other), self, True)
 
     def __reduce__(self) -> Any:
         return (_restored, ndarray.__reduce__(self))
@@ -137,17 +137,14 @@ def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 # --- what is not NumPy's ---------------------------------------------------------------------------
 
 
-def _limits(x1: Any, x2: Any, quotient: Any) -> Any:
-    """A rounded quotient with the limits, infinities and zeros, where one operand is infinite."""
-    if quotient is NotImplemented or quotient.dtype.kind != "f":
-        return standard(quotient)
-    apart = api.not_equal(api.isinf(x1), api.isinf(x2))
-    return standard(api.where(apart, api.divide(x1, x2), quotient))
-
-
 def floor_divide(x1: Any, x2: Any, /) -> Any:
-    """The quotients, rounded down."""
-    return _limits(x1, x2, api.floor_divide(x1, x2))
+    """The quotients, rounded down; where one operand is infinite, the limit, an infinity or a zero."""
+    x1, x2 = ufuncs.operand(x1), ufuncs.operand(x2)
+    if np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2))).kind != "f":
+        return standard(api.floor_divide(x1, x2))
+    apart = api.not_equal(api.isinf(x1), api.isinf(x2))
+    rounded = api.floor_divide(api.where(apart, 1, x1), api.where(apart, 1, x2))
+    return standard(api.where(apart, api.divide(x1, x2), rounded))
 
 
 def expm1(x: Any, /) -> Any:

@@ -74,8 +74,9 @@ def test_floor_divide_of_infinities(mode):
         numpy.testing.assert_array_equal(got, wanted)
         numpy.testing.assert_array_equal(numpy.signbit(got)[3:5], [True, True])
     assert (xp.asarray(INF) // 2.0).item() == INF
-    theirs = numpy.floor_divide(x, y)
-    numpy.testing.assert_array_equal(np.array(x) // np.array(y), theirs)
+    with numpy.errstate(all="ignore"):
+        theirs = numpy.floor_divide(x, y)
+        numpy.testing.assert_array_equal(np.array(x) // np.array(y), theirs)
     assert (xp.asarray([7]) // 2).dtype == numpy.int64
     with pytest.raises(TypeError):
         a // {}
