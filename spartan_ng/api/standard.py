@@ -1,6 +1,6 @@
 """The Python array API standard's view of this package, version 2025.12.
 
-`x.__array_namespace__()` gives this module. Its functions are the package's own, under the standard's names.
+`x.__array_namespace__()` gives this module. Its functions are the package's own, those that only NumPy has, too.
 Where NumPy contradicts the standard, the package itself follows NumPy, and what differs is here: `//` of
 infinities, `expm1` and `tanh` of complex infinities, the arguments of `clip` and the sorts, complex
 eigenvalues of real matrices, and Python's numbers in `finfo`. Because `//` is an operator, arrays made here
@@ -27,31 +27,6 @@ from spartan_ng.api.handle import as_handle
 __array_api_version__ = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """The standard's versions, each a superset of the one before."""
-
-_NAMES = """
-e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64
-complex128 iinfo isdtype result_type can_cast astype
-arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu
-zeros zeros_like
-abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or
-bitwise_right_shift bitwise_xor ceil conj copysign cos cosh divide equal exp floor greater greater_equal hypot
-imag isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not
-logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow real
-reciprocal remainder round
-sign signbit sin sinh square sqrt subtract tan trunc
-matmul matrix_transpose tensordot vecdot broadcast_arrays broadcast_shapes broadcast_to concat expand_dims
-flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack take take_along_axis
-argmax argmin count_nonzero nonzero searchsorted where isin unique_all unique_counts unique_inverse
-unique_values cumulative_sum cumulative_prod max mean min prod std sum var all any diff
-"""
-_LINALG = """
-cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank
-matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
-"""
-_FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift"
-
-NAMES, LINALG, FFT = (frozenset(names.split()) for names in (_NAMES, _LINALG, _FFT))
-"""The standard's names that are the package's own functions, dtypes and constants."""
 
 
 def standard(a: Any) -> Any:
@@ -232,19 +207,20 @@ def _of(namespace: Any, name: str) -> Any:
     return found if isinstance(found, type) or not callable(found) else _standardly(found)
 
 
-linalg: Any = SimpleNamespace(**{n: _of(api.linalg, n) for n in LINALG}, eig=eig, eigvals=eigvals)
-fft: Any = SimpleNamespace(**{n: _of(api.fft, n) for n in FFT})
+linalg: Any = SimpleNamespace(**{n: _of(api.linalg, n) for n in api.linalg.__all__})
+linalg.eig, linalg.eigvals = eig, eigvals
+fft: Any = SimpleNamespace(**{n: _of(api.fft, n) for n in api.fft.__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """The package's functions by the standard's names."""
-    if name not in NAMES:
-        raise AttributeError(f"the array API standard has no {name!r}")
+    """The package's functions."""
+    if name not in api.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _of(api, name)
 
 
 def __dir__() -> list[str]:
-    return [*NAMES, *__all__]
+    return sorted({*api.__all__, *__all__})
 
 
 __all__ = [
