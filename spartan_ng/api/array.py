@@ -27,6 +27,8 @@ from spartan_ng.api.views import Broadcast, Part, full_shape
 _POSITIONS = frozenset({int, tuple})
 _INTEGERS = frozenset({int})
 _NUMBERS = frozenset({int, float, bool, complex})
+_NUMPYS = (Handle, np.ndarray, np.generic)
+"""Classes of operands that we know; arrays of other libraries may know us instead."""
 
 
 class Flags:
@@ -172,6 +174,9 @@ class ndarray(Methods):
         return shown
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """NumPy's ufuncs of our arrays are ours (NEP 13)."""
+        if any(hasattr(i, "__array_ufunc__") and not isinstance(i, _NUMPYS) for i in inputs):
+            return NotImplemented
         ours = ufuncs.UFUNCS.get(function.__name__)
         if function is np.matmul:
             return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
@@ -185,6 +190,9 @@ class ndarray(Methods):
         return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        """NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."""
+        if not all(issubclass(t, _NUMPYS) for t in types):
+            return NotImplemented
         ours = FUNCTIONS.get(function)
         if ours is None:
             return gathered(function, *args, **keywords)

@@ -100,12 +100,14 @@ def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
     np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
 
 
+@numpy_function(np.loadtxt)
 def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text."""
     result = np.loadtxt(fname, *args, **keywords)
     return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
 
 
+@numpy_function(np.genfromtxt)
 def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text with missing values."""
     result = np.genfromtxt(fname, *args, **keywords)

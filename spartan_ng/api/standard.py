@@ -1,6 +1,6 @@
 """The Python array API standard's view of this package, version 2025.12.
 
-`x.__array_namespace__()` gives this module. Its functions are the package's own, those that only NumPy has, too.
+`x.__array_namespace__()` gives this module. Its functions are the package's own, also NumPy's others.
 Where NumPy contradicts the standard, the package itself follows NumPy, and what differs is here: `//` of
 infinities, `expm1` and `tanh` of complex infinities, the arguments of `clip` and the sorts, complex
 eigenvalues of real matrices, and Python's numbers in `finfo`. Because `//` is an operator, arrays made here
@@ -22,6 +22,7 @@ from spartan_ng import api
 from spartan_ng.api import ufuncs
 from spartan_ng.api.arithmetic import _ours as is_operand
 from spartan_ng.api.array import ndarray
+from spartan_ng.api.borrowed import of_numpy
 from spartan_ng.api.handle import as_handle
 
 __array_api_version__ = "2025.12"
@@ -30,10 +31,15 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def standard(a: Any) -> Any:
-    """An array, or all arrays in a tuple or list, in the standard's class and over the same elements."""
+    """An array, or all arrays in a tuple or list, in the standard's class and over the same elements.
+
+    What NumPy makes a scalar is an array without axes here, and can be written to.
+    """
     if isinstance(a, ndarray):
         if isinstance(a, Array):
             return a
+        if a._cell.frozen:
+            a = a.copy()
         h = object.__new__(Array)
         h._cell, h._views, h._state = a._cell, a._views, None
         return h
@@ -96,7 +102,7 @@ class Array(ndarray):
         return floor_divide(other, self) if is_operand(other) else NotImplemented
 
     def __ifloordiv__(self, other: Any) -> Any:
-        if self._cell.frozen or not is_operand(other):
+        if not is_operand(other):
             return NotImplemented
         return ufuncs.stored("floor_divide", floor_divide(self, other), self, True)
 
@@ -213,10 +219,8 @@ fft: Any = SimpleNamespace(**{n: _of(api.fft, n) for n in api.fft.__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """The package's functions."""
-    if name not in api.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _of(api, name)
+    """The package's functions, and NumPy's modules."""
+    return _of(api, name) if name in api.__all__ else of_numpy(name)
 
 
 def __dir__() -> list[str]:
