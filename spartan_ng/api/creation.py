@@ -72,7 +72,11 @@ def asarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> ndarray:
-    """An array from anything array-like; a NumPy array's memory is shared, so do not change it afterwards."""
+    """An array from anything array-like.
+
+    A NumPy array's memory is read, not copied, until the array is written to or enters a lazy expression:
+    then it gets memory of its own, and what happens to the NumPy array afterwards is not seen any more.
+    """
     if copy:
         return array(a, dtype)
     if copy is False and not isinstance(a, Handle | np.ndarray):

@@ -267,7 +267,7 @@ def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
 
 
 def as_handle(a: Any, dtype: Any = None) -> ndarray:
-    """Anything array-like as an array; a NumPy array is not copied, so do not change it afterwards."""
+    """Anything array-like as an array; a NumPy array is not copied before that is needed."""
     if isinstance(a, Handle):
         if dtype is not None and a.dtype != dtype:
             return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]

@@ -90,7 +90,9 @@ def load(
         return wrap(np.array(mapped))
     opened = np.load(file, mmap_mode, **options)
     if isinstance(opened, np.ndarray):
-        return make(Cell(np.asarray(opened), borrowed=mmap_mode is not None))
+        shown = opened.view(np.ndarray)
+        shown.flags.writeable = mmap_mode is None
+        return make(Cell(shown, borrowed=mmap_mode is not None))
     return Archive(opened) if hasattr(opened, "files") else opened
 
 
