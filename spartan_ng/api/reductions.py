@@ -60,7 +60,7 @@ def reduce(
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
     """The fold of a lazy array."""
-    axes = build.axes_tuple(axis, a.ndim)
+    axes = _axes(axis, a.ndim)
     row = FOLDS[name]
     node = a._node()
     mask = None
@@ -82,6 +82,11 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     if initial is not _NONE:
         result = _with_initial(name, result, initial)
     return wrap_node(keep(result, a.shape, axes) if keepdims else result)
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes to fold; a number may be folded along its axis 0 or -1, as in NumPy."""
+    return build.axes_tuple(None if ndim == 0 and axis in (0, -1) else axis, ndim)
 
 
 def _folded(
@@ -185,7 +190,7 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         known = known_count(masked.mask)
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
         return kept * prod(rest[i - 1] for i in axes if i > 0)
-    axes = build.axes_tuple(axis, a.ndim)
+    axes = _axes(axis, a.ndim)
     if where is True:
         return prod(a.shape[i] for i in axes)
     mask = build.broadcast(as_handle(where, bool)._node(), a.shape)
@@ -270,7 +275,8 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
         result = wrap(getattr(np, name)(value, axis, keepdims=keepdims))
         return result if out is None else ufuncs.stored(name, result, out, True)
     shape = a.shape
-    if axis is None:
+    if axis is None or (not shape and axis in (0, -1)):
+        axis = None
         node, where = build.reshape(a._node(), (a.size,)), 0
     else:
         node, where = a._node(), build.axis_index(axis, a.ndim)
@@ -314,7 +320,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     elif name not in SCANS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
-        if a.ndim == 0:
+        if a.ndim == 0 and axis in (0, -1):
             raise TypeError("cannot accumulate on a scalar")
         where = build.axis_index(axis, a.ndim)
         target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
@@ -325,8 +331,8 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
 
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     a = as_handle(a)
-    if axis is None:
-        a, axis = a.reshape(-1), 0
+    if axis is None or a.ndim == 0:
+        a, axis = a.reshape(-1), axis or 0
     if dtype is None and a.dtype.kind in "biu":
         dtype = FOLDS[name].dtype(a.dtype)
     return accumulate(name, a, axis, dtype, out)
