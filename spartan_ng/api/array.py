@@ -20,13 +20,14 @@ from spartan_ng.api import (
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.handle import Handle, as_handle, copied, make, register, scalar, wrap
+from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, register, scalar, wrap
 from spartan_ng.api.methods import Methods
 from spartan_ng.api.views import Broadcast, Part, full_shape
 
 _POSITIONS = frozenset({int, tuple})
 _INTEGERS = frozenset({int})
 _NUMBERS = frozenset({int, float, bool, complex})
+_SCALARS = (np.number, np.bool_)
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
 
@@ -251,7 +252,8 @@ class ndarray(Methods):
         if not shape:
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1:
-            return (wrap(v) for v in self._force())
+            value = self._force()
+            return iter(value) if value.dtype.kind in "USO" else (wrap(v) for v in value)
         return (self[i] for i in range(shape[0]))
 
     def __contains__(self, item: Any) -> bool:
@@ -342,7 +344,7 @@ class ndarray(Methods):
                 element = value[key]
             except (IndexError, TypeError):
                 return indexing.getitem(self, key)
-            if isinstance(element, np.generic):
+            if isinstance(element, _SCALARS):
                 return scalar(element)
         return indexing.getitem(self, key)
 
@@ -397,7 +399,7 @@ class ndarray(Methods):
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray:
         """The elements as another dtype."""
-        return creation.astype(self, dtype, casting=casting, copy=copy)
+        return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
 
     def copy(self, order: str = "C") -> ndarray:
         """The same elements in an array of their own."""

@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.forcing import known_count
 from spartan_ng.api.handle import Handle, as_handle, make, values, wrap, wrap_masked, wrap_node
-from spartan_ng.api.views import Basic, Reshape, Slice, Transpose, bounded, expanded
+from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, bounded, expanded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -35,12 +35,14 @@ _SIMPLE = frozenset({int, slice, NoneType, EllipsisType})
 def getitem(a: Handle, key: Any) -> ndarray:
     """`a[key]`."""
     value = a._peek()
+    if _names_fields(key):
+        return _field(a, key, value)
     if _is_simple(key):
         return _basic(a, key, value)
     key = _canonical(key)
     if _is_simple(key):
         return _basic(a, key, value)
-    if value is not None and not isinstance(key, str):
+    if value is not None:
         plain = _small_key(key, value)
         if plain is not None:
             result = value[plain]
@@ -60,11 +62,11 @@ def _is_simple(key: Any) -> bool:
 
 
 def _basic(a: Handle, key: Any, value: Any) -> ndarray:
-    """A view; a scalar where nothing is left of the axes."""
+    """A view; a scalar where nothing is left of the axes, which is Python's for strings and objects."""
     if value is not None:
         shown = value[key]
         if not isinstance(shown, np.ndarray):
-            return wrap(shown)
+            return shown if value.dtype.kind in "USO" else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())
         view = Basic(key, value.shape, shown.shape)
@@ -75,8 +77,26 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     for step in steps:
         a = a._see(step)
     if not a.shape and not _keeps_axes(key):
-        return wrap_node(a._node())
+        one = wrap_node(a._node())
+        return one._force()[()] if a.dtype.kind in "USO" else one
     return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
+
+
+def _names_fields(key: Any) -> bool:
+    """Whether a key is the name of a field, or a list of names."""
+    return isinstance(key, str) or (
+        isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key)
+    )
+
+
+def _field(a: Handle, key: Any, value: Any) -> ndarray:
+    """A view of fields of a structured array; NumPy's error where there are none of that name."""
+    of_one = value if isinstance(value, np.void) else np.zeros((), a.dtype)
+    field = of_one[key]
+    if isinstance(value, np.void):
+        return wrap(field)
+    h = a._see(Field(key, field.dtype, a.shape))
+    return wrap_node(h._node()) if a._cell.frozen else h
 
 
 def _keeps_axes(key: Any) -> bool:
@@ -354,6 +374,10 @@ def _index_shape(key: _Key, arrays: list[int]) -> tuple[int, ...]:
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
+    if _names_fields(key):
+        a._check_writable()
+        setitem(_field(a, key, a._peek()), ..., value)
+        return
     known = value._peek() if isinstance(value, Handle) else value
     if not _is_simple(key):
         key = _canonical(key)

@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -328,27 +329,16 @@ einsum_path = np.einsum_path
 
 @numpy_function(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
-    """The diagonal of the planes of two axes, last."""
+    """The diagonal of the planes of two axes, last; a read-only view."""
     a = as_handle(a)
     if a.ndim < 2:
         raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
-    known = ufuncs.small_values((a,))
-    if known is not None:
-        return wrap(np.diagonal(known[0], offset, i, j).copy())
-    rest = [k for k in range(a.ndim) if k not in (i, j)]
-    node = build.transpose(a._node(), (*rest, i, j))
-    rows, columns = node.shape[-2:]
-    row, column = max(-offset, 0), max(offset, 0)
-    n = max(0, min(rows - row, columns - column))
-    lead = node.shape[:-2]
-    flat = build.reshape(node, (*lead, rows * columns))
-    start = row * columns + column if n else 0
-    return wrap_node(
-        build.slice_(flat, [0] * len(lead) + [start], [1] * len(lead) + [columns + 1], (*lead, n))
-    )
+    rest = [n for k, n in enumerate(a.shape) if k not in (i, j)]
+    length: int = max(0, min(a.shape[i] - max(-offset, 0), a.shape[j] - max(offset, 0)))
+    return a._see(Diagonal(int(offset), (i, j), (*rest, length)))  # type: ignore[no-any-return]
 
 
 @numpy_function(np.trace)

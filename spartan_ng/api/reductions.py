@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 _NONE: Any = np._NoValue
+_NUMBERS = "biufc"
+"""Kinds of dtypes that are folded where they are; others, as dates, are gathered."""
 _LOGICAL = {"logical_and", "logical_or", "logical_xor"}
 
 
@@ -48,7 +50,7 @@ def reduce(
         if flags is not True:
             keywords["where"] = np.asarray(flags, bool)
         return wrap(numpys.reduce(value, axis, dtype, None, keepdims, **keywords))
-    if name not in FOLDS:
+    if name not in FOLDS or a.dtype.kind not in _NUMBERS:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
@@ -129,6 +131,8 @@ def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
 def _with_initial(name: str, node: Node, initial: Any) -> Node:
     """Start the fold from a given value."""
     start = initial._node() if isinstance(initial, Handle) else build.constant(np.asarray(initial))
+    if start.dtype.kind == "c" != node.dtype.kind:
+        raise TypeError(f"{name}: initial is {start.dtype}, which {node.dtype} does not hold")
     start = build.cast(start, node.dtype)
     return build.map_(name, start, node, dtype=node.dtype)
 
@@ -317,7 +321,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
-    elif name not in SCANS:
+    elif name not in SCANS or a.dtype.kind not in _NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
         if a.ndim == 0 and axis in (0, -1):
