@@ -49,7 +49,8 @@ def reduce(
         keywords = {} if initial is _NONE else {"initial": _scalar(initial)}
         if flags is not True:
             keywords["where"] = np.asarray(flags, bool)
-        return wrap(numpys.reduce(value, axis, dtype, None, keepdims, **keywords))
+        result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
+        return result if value.dtype.kind == "O" else wrap(result)
     if name not in FOLDS or a.dtype.kind not in _NUMBERS:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
