@@ -360,7 +360,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return reductions.cumprod(_filled(a, 1), axis, dtype, out)
 
 
-@numpy_function(np.nanmin)
+@numpy_function(np.nanmin, eager=True)
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -370,7 +370,7 @@ def nanmin(
     )
 
 
-@numpy_function(np.nanmax)
+@numpy_function(np.nanmax, eager=True)
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -380,7 +380,7 @@ def nanmax(
     )
 
 
-@numpy_function(np.nanmean)
+@numpy_function(np.nanmean, eager=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
@@ -394,7 +394,7 @@ def nanmean(
     return _kept(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
 
 
-@numpy_function(np.nanvar)
+@numpy_function(np.nanvar, eager=True)
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -427,7 +427,7 @@ def nanvar(
     return _kept(out, result.astype(total.dtype), "nanvar")
 
 
-@numpy_function(np.nanstd)
+@numpy_function(np.nanstd, eager=True)
 def nanstd(
     a: Any,
     axis: Any = None,
