@@ -2,7 +2,8 @@
 
 A stage's grid is a variable. So is the tiling of an array that may lie anywhere: one that is not on the
 workers yet, or one that is combined from partial states. A result that no grid reduces lies where its
-tasks ran, and views are permutations of labels; both are contracted away.
+tasks ran, and views are permutations of labels; both are contracted away. Readers that may have a copy of
+an array of their own have one more variable, the tiling of that copy.
 
 Spartan (ATC '15), section 3.3, "Constructing the tiling graph".
 """
@@ -11,11 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling import forced as force
+from spartan_ng.optimizer.tiling.copies import own_copies
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
@@ -57,6 +60,15 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCopy:
+    """A copy that some readers of an array may have: its place, and what making it moves."""
+
+    array: int
+    place: Place
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A problem, and what its variables mean. Variable i < number of stages is the grid of stage i."""
 
@@ -65,6 +77,9 @@ class Model:
     places: tuple[Place, ...]
     reads: tuple[tuple[Move, ...], ...]
     combines: tuple[tuple[Move | None, ...], ...]
+    sources: tuple[tuple[Place, ...], ...]
+    """For each stage and each of its reads, the place of the copy that is read."""
+    copies: tuple[OwnCopy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +109,14 @@ class _Builder:
         self.sizes = [len(g) for g in self.grids]
         self.constant = 0
         self.factors: dict[Scope, Table] = {}
-        self.weights: dict[int, list[int]] = {}
-        bits = 60 - (len(stages) + len(arrays)).bit_length()
+        self.weights: dict[Scope, Table] = {}
+        free = not rules.forced
+        self.own = own_copies(stages, arrays, self.profile, rules.budget) if free else ()
+        bits = 60 - 2 * (len(stages) + len(arrays) + len(self.own)).bit_length()
         # Picoseconds, a thousand times the cost, have to stay within 64 bits, too.
         self.wide = self._most_ns() >= 1 << min(bits, 52)
         self.forbidden = 1 << (200 if self.wide else bits)
+        self.kind: type[Any] = object if self.wide else np.int64
 
     def model(self) -> Model:
         """Everything, in program order."""
@@ -109,11 +127,17 @@ class _Builder:
         for a, array in enumerate(self.arrays):
             if a not in places:
                 places[a] = self._source(array)
-        reads = []
+        copies = {readers: self._own_copy(readers[0], places[readers[0]]) for readers in self.own}
+        reads, sources = [], []
         for s, stage in enumerate(self.stages):
             self._compute(s, stage)
-            reads.append(tuple(self._read(s, stage, r, places) for r in dict.fromkeys(stage.reads)))
-        weights = {v: tuple(w) for v, w in self.weights.items() if any(w)}
+            seen = {
+                r: copies[r.array, r.labels].place if (r.array, r.labels) in copies else places[r.array]
+                for r in stage.reads
+            }
+            reads.append(tuple(self._read(s, stage, r, place) for r, place in seen.items()))
+            sources.append(tuple(seen[r] for r in stage.reads))
+        weights = {s: w for s, w in self.weights.items() if w.any()}
         budget = None if self.rules.forced else self.rules.budget
         problem = Problem(tuple(self.sizes), self.factors, self.forbidden, weights, budget, self.constant)
         return Model(
@@ -122,6 +146,8 @@ class _Builder:
             tuple(places[a] for a in range(len(self.arrays))),
             tuple(reads),
             tuple(combines),
+            tuple(sources),
+            tuple(copies.values()),
         )
 
     # --- variables ---------------------------------------------------------------------------------
@@ -159,9 +185,8 @@ class _Builder:
 
     def _weigh(self, v: int, options: Options, array: ArraySketch) -> None:
         if any(options.copied):
-            weights = self.weights.setdefault(v, [0] * len(options))
-            for o, copied in enumerate(options.copied):
-                weights[o] += array.nbytes if copied else 0
+            weight = np.array([array.nbytes * copied for copied in options.copied], self.kind)
+            self.weights[v,] = self.weights.get((v,), 0) + weight
 
     def _source(self, array: ArraySketch) -> Place:
         """An array that no stage writes."""
@@ -172,6 +197,32 @@ class _Builder:
             copies = [self.profile.workers if c else 1 for c in place.options.copied]
             self._add_unary(place.variable, [self.profile.move_ns(n * array.nbytes) for n in copies])
         return place
+
+    def _own_copy(self, a: int, place: Place) -> OwnCopy:
+        """A copy of array `a`, which lies at `place`, for some of its readers; it may be the array itself."""
+        array, here = self.arrays[a], place.options.tilings
+        tilings = (*here, *map(canonical, array.kept), *self._candidates(array).tilings)
+        options = interned(tuple(dict.fromkeys(tilings)), self.profile.workers)
+        v = len(self.sizes)
+        self.sizes.append(len(options))
+        axes = tuple(range(len(array.shape)))
+        moved = read_bytes(array.shape, options, array.shape, place.options, axes, (), True, array.nbytes)
+        there = [t in array.kept for t in options.tilings]
+        made = np.array([[not k and t != h for h in here] for t, k in zip(options.tilings, there, strict=True)])
+        moved = moved * made
+        # A nanosecond, so that none is made in vain; the message of a copy that later programs read again
+        # is not this one's alone.
+        extra = made.astype(self.kind)
+        if array.outlives:
+            extra = extra - (moved > 0) * self.profile.message_ns
+        self._add(v, place.variable, moved, extra)
+        taken = [array.nbytes if t.duplicate else -(-array.nbytes // t.ntiles) for t in options.tilings]
+        weight = made * np.array(taken, self.kind)[:, None]
+        if place.variable == _PINNED:
+            self.weights[v,] = weight[:, 0]
+        else:
+            self.weights[place.variable, v] = weight.T
+        return OwnCopy(a, Place(v, options), Move(v, place.variable, moved))
 
     # --- factors -----------------------------------------------------------------------------------
 
@@ -191,7 +242,7 @@ class _Builder:
         cutting = np.array(cuts)[:, None]
         stays = _stays(grids, write.labels, options)
         moved = moved * cutting
-        elsewhere = (~(cutting | stays)).astype(object if self.wide else np.int64)
+        elsewhere = (~(cutting | stays)).astype(self.kind)
         self._add(s, place.variable, moved, elsewhere * self.forbidden)
         return Move(s, place.variable, moved)
 
@@ -216,10 +267,10 @@ class _Builder:
             ]
             for ranks in grids.ranks
         ]
-        return np.array(rows, object if self.wide else np.int64)
+        return np.array(rows, self.kind)
 
-    def _read(self, s: int, stage: StageSketch, read: Access, places: dict[int, Place]) -> Move:
-        place, array = places[read.array], self.arrays[read.array]
+    def _read(self, s: int, stage: StageSketch, read: Access, place: Place) -> Move:
+        array = self.arrays[read.array]
         moved = read_bytes(
             stage.domain,
             self.grids[s],
@@ -253,7 +304,7 @@ class _Builder:
         """Costs of a variable's options; what they have in common goes to the constant."""
         least = min(costs)
         self.constant += least
-        table = np.array([c - least for c in costs], object if self.wide else np.int64)
+        table = np.array([c - least for c in costs], self.kind)
         known = self.factors.get((v,))
         self.factors[v,] = table if known is None else known + table
 
@@ -281,6 +332,8 @@ class _Builder:
                     state = max(access.state_bytes or 0, self.arrays[access.array].nbytes)
                     moved += workers * max(workers * state, stage.update_bytes or 0)
         moved += workers * sum(a.nbytes for a in self.arrays if a.driver)
+        moved += workers * sum(self.arrays[a].nbytes for a, _ in self.own)
+        messages += len(self.own)
         return compute + self.profile.move_ns(moved) + self.profile.message_ns * messages
 
 

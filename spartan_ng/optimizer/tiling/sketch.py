@@ -28,6 +28,8 @@ class ArraySketch:
     shape : its shape
     nbytes : its bytes, dense or sparse, as far as they are known
     pinned : its tiling if the workers hold it already; None where the optimizer is to choose
+    kept : further tilings in which the workers hold it, too
+    outlives : whether later programs may read it, too, so that a second copy pays off later
     uncut : axes that no tiling may cut (a CSR array is cut along axis 0 only)
     driver : the value lies on the driver and has to be uploaded, in any tiling
     """
@@ -37,6 +39,8 @@ class ArraySketch:
     pinned: Tiling | None = None
     uncut: tuple[int, ...] = ()
     driver: bool = False
+    kept: tuple[Tiling, ...] = ()
+    outlives: bool = False
 
     @property
     def size(self) -> int:
@@ -94,6 +98,15 @@ class StageSketch:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """A second copy of an array, in another tiling, and the bytes that making it moves."""
+
+    array: int
+    tiling: Tiling
+    moved_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tilings:
     """The optimizer's decision.
 
@@ -109,6 +122,10 @@ class Tilings:
     """Bytes each stage's tasks pull from other workers."""
     combine_bytes: tuple[tuple[int, ...], ...]
     """For each stage and each of its writes, bytes of partial states that move when they are combined."""
+    sources: tuple[tuple[Tiling, ...], ...] = ()
+    """For each stage and each of its reads, the tiling of the copy that is read."""
+    copies: tuple[Copy, ...] = ()
+    """Arrays to keep a second time."""
     upload_bytes: int = 0
     """Bytes that the driver sends to the workers for arrays it holds."""
     cost_ns: int = 0
@@ -122,5 +139,10 @@ class Tilings:
 
     @property
     def moved_bytes(self) -> tuple[int, ...]:
-        """Bytes each stage moves between workers, combining included."""
+        """Bytes each stage moves between workers, combining included, but without `copies`."""
         return tuple(r + sum(c) for r, c in zip(self.read_bytes, self.combine_bytes, strict=True))
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that move between workers in all."""
+        return sum(self.moved_bytes) + sum(c.moved_bytes for c in self.copies)
