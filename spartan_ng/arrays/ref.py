@@ -27,7 +27,18 @@ class ArrayRef:
     value : the driver's own copy (numpy.ndarray or scipy.sparse.csr_array), or None
     """
 
-    __slots__ = ("__weakref__", "backend", "dtype", "format", "nnz", "serial", "shape", "tiling", "value")
+    __slots__ = (
+        "__weakref__",
+        "also",
+        "backend",
+        "dtype",
+        "format",
+        "nnz",
+        "serial",
+        "shape",
+        "tiling",
+        "value",
+    )
 
     def __init__(
         self,
@@ -45,6 +56,8 @@ class ArrayRef:
         self.value = value
         self.tiling = tiling
         self.nnz = nnz
+        self.also: tuple[ArrayRef, ...] = ()
+        """The same array in other tilings, where the workers keep it more than once."""
         self.backend: object | None = None
         """The backend whose workers hold tiles under this `serial`, if any."""
         self.serial = next(_serial)

@@ -16,7 +16,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -27,6 +27,7 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersec
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
 from spartan_ng.wire.failures import rebuild
@@ -120,6 +121,14 @@ class ClusterBackend:
         if count == 0:
             raise WorkerLost(f"the cluster at {self._link.address} has no workers left")
         return count
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """Assumed rates, and the memory of the smallest of the workers that plans are made for."""
+        members = self._settled.members
+        memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
+        usual = ClusterProfile(workers=len(members))
+        return replace(usual, memory_bytes=memory) if memory else usual
 
     def status(self) -> Status:
         """Who is there and what runs."""
@@ -336,6 +345,7 @@ class ClusterBackend:
         for held in list(self._arrays.values()):
             ref = held.ref()
             if ref is not None and held.lost is None and held.members != self._settled.members:
+                ref.also = ()
                 self._settle_array(ref, held)
 
     def _settle_array(self, ref: ArrayRef, held: _Held) -> None:

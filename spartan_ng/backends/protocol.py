@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 
 
@@ -41,6 +42,11 @@ class Backend(Protocol):
     @property
     def workers(self) -> int:
         """Number of workers that plans are made for."""
+        ...
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """What the workers can do, for the cost of plans; equal from one plan to the next."""
         ...
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:

@@ -8,7 +8,7 @@ them together. That is the whole of the library's reduction machinery.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -21,6 +21,7 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.cascade import Cascade, copied
@@ -41,7 +42,7 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
-from spartan_ng.plan.reads import base_of, view_read
+from spartan_ng.plan.reads import base_of, plain_read, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
 
 
@@ -77,6 +78,10 @@ class Lowering:
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
         self.predicted: list[int] = []
+        self.inputs = list(range(len(self.leaves)))
+        self.also: list[tuple[int, int]] = []
+        self.copies: dict[tuple[int, Tiling], int] = {}
+        """The slots of arrays' second copies, by the array's own slot and the copy's tiling."""
 
     def plan(self, key: str) -> Plan:
         """The whole way."""
@@ -91,16 +96,20 @@ class Lowering:
         for node, tiling in zip(self.nodes, tilings.arrays, strict=True):
             self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
         for i, draft in enumerate(drafts):
+            self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
+        keeps = [s for s, _ in self.copies if s < len(self.leaves)]
         return Plan(
             key,
             tuple(self.slots),
-            tuple(range(len(self.leaves))),
-            tuple(self.number[r] for r in self.roots),
+            tuple(self.inputs),
+            (*(self.number[r] for r in self.roots), *(c for (s, _), c in self.copies.items() if s in keeps)),
             tuple(self.stages),
             self.settings.profile.workers,
             tuple(self.predicted),
             self._ranks(),
+            tuple(self.also),
+            tuple(keeps),
         )
 
     def _ranks(self) -> int:
@@ -132,6 +141,42 @@ class Lowering:
         """A read of a view in its own axes."""
         base = base_of(node, self.number)
         return view_read(node, tuple(range(node.ndim)), base, self.number[base])
+
+    # --- second copies -----------------------------------------------------------------------------
+
+    def _find_copies(self, draft: Draft, index: int, tilings: Tilings) -> None:
+        """Let the draft read the copies that were chosen for it; one that is not there yet is made."""
+        for i, (read, tiling) in enumerate(zip(draft.reads, tilings.sources[index], strict=True)):
+            if tiling != canonical(self.slots[read.slot].tiling):
+                slot = self._kept(read.slot, tiling)
+                if slot is None:
+                    slot = self._copied(read.slot, tiling, tilings)
+                draft.reads[i] = replace(read, slot=slot)
+
+    def _kept(self, slot: int, tiling: Tiling) -> int | None:
+        """The input slot of a copy that the workers keep already."""
+        ref = self.nodes[slot].data
+        kept = [copy.tiling for copy in ref.also] if ref is not None else []
+        if tiling not in kept:
+            return None
+        wanted = (slot, kept.index(tiling))
+        if wanted not in self.also:
+            self.also.append(wanted)
+            self.slots.append(replace(self.slots[slot], tiling=tiling))
+            self.inputs.append(len(self.slots) - 1)
+        return self.inputs[len(self.leaves) + self.also.index(wanted)]
+
+    def _copied(self, slot: int, tiling: Tiling, tilings: Tilings) -> int:
+        """The slot of a copy that this plan makes, before its first reader."""
+        if (slot, tiling) not in self.copies:
+            array = self.slots[slot]
+            self.slots.append(replace(array, tiling=tiling))
+            new = self.copies[slot, tiling] = len(self.slots) - 1
+            moved = sum(c.moved_bytes for c in tilings.copies if (c.array, c.tiling) == (slot, tiling))
+            write = Write((new,), 0, tuple(range(len(array.shape))))
+            stage = Fused("copy", array.shape, tiling, (plain_read(slot, array),), (), (write,))
+            self._emit(stage, moved)
+        return self.copies[slot, tiling]
 
     # --- cutting -----------------------------------------------------------------------------------
 

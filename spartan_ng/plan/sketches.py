@@ -24,7 +24,10 @@ def sketch_array(node: Node) -> ArraySketch:
     ref = node.data
     if ref is None:
         return ArraySketch(node.shape, node.nbytes, uncut=uncut)
-    return ArraySketch(node.shape, ref.nbytes, ref.tiling, uncut, driver=ref.tiling is None)
+    kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
+    return ArraySketch(
+        node.shape, ref.nbytes, ref.tiling, uncut, driver=ref.tiling is None, kept=kept, outlives=True
+    )
 
 
 def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:

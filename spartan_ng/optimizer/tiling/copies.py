@@ -1,12 +1,14 @@
 """Which readers of an array may have a copy of their own, in another tiling.
 
 An array that is read along two axes is kept twice, one copy cut along each, where that pays. Readers that
-see the array under the same labels share a copy; making it moves what the new tiling needs and the old
+can cut the same axes share a copy; making it moves what the new tiling needs and the old
 one does not have. A copy is considered where it can pay:
 
 - for a result: when there are several kinds of readers, for each kind that reads it at least twice;
 - for an array that outlives the program: for every kind, since a later program may read it again;
-- never for an array that arrives faster than a message.
+- never for an array that arrives faster than a message;
+- in one program for a few readers only, so that the problem stays small: those first who can cut no axis
+  that some other reader cuts, then those who read the most bytes.
 
 Spartan (ATC '15), section 3.4, "Duplication of arrays".
 """
@@ -16,13 +18,18 @@ from __future__ import annotations
 from collections import Counter
 
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 
 Readers = tuple[int, tuple[int, ...]]
-"""An array, and the labels under which some stages read it."""
+"""An array, and the labels under which some stages read it, WHOLE for dimensions they cannot cut."""
 
-_MOST = 3
-"""Kinds of readers of one array that may have their own copy, at most."""
+_MOST, _MOST_LIKELY = 16, 2
+"""Own copies in one program, at most; and of readers that could share a tiling with all others."""
+
+
+def readers(stage: StageSketch, read: Access) -> Readers:
+    """The readers that a stage's read belongs to."""
+    return read.array, tuple(d if d in stage.cuttable else WHOLE for d in read.labels)
 
 
 def own_copies(
@@ -33,22 +40,35 @@ def own_copies(
     kinds: dict[int, Counter[tuple[int, ...]]] = {}
     for stage in stages:
         for read in dict.fromkeys(stage.reads):
-            array = arrays[read.array]
-            if array.nbytes >= least and (array.kept or array.nbytes // profile.workers <= budget):
-                kinds.setdefault(read.array, Counter())[read.labels] += 1
+            a, labels = readers(stage, read)
+            if arrays[a].nbytes >= least and (
+                arrays[a].kept or arrays[a].nbytes // profile.workers <= budget
+            ):
+                kinds.setdefault(a, Counter())[labels] += 1
     written = {w.array for stage in stages for w in stage.writes}
-    found: list[Readers] = []
+    must: list[Readers] = []
+    may: list[tuple[int, Readers]] = []
     for a, counts in kinds.items():
-        found += [(a, labels) for labels in _of_array(arrays[a], a in written, counts)]
-    return tuple(found)
+        for labels in _of_array(arrays[a], a in written, counts):
+            if arrays[a].pinned is not None or _alone(labels, counts):
+                must.append((a, labels))
+            else:
+                may.append((-counts[labels] * arrays[a].nbytes, (a, labels)))
+    return (*must[:_MOST], *(who for _, who in sorted(may)[:_MOST_LIKELY]))
 
 
 def _of_array(array: ArraySketch, written: bool, counts: Counter[tuple[int, ...]]) -> list[tuple[int, ...]]:
     most_first = [labels for labels, _ in counts.most_common()]
     often = [labels for labels in most_first if array.outlives or array.kept or counts[labels] > 1]
     if array.pinned is not None:
-        return often[:_MOST]
+        return often
     if len(counts) == 1:
         return []
     # An array that may lie anywhere lies where the first kind of readers wants it.
-    return often[:_MOST] if written else often[1 : _MOST + 1]
+    return often if written else often[1:]
+
+
+def _alone(labels: tuple[int, ...], counts: Counter[tuple[int, ...]]) -> bool:
+    """Whether some other readers cut none of the axes that these do."""
+    axes = {axis for axis, d in enumerate(labels) if d != WHOLE}
+    return any(not axes & {axis for axis, d in enumerate(other) if d != WHOLE} for other in counts)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling import forced as force
-from spartan_ng.optimizer.tiling.copies import own_copies
+from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
@@ -112,7 +112,7 @@ class _Builder:
         self.weights: dict[Scope, Table] = {}
         free = not rules.forced
         self.own = own_copies(stages, arrays, self.profile, rules.budget) if free else ()
-        bits = 60 - 2 * (len(stages) + len(arrays) + len(self.own)).bit_length()
+        bits = 60 - (2 * (len(stages) + len(arrays) + len(self.own))).bit_length()
         # Picoseconds, a thousand times the cost, have to stay within 64 bits, too.
         self.wide = self._most_ns() >= 1 << min(bits, 52)
         self.forbidden = 1 << (200 if self.wide else bits)
@@ -127,14 +127,12 @@ class _Builder:
         for a, array in enumerate(self.arrays):
             if a not in places:
                 places[a] = self._source(array)
-        copies = {readers: self._own_copy(readers[0], places[readers[0]]) for readers in self.own}
+        copies = {who: self._own_copy(who[0], places[who[0]]) for who in self.own}
         reads, sources = [], []
         for s, stage in enumerate(self.stages):
             self._compute(s, stage)
-            seen = {
-                r: copies[r.array, r.labels].place if (r.array, r.labels) in copies else places[r.array]
-                for r in stage.reads
-            }
+            own = {r: copies.get(readers(stage, r)) for r in stage.reads}
+            seen = {r: places[r.array] if copy is None else copy.place for r, copy in own.items()}
             reads.append(tuple(self._read(s, stage, r, place) for r, place in seen.items()))
             sources.append(tuple(seen[r] for r in stage.reads))
         weights = {s: w for s, w in self.weights.items() if w.any()}
@@ -208,13 +206,15 @@ class _Builder:
         axes = tuple(range(len(array.shape)))
         moved = read_bytes(array.shape, options, array.shape, place.options, axes, (), True, array.nbytes)
         there = [t in array.kept for t in options.tilings]
-        made = np.array([[not k and t != h for h in here] for t, k in zip(options.tilings, there, strict=True)])
+        made = np.array(
+            [[not k and t != h for h in here] for t, k in zip(options.tilings, there, strict=True)]
+        )
         moved = moved * made
-        # A nanosecond, so that none is made in vain; the message of a copy that later programs read again
-        # is not this one's alone.
+        # A nanosecond, so that none is made in vain. A copy that later programs may read is preferred to
+        # reading the same bytes from afar: its message is free, and that nanosecond is saved.
         extra = made.astype(self.kind)
         if array.outlives:
-            extra = extra - (moved > 0) * self.profile.message_ns
+            extra = extra - (moved > 0) * (self.profile.message_ns + 2)
         self._add(v, place.variable, moved, extra)
         taken = [array.nbytes if t.duplicate else -(-array.nbytes // t.ntiles) for t in options.tilings]
         weight = made * np.array(taken, self.kind)[:, None]

@@ -25,7 +25,8 @@ def random_problem(seed, *, variables=6, weighty=False, kind=np.int64):
         for u in range(v):
             if rng.random() < 0.4:
                 factors[(u, v)] = rng.integers(0, 20, (sizes[u], sizes[v])).astype(kind)
-    weights, limit = {}, None
+    weights: dict[Scope, Table] = {}
+    limit = None
     if weighty:
         for v in range(variables):
             weights[(v,)] = np.array([0, *rng.integers(0, 9, sizes[v] - 1)])
