@@ -128,7 +128,7 @@ class ClusterBackend:
         members = self._settled.members
         memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
         usual = ClusterProfile(workers=len(members))
-        return replace(usual, memory_bytes=memory) if memory else usual
+        return replace(usual, memory_bytes=memory, limited=True) if memory else usual
 
     def status(self) -> Status:
         """Who is there and what runs."""

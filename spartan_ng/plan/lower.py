@@ -191,6 +191,11 @@ class Lowering:
             self._scan(draft, grid, read_bytes)
         elif is_line_sort(draft.node):
             self._sort(draft, grid, read_bytes)
+        elif draft.node.fn == "tile_as":
+            write = Write((draft.slot,), 0, draft.out)
+            name = f"tile_as {draft.node.params[0]}"
+            stage = Fused(name, draft.domain, grid, tuple(draft.reads), (), (write,))
+            self._emit(stage, read_bytes)
         elif draft.node.op is Op.RESHAPE or draft.node.fn in ("concatenate", "assign"):
             how = "reshape" if draft.node.op is Op.RESHAPE else str(draft.node.fn)
             name = f"{how}{draft.node.shape}"

@@ -110,6 +110,15 @@ def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 
+def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """A copy with the one grid that the user allows."""
+    node = draft.node
+    reads = tuple(_access(r, arrays) for r in draft.reads)
+    write = Access(draft.slot, draft.out)
+    cuttable = tuple(range(node.ndim))
+    return StageSketch(node.shape, cuttable, reads, (write,), node.size, by_hand=str(node.params[0]))
+
+
 def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """Each task makes its part of the output, and asks the input's parts for the rows it needs."""
     node = draft.node
@@ -169,6 +178,7 @@ _SEPARATE = {
     "filter": _compress,
     "scatter": _scatter,
     "take": _take,
+    "tile_as": _tile_as,
     "sort": _scan,
     "user": _user,
 }

@@ -14,6 +14,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
 from spartan_ng.optimizer.tiling.forced import KINDS
+from spartan_ng.optimizer.tiling.limits import check
 from spartan_ng.optimizer.tiling.model import Model, Place, Rules, build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
@@ -56,12 +57,15 @@ def choose(
     Raises
     ------
     OptionError : an unknown solver or tiling, or a negative budget
+    ShapeError : a stage's grid was set by hand, and is not possible
+    MemoryBudgetError : no choice keeps to a budget; names the array, its bytes and the budget
     """
     rules = _rules(profile, solver, forced, duplicate_budget_bytes)
     stages, arrays = tuple(stages), tuple(arrays)
     if profile.workers == 1:
         return _alone(stages, arrays)
     model = build(stages, arrays, rules)
+    check(stages, arrays, model.grids, rules)
     return _read_off(model, arrays, budget.solve(model.problem, SOLVERS[solver]), rules)
 
 

@@ -154,6 +154,10 @@ class _Builder:
         kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut}
         cuttable = tuple(d for d in stage.cuttable if d not in kept) if kept else stage.cuttable
         workers = self.profile.workers
+        if stage.by_hand:
+            (write,) = stage.writes
+            format = "csr" if self.arrays[write.array].uncut else "dense"
+            return interned((force.exactly(stage.domain, format, workers, stage.by_hand),), workers)
         if self.rules.forced:
             copies = stage.replicable
             return force.nearest(stage.domain, cuttable, workers, self.rules.forced, copies)

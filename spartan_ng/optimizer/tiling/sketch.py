@@ -86,6 +86,7 @@ class StageSketch:
     update_bytes : of a user's join_update, the bytes of all tasks' updates as the last run measured
         them; None charges one whole output for each task
     replicable : whether every worker may run all of it (a duplicate grid)
+    by_hand : the one kind of grid that the user allows, see `forced.exactly`
     """
 
     domain: tuple[int, ...]
@@ -95,6 +96,7 @@ class StageSketch:
     flops: int = 0
     update_bytes: int | None = None
     replicable: bool = True
+    by_hand: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
