@@ -27,6 +27,7 @@ from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
+from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Settings, lower, weigh
 from spartan_ng.plan.plan import Plan
 from spartan_ng.progress import progress
@@ -45,6 +46,8 @@ class Planned:
     plan: Plan
     leaves: tuple[int, ...]
     outputs: tuple[int, ...]
+    measured: tuple[tuple[Hashable, int | None], ...]
+    """What was known of sizes when it was made, and what it would be made anew for."""
 
 
 class Session:
@@ -59,6 +62,8 @@ class Session:
         self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
         self._copies: weakref.WeakSet[ArrayRef] = weakref.WeakSet()
         """Second copies of arrays that the workers keep."""
+        self._measured: dict[Hashable, int] = {}
+        """Bytes that depend on data, as runs have measured them; see `plan.lessons`."""
         self._lock = threading.Lock()
         self._name = uuid4().hex
         self._numbers = count(1)
@@ -83,7 +88,7 @@ class Session:
         key = (structure, settings, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
-            if found is not None:
+            if found is not None and all(self._measured.get(k) == v for k, v in found.measured):
                 self._plans.move_to_end(key)
                 return found, leaves
         planned = self._make(roots, settings, leaves)
@@ -97,13 +102,14 @@ class Session:
         rewritten = run_passes(PASSES, roots, config.disabled_passes)
         order = topological(rewritten)
         distinct = list(dict.fromkeys(rewritten))
-        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}")
+        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
         number = {ref: i for i, ref in enumerate(leaves)}
         used = [n.data for n in order if n.op is Op.DATA]
         return Planned(
             plan,
             tuple(number[ref] for ref in used if ref is not None),
             tuple(distinct.index(r) for r in rewritten),
+            tuple((key, self._measured.get(key)) for key in subjects(plan)),
         )
 
     def _run(self, plan: Plan, inputs: list[ArrayRef]) -> list[ArrayRef]:
@@ -116,6 +122,7 @@ class Session:
             refs, stats = self.backend.run(plan, inputs, report)
         self.last_run = (plan, stats)
         self.moved_bytes += stats.bytes_moved
+        learn(plan, [(s.bytes_moved, s.bytes_made) for s in stats.stages], self._measured)
         wanted = len(refs) - len(plan.keeps)
         for n, copy in zip(plan.keeps, refs[wanted:], strict=True):
             inputs[n].also = (*inputs[n].also, copy)
@@ -144,14 +151,15 @@ class Session:
             stats = self.last_run[1]
         return explain_plan(plan, stats, alternatives=weighed)
 
-    @staticmethod
-    def _weigh(roots: Sequence[Node], plan: Plan, settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+    def _weigh(
+        self, roots: Sequence[Node], plan: Plan, settings: Settings
+    ) -> dict[int, tuple[Alternative, ...]]:
         """What other grids of the plan's stages would cost."""
         if plan.workers == 1:
             return {}
         rewritten = run_passes(PASSES, roots, config.disabled_passes)
         distinct = list(dict.fromkeys(rewritten))
-        return weigh(topological(rewritten), distinct, settings)
+        return weigh(topological(rewritten), distinct, settings, self._measured)
 
     def _settings(self, workers: int) -> Settings:
         """What a plan for so many workers depends on, as `config` has it now."""

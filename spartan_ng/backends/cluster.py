@@ -207,7 +207,7 @@ class ClusterBackend:
             self._keep(ref, key, members)
         if inline:
             _fill_values(results, done)
-        stages = [StageStats(seconds, moved) for seconds, moved in done.stats]
+        stages = [StageStats(*costs) for costs in done.stats]
         return results, RunStats(time.perf_counter() - start, stages)
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:

@@ -65,7 +65,7 @@ class EmbeddedBackend:
             raise
         finally:
             self._store.drop_owner(job)
-        stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, s.bytes_moved) for s in every])
+        stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
         return [self._result(plan, s, v) for s, v in zip(plan.outputs, values, strict=True)], stats
 
     @staticmethod

@@ -108,7 +108,11 @@ class SimulatedBackend:
             raise first
         every = [f.result() for f in futures]
         stages = [
-            StageStats(max(s.seconds for s in ranks), sum(s.bytes_moved for s in ranks))
+            StageStats(
+                max(s.seconds for s in ranks),
+                sum(s.bytes_moved for s in ranks),
+                sum(s.bytes_made for s in ranks),
+            )
             for ranks in zip(*every, strict=True)
         ]
         return refs, RunStats(time.perf_counter() - start, stages)

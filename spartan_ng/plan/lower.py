@@ -7,9 +7,10 @@ them together. That is the whole of the library's reduction machinery.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
@@ -45,6 +47,8 @@ from spartan_ng.plan.plan import (
 from spartan_ng.plan.reads import base_of, plain_read, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
 
+NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -62,8 +66,16 @@ class Settings:
 class Lowering:
     """One graph on its way to a plan."""
 
-    def __init__(self, order: list[Node], roots: Sequence[Node], settings: Settings) -> None:
+    def __init__(
+        self,
+        order: list[Node],
+        roots: Sequence[Node],
+        settings: Settings,
+        measured: Mapping[Hashable, int],
+    ) -> None:
         self.settings = settings
+        self.measured = measured
+        self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
         grouping = group(
@@ -126,7 +138,8 @@ class Lowering:
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""
-        return [sketch_stage(d, self.nodes) for d in drafts], [sketch_array(n) for n in self.nodes]
+        stages = [sketch_stage(d, self.nodes, self.measured) for d in drafts]
+        return stages, [sketch_array(n, self.sparse_bytes) for n in self.nodes]
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
@@ -292,14 +305,28 @@ class Lowering:
         self._emit(ScanTile(f"scan {fn}", fn, axis, reads, offsets, draft.slot, grid), moved)
 
 
-def lower(order: list[Node], roots: Sequence[Node], settings: Settings, key: str) -> Plan:
-    """The plan that computes `roots` from the graph's leaves; `order` is topological."""
-    return Lowering(order, roots, settings).plan(key)
+def lower(
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    key: str,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> Plan:
+    """The plan that computes `roots` from the graph's leaves.
+
+    `order` is topological; `measured` has bytes that earlier runs made, see `lessons`.
+    """
+    return Lowering(order, roots, settings, measured).plan(key)
 
 
-def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+def weigh(
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> dict[int, tuple[Alternative, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
-    lowering = Lowering(order, roots, settings)
+    lowering = Lowering(order, roots, settings, measured)
     drafts = lowering.drafts()
     tables = alternatives(
         *lowering.sketches(drafts),

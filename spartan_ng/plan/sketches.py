@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
+from typing import Any
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -18,28 +20,40 @@ _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
 
 
-def sketch_array(node: Node) -> ArraySketch:
-    """An array as tiling sees it."""
+def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
+    """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
     uncut = (1,) if node.format == "csr" else ()
     ref = node.data
     if ref is None:
-        return ArraySketch(node.shape, node.nbytes, uncut=uncut)
+        return ArraySketch(node.shape, sparse_bytes.get(node, node.nbytes), uncut=uncut)
     kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
     return ArraySketch(
         node.shape, ref.nbytes, ref.tiling, uncut, driver=ref.tiling is None, kept=kept, outlives=True
     )
 
 
-def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """A stage as tiling sees it; `arrays` are the nodes behind the slots."""
+def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int]) -> StageSketch:
+    """A stage as tiling sees it; `arrays` are the nodes behind the slots, `measured` is what is known of
+    users' updates from earlier runs."""
     if draft.separate:
-        return _SEPARATE[_kind(draft.node)](draft, arrays)
+        sketch = _SEPARATE[_kind(draft.node)](draft, arrays)
+        if isinstance(draft.node.fn, UserFunction) and draft.node.op is Op.JOIN_UPDATE:
+            key = updates_key(draft.node.fn, draft.node.params, draft.reads, draft.node.shape)
+            return replace(sketch, update_bytes=measured.get(key))
+        return sketch
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, draft.out, state_bytes=None)
     return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft))
+
+
+def updates_key(
+    fn: UserFunction, params: tuple[Any, ...], reads: Sequence[Read], shape: tuple[int, ...]
+) -> Hashable:
+    """Under which the bytes of a user's updates are remembered."""
+    return ("updates", fn, params, tuple(r.shape for r in reads), shape)
 
 
 def _access(read: Read, arrays: Sequence[Node]) -> Access:
