@@ -124,10 +124,11 @@ class ClusterBackend:
 
     @property
     def profile(self) -> ClusterProfile:
-        """Assumed rates, and the memory of the smallest of the workers that plans are made for."""
+        """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
+        the work each can take: by its threads, and by its memory where that is less."""
         members = self._settled.members
         memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
-        usual = ClusterProfile(workers=len(members))
+        usual = ClusterProfile(workers=len(members), weights=_weights(members))
         return replace(usual, memory_bytes=memory, limited=True) if memory else usual
 
     def status(self) -> Status:
@@ -376,6 +377,15 @@ class ClusterBackend:
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
         self._link.release(held.key[1])
+
+
+def _weights(members: tuple[Member, ...]) -> tuple[int, ...]:
+    """The workers' power in sixteenths of the strongest one's; empty where all are equal."""
+    threads = max((m.threads for m in members), default=0) or 1
+    memory = max((m.memory_bytes for m in members), default=0) or 1
+    power = [min((m.threads or threads) / threads, (m.memory_bytes or memory) / memory) for m in members]
+    weights = tuple(max(1, round(16 * p)) for p in power)
+    return weights if len(set(weights)) > 1 else ()
 
 
 def _slice(value: Any, box: Box) -> Any:

@@ -23,7 +23,7 @@ from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
-from spartan_ng.optimizer.tiling.options import canonical
+from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.cascade import Cascade, copied
@@ -251,10 +251,11 @@ class Lowering:
     def _state_slot(self, draft: Draft, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
         labels = (*partial, *draft.out)
-        parts = tuple(grid.parts[d] if d >= 0 else 1 for d in labels)
-        strides = tuple(grid.strides[d] if d >= 0 else 0 for d in labels)
+        tiling = project(grid, labels)
+        if tiling.splits:  # of a reduced dimension each part has one state
+            tiling = replace(tiling, splits=((),) * len(partial) + tiling.splits[len(partial) :])
         shape = (*(grid.parts[d] for d in partial), *draft.node.shape)
-        self.slots.append(Slot(shape, dtype, Tiling(parts, strides)))
+        self.slots.append(Slot(shape, dtype, canonical(tiling)))
         return len(self.slots) - 1
 
     def _join(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
@@ -265,7 +266,7 @@ class Lowering:
                 read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
-        self.slots.append(Slot(grid.parts, node.dtype, grid, "updates"))
+        self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
         updates = len(self.slots) - 1
         name = f"join_update {node.fn}"
         self._emit(Join(name, "user", node.fn, node.params, reads, updates, grid), read_bytes)

@@ -12,7 +12,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.labels import is_line_sort
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.plan import WHOLE, Read, Row
 
@@ -28,7 +28,14 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
         return ArraySketch(node.shape, sparse_bytes.get(node, node.nbytes), uncut=uncut)
     kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
     return ArraySketch(
-        node.shape, ref.nbytes, ref.tiling, uncut, driver=ref.tiling is None, kept=kept, outlives=True
+        node.shape,
+        ref.nbytes,
+        ref.tiling,
+        uncut,
+        driver=ref.tiling is None,
+        kept=kept,
+        outlives=True,
+        load=Load(ref.value.indptr) if ref.skewed and ref.value is not None else None,
     )
 
 
@@ -46,7 +53,7 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
     )
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, draft.out, state_bytes=None)
-    return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft))
+    return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft, arrays))
 
 
 def updates_key(
@@ -62,15 +69,20 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
     return Access(read.slot, tuple(a.label for a in read.axes), () if plain else spans)
 
 
-def _flops(draft: Draft) -> int:
+def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
     rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
-    return sum(_row_flops(row, draft) for row in rows)
+    return sum(_row_flops(row, draft, arrays) for row in rows)
 
 
-def _row_flops(row: Row, draft: Draft) -> int:
+def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
     """Floating-point operations of one row over the whole domain."""
     if row.kind == "contract":
-        return 2 * prod(row.shape) * _inner(row, draft)
+        whole = 2 * prod(row.shape) * _inner(row, draft)
+        for arg in row.args:
+            array = arrays[draft.reads[arg].slot] if arg < len(draft.reads) else None
+            if array is not None and array.data is not None and array.data.nnz is not None:
+                whole = whole * array.data.nnz // max(array.size, 1)
+        return whole
     if isinstance(row.fn, UserFunction):
         return prod(row.shape) * _USER_FLOPS
     if row.kind == "map":

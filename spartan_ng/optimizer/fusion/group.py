@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.labels import (
     WHOLE,
     Labels,
@@ -96,6 +96,9 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
 
 def _store(node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool) -> None:
     """Open a stage that ends in `node`."""
+    if node.op in VIEWS:
+        for reader, labels in demands[node]:
+            _keep_rows(node, reader, labels)
     if is_fusible(node, cut_lines):
         shape = root(node)
         stage = Group(node, shape.domain, shape.out, set(shape.whole))
@@ -120,8 +123,14 @@ def _demand(
 ) -> None:
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
-        if source.format == "csr" and seen is not None:
-            stage.uncut.update(d for d in (seen[1],) if d != WHOLE)
+        if source.op not in VIEWS:  # a view that is not stored passes on what its array asks for
+            _keep_rows(source, stage, seen)
+
+
+def _keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
+    """Tiles of the stage must not cut the columns of a CSR array."""
+    if source.format == "csr" and labels is not None and labels[1] != WHOLE:
+        stage.uncut.add(labels[1])
 
 
 def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
-from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
+from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
     candidates,
@@ -27,10 +27,12 @@ from spartan_ng.optimizer.tiling.options import (
     interned,
     project,
     projected,
+    uneven,
 )
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
 from spartan_ng.optimizer.tiling.profile import ClusterProfile, Table
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 
 _PINNED = -1
 """In place of a variable: the array has one possible tiling."""
@@ -104,6 +106,7 @@ class _Builder:
     ) -> None:
         self.stages, self.arrays, self.rules = stages, arrays, rules
         self.profile = rules.profile
+        self.cuts = {} if rules.forced else cuts_of(stages, arrays, self.profile)
         self.touched = [self._touched(s) for s in stages]
         self.grids = [self._grids(s, t) for s, t in zip(stages, self.touched, strict=True)]
         self.sizes = [len(g) for g in self.grids]
@@ -164,7 +167,8 @@ class _Builder:
         made = sum(self.arrays[w.array].nbytes for w in stage.writes)
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
-        return candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        options = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        return uneven(options, stage.domain, cuttable, self.cuts) if self.cuts else options
 
     def _touched(self, stage: StageSketch) -> int:
         numbers = dict.fromkeys([a.array for a in stage.reads] + [a.array for a in stage.writes])
@@ -177,7 +181,8 @@ class _Builder:
             return force.nearest(array.shape, cuttable, workers, self.rules.forced, True)
         single = 4 * array.nbytes <= self.profile.memory_bytes
         copies = array.nbytes <= self.rules.budget
-        return candidates(array.shape, cuttable, workers, single=single, copies=copies)
+        options = candidates(array.shape, cuttable, workers, single=single, copies=copies)
+        return uneven(options, array.shape, cuttable, self.cuts) if self.cuts else options
 
     def _variable(self, array: ArraySketch, options: Options) -> Place:
         v = len(self.sizes)
@@ -313,6 +318,9 @@ class _Builder:
         self.factors[v,] = table if known is None else known + table
 
     def _compute(self, s: int, stage: StageSketch) -> None:
+        if self.cuts:
+            self._compute_unevenly(s, stage)
+            return
         ranks, touched = self.grids[s].ranks, self.touched[s]
         fewest, most = self.grids[s].range
         if fewest == most:
@@ -321,13 +329,28 @@ class _Builder:
         cost = {r: self.profile.compute_ns(stage.flops, touched, r) for r in set(ranks)}
         self._add_unary(s, [cost[r] for r in ranks])
 
+    def _compute_unevenly(self, s: int, stage: StageSketch) -> None:
+        """Where parts or workers are not equal, a stage takes as long as its slowest worker."""
+        grids, touched = self.grids[s], self.touched[s]
+        loads = {}
+        for read in stage.reads:
+            array = self.arrays[read.array]
+            if array.load is not None and read.labels[0] >= 0 and not read.spans:
+                loads[read.array] = (read.labels[0], array.load, array.nbytes / max(touched, 1))
+        lo, hi = bounds(grids, stage.domain, False)
+        share = shares(lo, hi, grids.active, stage.domain, list(loads.values()), self.profile.weights)
+        alone = self.profile.compute_ns(stage.flops, touched, 1)
+        self._add_unary(s, [alone * round(1_000_000 * x) // 1_000_000 for x in share.tolist()])
+
     def _most_ns(self) -> int:
         """More than any choice costs above the constant."""
         compute, moved, messages, workers = 0, 0, 0, self.profile.workers
+        weights = self.profile.weights or (1,)
+        slowest = -(-sum(weights) // (len(weights) * min(weights)))
         for stage, grids, touched in zip(self.stages, self.grids, self.touched, strict=True):
             fewest, most = grids.range
-            if fewest < most:
-                compute += self.profile.compute_ns(stage.flops, touched, fewest)
+            if fewest < most or self.cuts:
+                compute += slowest * self.profile.compute_ns(stage.flops, touched, fewest)
             messages += len(stage.reads) + len(stage.writes)
             for access in stage.reads:
                 moved += workers * self.arrays[access.array].nbytes

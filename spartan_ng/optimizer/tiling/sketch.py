@@ -12,11 +12,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling
 
 WHOLE = -1
 """A label: every task needs all of this axis."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load:
+    """Work along the first axis: `ends[i]` is that of all elements before i."""
+
+    ends: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,7 @@ class ArraySketch:
     nbytes : its bytes, dense or sparse, as far as they are known
     pinned : its tiling if the workers hold it already; None where the optimizer is to choose
     kept : further tilings in which the workers hold it, too
+    load : of a skewed sparse array, how its work is spread over its rows
     outlives : whether later programs may read it, too, so that a second copy pays off later
     uncut : axes that no tiling may cut (a CSR array is cut along axis 0 only)
     driver : the value lies on the driver and has to be uploaded, in any tiling
@@ -41,6 +52,7 @@ class ArraySketch:
     driver: bool = False
     kept: tuple[Tiling, ...] = ()
     outlives: bool = False
+    load: Load | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
