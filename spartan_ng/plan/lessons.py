@@ -44,7 +44,7 @@ def _subjects(plan: Plan) -> Iterator[tuple[int, Hashable]]:
             assert isinstance(accumulate, Accumulate), "a user's updates are accumulated at once"
             shape = plan.slots[accumulate.slot].shape
             yield i, updates_key(stage.fn, stage.params, stage.reads, shape)
-        elif isinstance(stage, Fused) and stage.rows:
+        elif isinstance(stage, Fused) and stage.rows and len(stage.writes) == 1:
             slot = plan.slots[stage.writes[0].slots[0]]
             if slot.format == "csr":
                 yield i, sparse_key(stage.rows[-1].fn, slot.shape, slot.dtype)

@@ -52,8 +52,8 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    write = Access(draft.slot, draft.out, state_bytes=None)
-    return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft, arrays))
+    writes = tuple(Access(r.slot, r.out) for r in draft.results)
+    return StageSketch(draft.domain, cuttable, reads, writes, _flops(draft, arrays))
 
 
 def updates_key(
@@ -70,8 +70,7 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
-    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
-    return sum(_row_flops(row, draft, arrays) for row in rows)
+    return sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers))
 
 
 def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
