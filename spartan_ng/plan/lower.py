@@ -139,7 +139,9 @@ class Lowering:
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""
         stages = [sketch_stage(d, self.nodes, self.measured) for d in drafts]
-        return stages, [sketch_array(n, self.sparse_bytes) for n in self.nodes]
+        arrays = [sketch_array(n, self.sparse_bytes) for n in self.nodes]
+        wanted = {self.number[r] for r in self.roots}
+        return stages, [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:

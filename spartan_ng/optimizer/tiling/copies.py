@@ -5,7 +5,7 @@ can cut the same axes share a copy; making it moves what the new tiling needs an
 one does not have. A copy is considered where it can pay:
 
 - for a result: when there are several kinds of readers, for each kind that reads it at least twice;
-- for an array that outlives the program: for every kind, since a later program may read it again;
+- for an array that was there before the program: for every kind, since a later program may read it again;
 - never for an array that arrives faster than a message;
 - in one program for a few readers only, so that the problem stays small: those first who can cut no axis
   that some other reader cuts, then those who read the most bytes.
@@ -46,10 +46,12 @@ def own_copies(
             ):
                 kinds.setdefault(a, Counter())[labels] += 1
     written = {w.array for stage in stages for w in stage.writes}
+    lasting = {a for a, array in enumerate(arrays) if array.kept or (array.outlives and a not in written)}
     must: list[Readers] = []
     may: list[tuple[int, Readers]] = []
     for a, counts in kinds.items():
-        for labels in _of_array(arrays[a], a in written, counts):
+        once = 1 if a in lasting else 2
+        for labels in _of_array(arrays[a], a in written, once, counts):
             if arrays[a].pinned is not None or _alone(labels, counts):
                 must.append((a, labels))
             else:
@@ -57,9 +59,11 @@ def own_copies(
     return (*must[:_MOST], *(who for _, who in sorted(may)[:_MOST_LIKELY]))
 
 
-def _of_array(array: ArraySketch, written: bool, counts: Counter[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    most_first = [labels for labels, _ in counts.most_common()]
-    often = [labels for labels in most_first if array.outlives or array.kept or counts[labels] > 1]
+def _of_array(
+    array: ArraySketch, written: bool, least: int, counts: Counter[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """The kinds of readers that read the array at least so often, the most often first."""
+    often = [labels for labels, count in counts.most_common() if count >= least]
     if array.pinned is not None:
         return often
     if len(counts) == 1:

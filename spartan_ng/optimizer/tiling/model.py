@@ -38,6 +38,10 @@ _PINNED = -1
 """In place of a variable: the array has one possible tiling."""
 
 
+_LATER = 8
+"""One in so many arrays that outlive a program is read along its longest axis later, and only there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an array may lie: the variable that decides, and the tiling for each of its options."""
@@ -130,6 +134,8 @@ class _Builder:
         for a, array in enumerate(self.arrays):
             if a not in places:
                 places[a] = self._source(array)
+        for a, array in enumerate(self.arrays):
+            self._outlive(array, places[a])
         copies = {who: self._own_copy(who[0], places[who[0]]) for who in self.own}
         reads, sources = [], []
         for s, stage in enumerate(self.stages):
@@ -222,7 +228,7 @@ class _Builder:
         # A nanosecond, so that none is made in vain. A copy that later programs may read is preferred to
         # reading the same bytes from afar: its message is free, and that nanosecond is saved.
         extra = made.astype(self.kind)
-        if array.outlives:
+        if array.outlives and not self._is_result(a):
             extra = extra - (moved > 0) * (self.profile.message_ns + 2)
         self._add(v, place.variable, moved, extra)
         taken = [array.nbytes if t.duplicate else -(-array.nbytes // t.ntiles) for t in options.tilings]
@@ -329,6 +335,23 @@ class _Builder:
         cost = {r: self.profile.compute_ns(stage.flops, touched, r) for r in set(ranks)}
         self._add_unary(s, [cost[r] for r in ranks])
 
+    def _is_result(self, a: int) -> bool:
+        return any(w.array == a for stage in self.stages for w in stage.writes)
+
+    def _outlive(self, array: ArraySketch, place: Place) -> None:
+        """A later program most likely cuts an array along its longest axis. Where it does not lie so, that
+        program's cost of moving it is charged in part."""
+        if not array.outlives or place.variable == _PINNED or self.rules.forced or not array.shape:
+            return
+        longest = max(range(len(array.shape)), key=lambda axis: (array.shape[axis], -axis))
+        moved = array.nbytes * (self.profile.workers - 1) // self.profile.workers
+        charge = max(0, self.profile.move_ns(moved) - self.profile.message_ns) // _LATER
+        tilings = place.options.tilings
+        self._add_unary(
+            place.variable,
+            [0 if t.duplicate or 1 < t.ntiles == t.parts[longest] else charge for t in tilings],
+        )
+
     def _compute_unevenly(self, s: int, stage: StageSketch) -> None:
         """Where parts or workers are not equal, a stage takes as long as its slowest worker."""
         grids, touched = self.grids[s], self.touched[s]
@@ -360,6 +383,7 @@ class _Builder:
                     moved += workers * max(workers * state, stage.update_bytes or 0)
         moved += workers * sum(a.nbytes for a in self.arrays if a.driver)
         moved += workers * sum(self.arrays[a].nbytes for a, _ in self.own)
+        moved += sum(a.nbytes for a in self.arrays if a.outlives)
         messages += len(self.own)
         return compute + self.profile.move_ns(moved) + self.profile.message_ns * messages
 

@@ -40,7 +40,7 @@ class ArraySketch:
     pinned : its tiling if the workers hold it already; None where the optimizer is to choose
     kept : further tilings in which the workers hold it, too
     load : of a skewed sparse array, how its work is spread over its rows
-    outlives : whether later programs may read it, too, so that a second copy pays off later
+    outlives : whether later programs may read it, too
     uncut : axes that no tiling may cut (a CSR array is cut along axis 0 only)
     driver : the value lies on the driver and has to be uploaded, in any tiling
     """
