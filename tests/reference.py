@@ -203,6 +203,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
     "assign": _assign,
     "take": _take,
+    "tile_as": lambda node, a: a,
     "scatter": _scatter,
     "along_axis": _along_axis,
     "bincount": _bincount,

@@ -183,6 +183,11 @@ def assign(base: Node, value: Node, region: tuple[tuple[int, int], ...]) -> Node
     return Node(Op.JOIN_UPDATE, "assign", (base, value), region, base.shape, base.dtype)
 
 
+def tile_as(a: Node, kind: str) -> Node:
+    """The same array, tiled by hand."""
+    return Node(Op.JOIN_UPDATE, "tile_as", (a,), (kind,), a.shape, a.dtype, a.format)
+
+
 def take(a: Node, indices: Node, axis: int) -> Node:
     """Elements (or sub-arrays) of `a` at int64 `indices` in [0, n) along `axis`."""
     shape = a.shape[:axis] + indices.shape + a.shape[axis + 1 :]
