@@ -260,7 +260,7 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[_Entry]
     if not isinstance(item, Handle):
         return [_Entry(axis, index=wrap(np.asarray(bounded(item, shape[axis], axis), np.int64)))]
     if item.dtype.kind != "b":
-        return [_Entry(axis, index=_checked(item, shape[axis], axis))]
+        return [_Entry(axis, index=checked_index(item, shape[axis], axis))]
     if item.ndim == 0:
         kept = np.zeros(1 if bool(item) else 0, np.int64)
         return [_Entry(-1, index=wrap(kept))]
@@ -270,7 +270,7 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[_Entry]
     return [_Entry(axis + i, index=h) for i, h in enumerate(nonzero(item))]
 
 
-def _checked(index: Handle, n: int, axis: int) -> ndarray:
+def checked_index(index: Handle, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
     node = None if index._peek() is not None else index._node()
     if node is not None and node.size and not _in_range(node, n):

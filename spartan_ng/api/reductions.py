@@ -392,8 +392,15 @@ def cumulative_prod(
 # --- ufunc methods with places -----------------------------------------------------------------------
 
 
+_GROUPED = 1 << 12
+"""Rows from which sums into few places are a pass of their own."""
+
+
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     """`ufunc.at`: an update for every index, repeated ones one after the other."""
+    if _is_grouped_sum(name, a, indices):
+        a._write_node((a + _grouped_sum(a, indices, as_handle(b)))._node())
+        return
     target = a._peek()
     plain_indices = _plain_key(indices)
     if target is not None and plain_indices is not None and not (isinstance(b, Handle) and b._peek() is None):
@@ -405,16 +412,37 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
 
     positions = flat_positions(a.shape, indices)
     updates = as_handle(b)
-    result = ufuncs.UFUNCS[name]
-    dtype = result.node([a, updates]).dtype
-    if not np.can_cast(dtype, a.dtype, "same_kind"):
-        raise TypeError(
-            f"Cannot cast ufunc '{name}' output from {dtype} to {a.dtype} with casting rule 'same_kind'"
-        )
+    _check_update(name, a, updates)
     flat = build.reshape(a._node(), (a.size,))
     values = build.broadcast(build.cast(updates._node(), a.dtype), positions.shape)
     node = build.scatter(flat, positions.reshape(-1)._node(), build.reshape(values, (positions.size,)), name)
     a._write_node(build.reshape(node, a.shape))
+
+
+def _check_update(name: str, a: ndarray, b: ndarray) -> None:
+    dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))[-1]
+    if not np.can_cast(dtype, a.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast ufunc '{name}' output from {dtype} to {a.dtype} with casting rule 'same_kind'"
+        )
+
+
+def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
+    """Whether rows are added into few places of a float array: each worker sums its own rows."""
+    if name != "add" or not isinstance(indices, Handle) or a.ndim == 0:
+        return False
+    rows = indices.size if indices.ndim == 1 and indices.dtype.kind in "iu" else 0
+    return rows >= builtins.max(_GROUPED, a.shape[0]) and a.dtype in (np.float32, np.float64)
+
+
+def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:
+    """What `add.at` adds to `a`: for each row of it the sum of the rows of `b` with its index."""
+    from spartan_ng.api.indexing import checked_index
+
+    _check_update("add", a, b)
+    rows = build.broadcast(build.cast(b._node(), a.dtype), (indices.size, *a.shape[1:]))
+    places = checked_index(indices, a.shape[0], 0)._node()
+    return wrap_node(build.bincount(places, a.shape[0], rows, a.dtype))
 
 
 def _plain_key(key: Any) -> Any:
