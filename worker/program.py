@@ -14,6 +14,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.kernels.blocks import Cell, block_sizes, cells
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
+from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.plan.plan import (
     Accumulate,
@@ -24,6 +25,7 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
+    Row,
     ScanOffsets,
     ScanTile,
     ScanTotals,
@@ -51,6 +53,7 @@ class Task:
     sizes: tuple[int, ...] = ()
     cells: list[Cell] = field(default_factory=list)
     tier: Tier | None = None
+    ordered: Ordered | None = None
 
 
 class Program:
@@ -61,7 +64,7 @@ class Program:
         self.rank = rank
         self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
         for stage, task in zip(plan.stages, self.tasks, strict=True):
-            _prepare(stage, task)
+            _prepare(plan, stage, task)
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in dynamic_slots(stage))
         self.dying = self._last_uses()
@@ -175,18 +178,16 @@ def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, 
 
 def _totals_task(plan: Plan, stage: ScanTotals, rank: int) -> Task:
     """A part of the scanned arrays; of states, with all arrays of a state."""
-    first = stage.reads[0]
-    shape = first.shape[1:] if stage.of_states else first.shape
-    box = stage.grid.box_on(shape, rank)
+    box = stage.grid.box_on(stage.domain, rank)
     if box is not None and stage.of_states:
-        box = ((0, first.shape[0]), *box)
-    return _grid_task(plan, stage.reads, box, rank)
+        box = ((0, stage.reads[0].shape[0]), *box)
+    return _grid_task(plan, stage.reads, box, rank, stretch=False)
 
 
 def _scan_task(plan: Plan, stage: ScanTile | ScanOffsets, box: Box, rank: int) -> Task:
     """The own part, and later the row of offsets before it (the first part of a line has none)."""
     if isinstance(stage, ScanTile):
-        task = _grid_task(plan, stage.reads, box, rank)
+        task = _grid_task(plan, stage.reads, box, rank, stretch=False)
         axis, cross = stage.axis, box
     else:
         task = Task(box, [identity(stage.states, box, plan.slots[stage.states], rank)])
@@ -301,7 +302,7 @@ _SOURCES = {
 }
 
 
-def _prepare(stage: Stage, task: Task) -> None:
+def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
         (write,) = stage.writes
@@ -311,5 +312,10 @@ def _prepare(stage: Stage, task: Task) -> None:
         task.tier = Tier(stage, task.box)
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
         task.cells = cells(task.box, task.sizes, reduced if write.reducer is not None else [])
+    elif isinstance(stage, ScanTile) and task.box is not None:
+        task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
+    elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
+        scan = Row("scan", stage.fn, stage.args, (stage.axis,), plan.slots[stage.slot].dtype, stage.domain, tuple(range(len(stage.domain))))
+        task.ordered = Ordered(stage.reads, (*stage.rows, scan), stage.domain, task.box)
     elif isinstance(stage, Combine):
         task.reducer = Reducer(stage.row)

@@ -101,6 +101,8 @@ class Runner:
         self.body = body
         self.tile = tile
         self.registers: list[Any] = [None] * (body.nreads + len(body.stage.rows))
+        self.evaluates = list(body.evaluates)
+        """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
         self._slicers = [slicer(r, tile) for r in body.stage.reads]
         self._scratch = self._allocate(sizes)
@@ -142,7 +144,7 @@ class Runner:
         self.load(block)
         registers, first = self.registers, self.body.nreads
         for i, (evaluate, out) in enumerate(
-            zip(self.body.evaluates, self._buffers(block), strict=True), first
+            zip(self.evaluates, self._buffers(block), strict=True), first
         ):
             if results and out is not None and i in results:
                 out = results[i]
@@ -332,6 +334,13 @@ def _random(row: Row) -> Evaluate:
     return evaluate
 
 
+def _scan(row: Row) -> Evaluate:
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        raise AssertionError("a scan's blocks run in order, each behind the state of those before it")
+
+    return evaluate
+
+
 KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "map": _map,
     "fold": _fold,
@@ -343,4 +352,5 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "reshape": _reshape,
     "iota": _iota,
     "random": _random,
+    "scan": _scan,
 }

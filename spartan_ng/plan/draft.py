@@ -18,7 +18,7 @@ from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transpar
 from spartan_ng.plan.plan import Read, Row
 from spartan_ng.plan.reads import base_of, view_read
 
-_KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.INDEX: "iota", Op.RANDOM: "random"}
+_KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.SCAN: "scan", Op.INDEX: "iota", Op.RANDOM: "random"}
 
 
 @dataclass(slots=True)

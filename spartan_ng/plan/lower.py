@@ -23,7 +23,7 @@ from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
-from spartan_ng.plan.cascade import Cascade, copied
+from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Body, Draft
 from spartan_ng.plan.plan import (
     Accumulate,
@@ -41,7 +41,7 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
-from spartan_ng.plan.reads import base_of, view_read
+from spartan_ng.plan.reads import base_of, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
 
 
@@ -140,10 +140,10 @@ class Lowering:
         grid = tilings.grids[index]
         read_bytes = tilings.read_bytes[index]
         combine_bytes = sum(tilings.combine_bytes[index])
-        if not draft.separate:
-            self._fused(draft, grid, read_bytes, combine_bytes)
-        elif draft.node.op is Op.SCAN:
+        if any(row.kind == "scan" for row in draft.rows):
             self._scan(draft, grid, read_bytes)
+        elif not draft.separate:
+            self._fused(draft, grid, read_bytes, combine_bytes)
         elif is_line_sort(draft.node):
             self._sort(draft, grid, read_bytes)
         elif draft.node.op is Op.RESHAPE or draft.node.fn in ("concatenate", "assign"):
@@ -225,21 +225,27 @@ class Lowering:
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
         """The cascades where the axis is cut, then each part's own cumulative aggregate."""
-        fn = draft.node.fn
-        assert fn is not None, "a scan has a function"
-        (axis,) = draft.node.params
-        reads, offsets = tuple(draft.reads), None
-        moved = read_bytes
+        reads, rows = tuple(draft.reads), tuple(draft.rows)
+        scan = next(row for row in rows if row.kind == "scan")
+        (axis,) = scan.params
+        offsets, moved = None, read_bytes
         if grid.parts[axis] > 1:
-            if read_bytes:
-                here = [read_bytes, *[0] * (len(reads) - 1)]
-                reads = tuple(
-                    copied(r, grid, n, self.slots, self._emit, b)
-                    for r, n, b in zip(reads, draft.node.inputs, here, strict=True)
-                )
-            cascade = Cascade(fn, axis, draft.node, grid, self.settings.scan_fan)
-            offsets, moved = cascade.emit(reads, self.slots, self._emit)
-        self._emit(ScanTile(f"scan {fn}", fn, axis, reads, offsets, draft.slot, grid), moved)
+            moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
+            used, _, _ = rows_before(reads, rows)
+            brought = [m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)]
+            reads = tuple(
+                copied(r, grid, self.slots, self._emit, m) if b else r
+                for r, m, b in zip(reads, moves, brought, strict=True)
+            )
+            moves = [0 if b else m for m, b in zip(moves, brought, strict=True)]
+            cascade = Cascade(scan, draft.domain, grid, self.settings.scan_fan)
+            before = rows_before(reads, rows)
+            extra = sum(m for r, m in zip(reads, moves, strict=True) if r in before[0])
+            offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
+            moved += sum(moves)
+        name = stage_name(draft)
+        tile = ScanTile(name, draft.domain, reads, rows, offsets, draft.slot, grid)
+        self._emit(tile, moved)
 
 
 def lower(order: list[Node], roots: Sequence[Node], settings: Settings, key: str) -> Plan:
