@@ -315,7 +315,15 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     elif isinstance(stage, ScanTile) and task.box is not None:
         task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
-        scan = Row("scan", stage.fn, stage.args, (stage.axis,), plan.slots[stage.slot].dtype, stage.domain, tuple(range(len(stage.domain))))
+        scan = Row(
+            "scan",
+            stage.fn,
+            stage.args,
+            (stage.axis,),
+            plan.slots[stage.slot].dtype,
+            stage.domain,
+            tuple(range(len(stage.domain))),
+        )
         task.ordered = Ordered(stage.reads, (*stage.rows, scan), stage.domain, task.box)
     elif isinstance(stage, Combine):
         task.reducer = Reducer(stage.row)

@@ -143,9 +143,7 @@ class Runner:
         """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
         self.load(block)
         registers, first = self.registers, self.body.nreads
-        for i, (evaluate, out) in enumerate(
-            zip(self.evaluates, self._buffers(block), strict=True), first
-        ):
+        for i, (evaluate, out) in enumerate(zip(self.evaluates, self._buffers(block), strict=True), first):
             if results and out is not None and i in results:
                 out = results[i]
             registers[i] = evaluate(registers, block, out)

@@ -99,7 +99,9 @@ class Ordered:
             yield (*piece[: self.axis], (a, min(a + step, hi)), *piece[self.axis + 1 :])
 
 
-def _body(domain: tuple[int, ...], reads: tuple[Read, ...], rows: tuple[Row, ...], kept: tuple[int, ...]) -> Body:
+def _body(
+    domain: tuple[int, ...], reads: tuple[Read, ...], rows: tuple[Row, ...], kept: tuple[int, ...]
+) -> Body:
     """The rows as a body whose registers `kept` are asked for."""
     labels = tuple(range(len(domain)))
     writes = tuple(Write((k,), register, labels) for k, register in enumerate(kept))

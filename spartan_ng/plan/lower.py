@@ -232,7 +232,9 @@ class Lowering:
         if grid.parts[axis] > 1:
             moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
-            brought = [m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)]
+            brought = [
+                m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)
+            ]
             reads = tuple(
                 copied(r, grid, self.slots, self._emit, m) if b else r
                 for r, m, b in zip(reads, moves, brought, strict=True)

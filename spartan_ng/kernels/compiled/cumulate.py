@@ -10,6 +10,9 @@ line takes four elements at a time, so that one operation in four waits for the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, expression
@@ -48,9 +51,12 @@ _COMPLEX = {
         kept=2,
     ),
 }
-_BASIC = (
-    "add multiply minimum maximum fmin fmax logical_and logical_or bitwise_and bitwise_or bitwise_xor"
-).split()
+_BASIC = frozenset(
+    (
+        *("add", "multiply", "minimum", "maximum", "fmin", "fmax"),
+        *("logical_and", "logical_or", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    )
+)
 
 
 def steps_of(fn: str) -> Steps | None:
@@ -315,13 +321,24 @@ class _Emitter:
 
         for register in registers:
             row = self.rows[register]
-            self._say(f"r{register}{suffix} = {expression(row, [named(a) for a in row.args])}")
+            text = expression(row, [named(a) for a in row.args], [self._dtype(a) for a in row.args])
+            self._say(f"r{register}{suffix} = {text}")
             values[register] = f"r{register}{suffix}"
         for view, shown in self.text.aliases:
             while shown in aliases:
                 shown = aliases[shown]
             if shown in values:
                 values[view] = values[shown]
+
+    def _dtype(self, register: int) -> np.dtype[Any]:
+        """The dtype of an operand, or of a row."""
+        aliases = dict(self.text.aliases)
+        while register in aliases:
+            register = aliases[register]
+        if register in self.rows:
+            return self.rows[register].dtype
+        found = next(o for o in self.text.operands if o.register == register)
+        return np.dtype(found.code or np.int64)
 
     def _scanned(self, values: dict[int, str]) -> list[str]:
         """The scanned values in the scan's dtype."""

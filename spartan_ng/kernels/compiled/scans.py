@@ -172,7 +172,7 @@ class CompiledScan:
         return all(k.function is not None for k in wanted)
 
     def run(self, piece: Box, carry: State | None) -> None:
-        """Scan a piece into the result's tile, behind `carry` (arrays of the piece's shape, axis of length 1)."""
+        """Scan a piece into the result's tile, behind the state `carry`."""
         self._call(piece, carry, total=False)
 
     def total(self, piece: Box) -> State:
@@ -227,7 +227,9 @@ class CompiledScan:
         return self._step_kind(self._arrays[register], width, line)
 
     def _result_kind(self, line: bool) -> str:
-        return "" if self._result is None else self._step_kind(self._result, self._rows[-1].dtype.itemsize, line)
+        return (
+            "" if self._result is None else self._step_kind(self._result, self._rows[-1].dtype.itemsize, line)
+        )
 
     def _step_kind(self, array: _Array, width: int, line: bool) -> str:
         inner = self.axis if line else self._inner[-1]
@@ -267,9 +269,7 @@ class CompiledScan:
                 strips.append([(a, a + 1) for a in range(lo, hi)])
         return list(product(*strips))
 
-    def _fields(
-        self, spot: Box, piece: Box, states: State, arrays: list[_Array], lift: bool
-    ) -> list[int]:
+    def _fields(self, spot: Box, piece: Box, states: State, arrays: list[_Array], lift: bool) -> list[int]:
         """The numbers of one line of the table."""
         size = [hi - lo for lo, hi in spot]
         corner = tuple(lo for lo, _ in spot)
