@@ -15,6 +15,7 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.executor import Executor, NoPeers
+from spartan_ng.worker.recycle import Recycler
 from spartan_ng.worker.store import Key, Store
 
 
@@ -23,7 +24,7 @@ class EmbeddedBackend:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
-        self._store = Store()
+        self._store = Store(recycler=Recycler())
         self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
         self._jobs = count(1)
 

@@ -1,0 +1,55 @@
+"""Buffers that come back: used again, never together more than was in use at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spartan_ng.worker.recycle import LEAST_BYTES, Recycler
+
+F8 = np.dtype(float)
+N = LEAST_BYTES // 8
+
+
+def address(a: np.ndarray) -> int:
+    return int(a.__array_interface__["data"][0])
+
+
+def test_a_dead_buffer_serves_the_next_of_its_size() -> None:
+    r = Recycler(1 << 30)
+    a = r.allocate((N,), F8)
+    a[:] = 1
+    first, view = address(a), a[5:]
+    del a
+    b = r.allocate((N,), F8)
+    assert address(b) != first, "a view still looks at it"
+    assert (view == 1).all()
+    del view
+    c = r.allocate((2, N // 2), F8)
+    assert address(c) == first
+    assert c.flags.writeable
+    assert c.flags.c_contiguous
+
+
+def test_no_more_than_was_in_use_at_once() -> None:
+    r = Recycler(1 << 30)
+    a = r.allocate((4 * N,), F8)
+    del a
+    assert r.free_bytes >= 4 * N * 8
+    b = r.allocate((N,), F8)
+    assert r.free_bytes + r.used_bytes <= r.peak_bytes
+    c = r.allocate((5 * N,), F8)
+    assert r.free_bytes == 0
+    assert r.used_bytes == r.peak_bytes
+    del b, c
+    assert r.free_bytes <= r.peak_bytes
+
+
+def test_no_more_than_its_share() -> None:
+    r = Recycler(3 * N * 8)
+    a = [r.allocate((N,), F8) for _ in range(5)]
+    del a
+    assert 0 < r.free_bytes <= 3 * N * 8
+    small = r.allocate((10,), F8)
+    assert small.base is None
+    objects = r.allocate((N,), np.dtype(object))
+    assert objects[0] is None
