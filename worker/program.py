@@ -54,6 +54,8 @@ class Task:
     cells: list[Cell] = field(default_factory=list)
     tier: Tier | None = None
     ordered: Ordered | None = None
+    dying: int | None = None
+    """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
 
 
 class Program:
@@ -68,6 +70,9 @@ class Program:
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in dynamic_slots(stage))
         self.dying = self._last_uses()
+        for stage, task, slots in zip(plan.stages, self.tasks, self.dying, strict=True):
+            if isinstance(stage, ScanTile) and task.box is not None:
+                task.dying = self._dying_operand(stage, task.box, slots)
 
     def _count_remote_reads(self) -> Counter[int]:
         """How often other ranks will read this rank's tile of each slot."""
@@ -79,6 +84,22 @@ class Program:
                     for operand in (*task.operands, *task.later):
                         count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
         return count
+
+    def _dying_operand(self, stage: ScanTile, box: Box, dying: list[int]) -> int | None:
+        """The read whose whole tile dies with the stage, where its last row is the scan itself."""
+        if stage.rows[-1].kind != "scan":
+            return None
+        out = self.plan.slots[stage.slot]
+        for i, read in enumerate(stage.reads):
+            slot = self.plan.slots[read.slot]
+            plain = read.labels == tuple(range(len(stage.domain))) == read.order
+            plain = plain and all((a.start, a.step) == (0, 1) for a in read.axes)
+            alone = read.slot in dying and read.slot not in self.dynamic and not self.remote_reads[read.slot]
+            same = (slot.shape, slot.dtype, slot.format) == (out.shape, out.dtype, out.format)
+            once = sum(r.slot == read.slot for r in stage.reads) == 1
+            if plain and alone and same and once and slot.tiling.box_on(slot.shape, self.rank) == box:
+                return i
+        return None
 
     def _last_uses(self) -> list[list[int]]:
         """For each stage, the slots that this rank needs no more after it (never inputs or outputs)."""

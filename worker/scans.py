@@ -69,12 +69,22 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
         return
     operands = ex.load_all(run, task.operands)
     before = _before(ex, run, task, stage.axis)
-    slot = run.plan.slots[stage.slot]
-    out = ex.store.allocate(box_shape(task.box), slot.dtype)
     ordered = task.ordered
     assert ordered is not None, "prepared with the program"
+    out = None if task.dying is None else _own(ex, run, operands[task.dying])
+    if out is None:
+        out = ex.store.allocate(box_shape(task.box), run.plan.slots[stage.slot].dtype)
     _scan(ex, run, ordered, operands, out, before)
     ex.put(run, stage.slot, out)
+
+
+def _own(ex: Executor, run: Run, operand: Any) -> Any | None:
+    """The tile of a dying operand, to be scanned in place, unless it is (part of) somebody's input."""
+    if type(operand) is not np.ndarray or not (operand.flags.c_contiguous and operand.flags.writeable):
+        return None
+    given = [ex.store.get(run.keys[s]) for s in run.plan.inputs if ex.store.holds(run.keys[s])]
+    shared = any(isinstance(g, np.ndarray) and np.may_share_memory(g, operand) for g in given)
+    return None if shared else operand
 
 
 def _before(ex: Executor, run: Run, task: Task, axis: int) -> State | None:

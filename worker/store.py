@@ -99,6 +99,10 @@ class Store:
                 held.reserved_bytes = self._reserve(tile)
             return held.tile
 
+    def holds(self, key: Key) -> bool:
+        """Whether the tile is complete."""
+        return key in self._tiles
+
     def is_spilled(self, key: Key) -> bool:
         """Whether a tile is on disk, so that `get` takes a while."""
         held = self._tiles.get(key)
