@@ -1,4 +1,4 @@
-"""Random scans against NumPy or a row-by-row reference: operations, axes, tilings, levels, blocks, maps around.
+"""Random scans against NumPy or a row-by-row reference: operations, axes, tilings, levels, blocks and maps.
 
 `SPARTAN_NG_SCAN_CASES=2000 pytest tests/worker/test_random_scans.py` runs that many cases.
 """
