@@ -71,12 +71,17 @@ class Body:
         return _assign(last, [fills(r) for r in rows])
 
 
+_FRESH = frozenset({"negative"})
+"""Functions that NumPy (2.4) gets wrong on two elements a stride apart with a strided `out`: they make
+their own value."""
+
+
 def fills(row: Row) -> bool:
     """Whether the row's function writes into a buffer it is given."""
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
     known = ELEMENTWISE[row.fn]
-    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O"
+    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O" and row.fn not in _FRESH
 
 
 def _assign(last: list[int], fills: list[bool]) -> tuple[list[int], int]:

@@ -171,3 +171,9 @@ def test_random_cases(shard: int, monkeypatch: pytest.MonkeyPatch) -> None:
         levels = check(case, rng)
         if case.tiling == "row" and case.axis == 0 and number % 100 in (0, 1, 2) and case.shape[0] > 1:
             assert levels == {0: 5, 1: 6, 2: 7}[number % 100], case
+
+
+def test_two_elements_a_stride_apart() -> None:
+    """NumPy's negative is wrong on them with a strided `out`; 9 x 3 workers have such blocks of 10 x 8."""
+    case = Case("user", (10, 1, 8), 1, "block", 27, 3, (True, False))
+    check(case, np.random.default_rng(0))
