@@ -16,6 +16,7 @@ import numpy as np
 
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, expression
+from spartan_ng.ops.scans import SEGMENTED
 from spartan_ng.plan.plan import Row
 
 
@@ -61,9 +62,14 @@ _BASIC = frozenset(
 
 def steps_of(fn: str) -> Steps | None:
     """The texts of the scan `fn`, or None: NumPy has to do it."""
-    if fn in _BASIC:
-        return Steps(("{x0}",), (FORMULAS[fn].text.format("{s0}", "{x0}", T="{T}"),), associates=True)
-    return _COMPLEX.get(fn)
+    plain = fn.removeprefix(SEGMENTED)
+    if plain not in _BASIC:
+        return _COMPLEX.get(fn)
+    step = FORMULAS[plain].text.format("{s0}", "{x0}", T="{T}")
+    if plain == fn:
+        return Steps(("{x0}",), (step,), associates=True)
+    begins = "choose({x1} != 0, "
+    return Steps(("{x0}", "{x1}"), (f"{begins}{{x0}}, {step})", f"{begins}{{x1}}, {{s1}})"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS
 from spartan_ng.kernels.scans import Cut
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import SEGMENTED
 from spartan_ng.plan.plan import WHOLE, Read, Row
 
 LEAST = 1 << 16
@@ -70,9 +71,10 @@ def scan_obstacle(rows: tuple[Row, ...], first: int, dtypes: list[np.dtype[Any]]
 def _step_obstacle(row: Row, operands: list[np.dtype[Any]]) -> str:
     if isinstance(row.fn, UserFunction) or row.fn is None or steps_of(row.fn) is None:
         return f"{row.fn}: no step of its own"
-    logical = row.fn.startswith("logical")
+    plain = row.fn.removeprefix(SEGMENTED)
+    logical = plain.startswith("logical")
     known = row.dtype.kind == "b" if logical else row.dtype.str[1:] in ("f4", "f8", "i4", "i8", "u4", "u8")
-    if row.fn.startswith("bitwise") and row.dtype.kind == "f":
+    if plain.startswith("bitwise") and row.dtype.kind == "f":
         known = False
     exact = all(d == row.dtype or (d.kind in "fiub" and row.dtype.kind == "f") for d in operands)
     exact = exact or (row.dtype.kind in "iu" and all(d.kind in "iub" for d in operands))
