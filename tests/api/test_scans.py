@@ -102,9 +102,7 @@ def test_averages_and_windows(mode):
         np.rolling_sum(np.array(X), 41)
 
 
-@pytest.mark.parametrize(
-    "name", ["subtract", "divide", "power", "floor_divide", "arctan2", "hypot"]
-)
+@pytest.mark.parametrize("name", ["subtract", "divide", "power", "floor_divide", "arctan2", "hypot"])
 def test_accumulate_of_what_does_not_associate(mode, name):
     y = RNG.random((9, 4)) + 0.5
     for axis in (0, 1):

@@ -146,6 +146,20 @@ def test_recurrence_with_frames(shape: tuple[int, ...], axis: int) -> None:
         np.testing.assert_allclose(zi, before, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((500, 20), 0), ((500,), 0), ((20, 500), 1)])
+def test_segments(shape: tuple[int, ...], axis: int) -> None:
+    rng = np.random.default_rng(3)
+    x, begins = rng.standard_normal(shape), (rng.random(shape) < 0.1) * 1.0
+    out = np.empty_like(x)
+    scan = compiled((scanned("segmented_add", 2, axis, out),), [x, begins], out, axis)
+    assert scan is not None
+    run_halves(scan, shape, axis)
+    before: Any = 0.0
+    for xi, begin, zi in zip(*(np.moveaxis(a, axis, 0) for a in (x, begins, out)), strict=True):
+        before = np.where(begin != 0, xi, before + xi)
+        np.testing.assert_allclose(zi, before, rtol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(400,), (400, 3)])
 def test_compensation(shape: tuple[int, ...]) -> None:
     x = np.tile([1e16, 1.0, -1e16, 1.0], 100)

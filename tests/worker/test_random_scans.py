@@ -27,7 +27,7 @@ from spartan_ng.plan.plan import ScanTotals
 CASES = int(os.environ.get("SPARTAN_NG_SCAN_CASES", "200"))
 SHARDS = 20
 NAMES = ["add", "multiply", "minimum", "maximum", "fmin", "fmax", "logaddexp", "compensated_add"]
-NAMES += ["cumsumprod", "user", "pair", "integers"]
+NAMES += ["cumsumprod", "user", "pair", "integers", "segmented_add", "segmented_maximum"]
 LEVELS = [0, 1, 1, 1, 2, 2, 2, 3, 3, 4]
 
 
@@ -80,8 +80,8 @@ def by_rows(step, *lines: np.ndarray) -> np.ndarray:
 
 
 def scan_of(case: Case, x: Node, w: Node) -> Node:
-    if case.name == "cumsumprod":
-        return build.recurrence("cumsumprod", x, w, case.axis)
+    if case.name == "cumsumprod" or case.name.startswith("segmented"):
+        return build.recurrence(case.name, x, w, case.axis)
     if case.name == "pair":
         return build.recurrence(UserFunction(Recurrence(np.maximum, np.add)), x, w, case.axis)
     if case.name == "user":
@@ -95,6 +95,9 @@ def expected_of(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         found = by_rows(lambda y, w, z: y + np.where(w == 0, 0.0, w * z), x, w)
     elif case.name == "pair":
         found = by_rows(lambda y, w, z: np.maximum(y, w + z), x, w)
+    elif case.name.startswith("segmented"):
+        function = getattr(np, case.name.removeprefix("segmented_"))
+        found = by_rows(lambda y, w, z: np.where(w != 0, y, function(z, y)), x, w)
     else:
         name = {"user": "add", "integers": "add", "compensated_add": "add"}.get(case.name, case.name)
         with np.errstate(all="ignore"):
@@ -120,6 +123,10 @@ def operands(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
             seen = (line == 0) | (np.isfinite(line) & seen)
             lines.append(seen)
         clean = np.stack(lines, case.axis)
+    elif case.name.startswith("segmented"):
+        w = (w > 0.8).astype(float)
+        x[rng.random(case.shape) < 0.05] = np.inf
+        x[rng.random(case.shape) < 0.03] = np.nan
     elif case.name in ("fmin", "fmax", "minimum", "maximum", "add"):
         x[rng.random(case.shape) < 0.03] = np.nan
     return x, w, clean
@@ -132,7 +139,7 @@ def check(case: Case, rng: np.random.Generator) -> int:
     a, b = leaf(x), leaf(w)
     scanned, seen = a, x
     if before:
-        scanned, seen = build.map_("negative", a), -x
+        scanned, seen = build.map_("absolute", a), abs(x)
     root, expected = scan_of(case, scanned, b), expected_of(case, seen, w)
     if behind:
         with np.errstate(invalid="ignore"):
