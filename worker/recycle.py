@@ -48,7 +48,7 @@ class Recycler:
         if nbytes < LEAST_BYTES or dtype.hasobject:
             return np.empty(shape, dtype)
         storage = self._take(size_class(nbytes))
-        root: np.ndarray[Any, Any] = np.frombuffer(memoryview(storage), np.uint8, nbytes)
+        root: np.ndarray[Any, Any] = np.frombuffer(storage.data, np.uint8, nbytes)
         # Finalizers run anywhere, also inside our own locked parts: they only append.
         weakref.finalize(root, self._returned.append, storage).atexit = False
         return root.view(dtype).reshape(shape)
