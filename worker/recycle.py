@@ -33,7 +33,13 @@ class Recycler:
         self.peak_bytes = 0
         self._free: deque[np.ndarray[Any, Any]] = deque()
         self._returned: deque[np.ndarray[Any, Any]] = deque()
+        self._live: set[int] = set()
         self._lock = threading.Lock()
+
+    def owns(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the array lies in one of these buffers."""
+        root = array.base if isinstance(array.base, np.ndarray) else array
+        return _address(root) in self._live
 
     @property
     def free_bytes(self) -> int:
@@ -48,6 +54,7 @@ class Recycler:
         if nbytes < LEAST_BYTES or dtype.hasobject:
             return np.empty(shape, dtype)
         storage = self._take(size_class(nbytes))
+        self._live.add(_address(storage))
         root: np.ndarray[Any, Any] = np.frombuffer(storage.data, np.uint8, nbytes)
         # Finalizers run anywhere, also inside our own locked parts: they only append.
         weakref.finalize(root, self._returned.append, storage).atexit = False
@@ -69,6 +76,7 @@ class Recycler:
         while self._returned:
             storage = self._returned.popleft()
             self.used_bytes -= storage.nbytes
+            self._live.discard(_address(storage))
             self._free.append(storage)
         self._trim()
 
@@ -80,6 +88,10 @@ class Recycler:
 
     def _kept(self) -> int:
         return sum(s.nbytes for s in self._free)
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _machine_bytes() -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+import spartan_ng as sp
+from spartan_ng.config import config
 from spartan_ng.worker.recycle import LEAST_BYTES, Recycler
 
 F8 = np.dtype(float)
@@ -28,6 +30,21 @@ def test_a_dead_buffer_serves_the_next_of_its_size() -> None:
     assert address(c) == first
     assert c.flags.writeable
     assert c.flags.c_contiguous
+
+
+def test_a_result_in_such_a_buffer_is_written_in_place() -> None:
+    """No copy before the first write: nobody else sees the memory."""
+    with config.override(small_bytes=0):
+        a = sp.ones((N,)) + sp.arange(N)
+        a.persist()
+        before = address(sp.asarray(a)._cell.value)
+        a[0] = 5.0
+        assert address(a._cell.value) == before
+        assert a[:3].tolist() == [5.0, 2.0, 3.0]
+        b = a * 2
+        b.persist()
+        a[1] = 7.0
+        assert b[:2].tolist() == [10.0, 4.0]
 
 
 def test_no_more_than_was_in_use_at_once() -> None:

@@ -181,7 +181,7 @@ def test_counted_bytes_and_levels_are_the_papers(workers: int) -> None:
 
 
 def test_tiling_charges_the_cascades_rows() -> None:
-    """An intermediate array that may lie anywhere is cut across the axis, which costs nothing, not along it."""
+    """An intermediate array that may lie anywhere is cut across the axis, which costs nothing."""
     x = build.map_("add", leaf(np.ones((4096, 1))), leaf(np.ones((1, 256))))
     for axis in (0, 1):
         plan = planned(build.fold("maximum", build.scan("add", x, axis), (0, 1)), 4)
