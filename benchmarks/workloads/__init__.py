@@ -10,6 +10,8 @@ from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
 from benchmarks.workloads.passes import PASS_CASES
 
+from benchmarks.workloads.scans import SCAN_CASES
+
 CASES: dict[str, Case] = {
     case.name: case
     for case in (
@@ -23,6 +25,7 @@ CASES: dict[str, Case] = {
         MATMUL,
         *KERNEL_CASES,
         *PASS_CASES,
+        *SCAN_CASES,
         *CLUSTER_CASES,
     )
 }

@@ -44,6 +44,7 @@ class ArrayRef:
         "dtype",
         "format",
         "nnz",
+        "private",
         "serial",
         "shape",
         "skewed",
@@ -71,6 +72,8 @@ class ArrayRef:
         """Whether the rows of a CSR array are so unequal that its plan looks at them."""
         self.also: tuple[ArrayRef, ...] = ()
         """The same array in other tilings, where the workers keep it more than once."""
+        self.private = False
+        """Whether nobody else sees the value's memory, though it is a view of a buffer."""
         self.backend: object | None = None
         """The backend whose workers hold tiles under this `serial`, if any."""
         self.serial = next(_serial)

@@ -71,12 +71,17 @@ class Body:
         return _assign(last, [fills(r) for r in rows])
 
 
+_FRESH = frozenset({"negative"})
+"""Functions that NumPy (2.4) gets wrong on two elements a stride apart with a strided `out`: they make
+their own value."""
+
+
 def fills(row: Row) -> bool:
     """Whether the row's function writes into a buffer it is given."""
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
     known = ELEMENTWISE[row.fn]
-    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O"
+    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O" and row.fn not in _FRESH
 
 
 def _assign(last: list[int], fills: list[bool]) -> tuple[list[int], int]:
@@ -101,6 +106,8 @@ class Runner:
         self.body = body
         self.tile = tile
         self.registers: list[Any] = [None] * (body.nreads + len(body.stage.rows))
+        self.evaluates = list(body.evaluates)
+        """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
         self._slicers = [slicer(r, tile) for r in body.stage.reads]
         self._scratch = self._allocate(sizes)
@@ -141,9 +148,7 @@ class Runner:
         """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
         self.load(block)
         registers, first = self.registers, self.body.nreads
-        for i, (evaluate, out) in enumerate(
-            zip(self.body.evaluates, self._buffers(block), strict=True), first
-        ):
+        for i, (evaluate, out) in enumerate(zip(self.evaluates, self._buffers(block), strict=True), first):
             if results and out is not None and i in results:
                 out = results[i]
             registers[i] = evaluate(registers, block, out)
@@ -332,6 +337,13 @@ def _random(row: Row) -> Evaluate:
     return evaluate
 
 
+def _scan(row: Row) -> Evaluate:
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        raise AssertionError("a scan's blocks run in order, each behind the state of those before it")
+
+    return evaluate
+
+
 KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "map": _map,
     "fold": _fold,
@@ -343,4 +355,5 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "reshape": _reshape,
     "iota": _iota,
     "random": _random,
+    "scan": _scan,
 }

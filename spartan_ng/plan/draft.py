@@ -20,7 +20,7 @@ from spartan_ng.plan.reads import base_of, view_read
 
 _Pending = tuple[Node, Labels, tuple[int, ...]]
 _End = int | _Pending
-_KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.INDEX: "iota", Op.RANDOM: "random"}
+_KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.SCAN: "scan", Op.INDEX: "iota", Op.RANDOM: "random"}
 
 
 @dataclass(frozen=True, slots=True)

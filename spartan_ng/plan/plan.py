@@ -82,7 +82,7 @@ class Row:
 
     kind: str
     """"map", "fold", "contract", "bincount", "along_axis", "take", "transpose", "broadcast", "reshape",
-    "iota" or "random"."""
+    "iota", "random", or (in a `ScanTile`) "scan"."""
     fn: str | UserFunction | None
     args: tuple[int, ...]
     params: tuple[Any, ...]
@@ -142,14 +142,17 @@ class Combine:
 class ScanTotals:
     """A level of a scan's forward cascade: the state of each part of `grid`, as one row along `axis`.
 
-    Arrays of states have a leading axis for the arrays of a state. The first level reads a scan's
-    operands, the others (`of_states`) an array of states.
+    Arrays of states have a leading axis for the arrays of a state. The first level scans the registers
+    `args` of reads and rows over the `domain`, the others (`of_states`) read an array of states.
     """
 
     name: str
     fn: str | UserFunction
     axis: int
+    domain: tuple[int, ...]
     reads: tuple[Read, ...]
+    rows: tuple[Row, ...]
+    args: tuple[int, ...]
     slot: int
     grid: Tiling
     of_states: bool
@@ -172,15 +175,27 @@ class ScanOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ScanTile:
-    """A cumulative aggregate: each tile's own, behind its row of `offsets` (None: the axis is not cut)."""
+    """One pass with a cumulative aggregate among its rows: each tile's own, behind its row of `offsets`
+    (None: the axis is not cut). The last row is the result."""
 
     name: str
-    fn: str | UserFunction
-    axis: int
+    domain: tuple[int, ...]
     reads: tuple[Read, ...]
+    rows: tuple[Row, ...]
     offsets: int | None
     slot: int
     grid: Tiling
+
+    @property
+    def scan(self) -> Row:
+        """The row that is the cumulative aggregate."""
+        return next(row for row in self.rows if row.kind == "scan")
+
+    @property
+    def axis(self) -> int:
+        """The scanned dimension of the domain."""
+        (axis,) = self.scan.params
+        return int(axis)
 
 
 @dataclass(frozen=True, slots=True)

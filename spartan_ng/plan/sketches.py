@@ -11,6 +11,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
 from spartan_ng.plan.draft import Draft
@@ -104,18 +105,33 @@ def _inner(row: Row, draft: Draft) -> int:
 
 
 def _kind(node: Node) -> str:
-    if node.op in (Op.SCAN, Op.RESHAPE, Op.FILTER):
+    if node.op in (Op.RESHAPE, Op.FILTER):
         return node.op.value
     return "sort" if is_line_sort(node) else str(node.fn) if isinstance(node.fn, str) else "user"
 
 
-def _scan(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Local but for one aggregate row a part; a sort's merge is charged when its grid is known."""
+def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Local; the merge is charged when the grid is known."""
     node = draft.node
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
     return StageSketch(node.shape, cuttable, reads, (write,), 2 * node.size)
+
+
+def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:
+    """What a scan's cascades move: as if each part's aggregate were combined into array `number`.
+
+    One row a part goes up, and one comes down; None where the stage has no scan.
+    """
+    scan = next((row for row in draft.rows if row.kind == "scan"), None)
+    if scan is None or scan.fn is None:
+        return None
+    (axis,) = scan.params
+    labels = tuple(d for d in range(len(draft.domain)) if d != axis)
+    shape = tuple(draft.domain[d] for d in labels)
+    both_ways = 2 * states_of(scan.fn) * prod(shape) * scan.dtype.itemsize
+    return ArraySketch(shape, both_ways), Access(number, labels, state_bytes=both_ways)
 
 
 def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -196,7 +212,6 @@ def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 
 
 _SEPARATE = {
-    "scan": _scan,
     "reshape": _reshape,
     "concatenate": _assemble,
     "assign": _assemble,
@@ -204,6 +219,6 @@ _SEPARATE = {
     "scatter": _scatter,
     "take": _take,
     "tile_as": _tile_as,
-    "sort": _scan,
+    "sort": _sort,
     "user": _user,
 }

@@ -1,4 +1,4 @@
-"""Survival curves, hazards and decayed rates against lifelines and plain NumPy."""
+"""Survival curves and hazards against lifelines and plain NumPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from spartan_ng.apps import cox as cox_app
 from spartan_ng.apps import kaplan_meier as km_app
 from spartan_ng.apps.cox import CoxRegression, cox
-from spartan_ng.apps.kaplan_meier import KaplanMeier, event_rate, kaplan_meier
+from spartan_ng.apps.kaplan_meier import KaplanMeier, kaplan_meier
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -59,18 +59,6 @@ def test_cox(anywhere, rossi):
     np.testing.assert_allclose(found.weights, reference.params_, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.standard_errors, reference.standard_errors_, rtol=1e-5)
     np.testing.assert_allclose(found.log_likelihood, reference.log_likelihood_, rtol=1e-8)
-
-
-def test_decayed_rates(anywhere):
-    rng = np.random.default_rng(0)
-    t = np.sort(rng.random(50)) * 10
-    e = rng.integers(0, 2, 50)
-    weights = np.tril(np.exp2(-(t[:, None] - t) / 1.5))
-    np.testing.assert_allclose(event_rate(t, e, 1.5).compute(), weights @ e * np.log(2) / 1.5, rtol=1e-10)
-    with pytest.raises(ValueError, match="ascend"):
-        event_rate([2.0, 1.0], [1, 1], 1.0)
-    with pytest.raises(ValueError, match="half_life"):
-        event_rate([1.0, 2.0], [1, 1], 0)
 
 
 def test_bad_input() -> None:

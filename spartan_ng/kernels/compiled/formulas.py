@@ -8,6 +8,7 @@ faster than NumPy's own loop on a cached block: it stays a NumPy call between tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -107,22 +108,37 @@ def obstacle(row: Row, operands: list[np.dtype[Any]]) -> str:
 
 
 def _loop(row: Row, name: str, operands: list[np.dtype[Any]]) -> bool:
-    """Whether NumPy's loop for the operands takes them as they are and gives the row's dtype."""
+    """Whether NumPy's loop for the operands has a formula and gives the row's dtype."""
     kinds = FORMULAS[name].kinds
     if name == "where":
         return operands[0].kind == "b" and all(d == row.dtype for d in operands[1:])
-    first = operands[0]
-    if any(d != first for d in operands) or not (
-        first.kind in kinds or ("d" in kinds and first == np.float64)
+    first, *others, out = _loop_dtypes(name, tuple(operands))
+    if (
+        code(first) not in DTYPES
+        or any(d != first for d in others)
+        or not (first.kind in kinds or ("d" in kinds and first == np.float64))
     ):
         return False
+    return bool(out == row.dtype)
+
+
+@lru_cache(maxsize=1024)
+def _loop_dtypes(name: str, operands: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that NumPy's loop takes its operands in, and the one it gives; objects where it has none."""
     ufunc: Any = ELEMENTWISE[name].function
-    return bool(ufunc.resolve_dtypes((*operands, None)) == (*operands, row.dtype))
+    try:
+        found: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes((*operands, None))
+    except TypeError:
+        return (np.dtype(object),) * (len(operands) + 1)
+    return found
 
 
-def expression(row: Row, names: list[str]) -> str:
-    """The row's text with `names` for its operands."""
+def expression(row: Row, names: list[str], operands: list[np.dtype[Any]]) -> str:
+    """The row's text with `names` for its operands, of dtypes `operands`."""
     target = code(row.dtype)
     if row.fn == "cast":
         return f"{names[0]} != 0" if target == "b1" else f"{target}({names[0]})"
+    if row.fn != "where":
+        loop = _loop_dtypes(str(row.fn), tuple(operands))[0]
+        names = [n if d == loop else f"{code(loop)}({n})" for n, d in zip(names, operands, strict=True)]
     return FORMULAS[str(row.fn)].text.format(*names, T=target)

@@ -64,6 +64,8 @@ class Group:
     """Fused nodes and views with their labels, users before inputs."""
     separate: bool = False
     """A stage of its own kind: nothing is fused into it."""
+    scan: Node | None = None
+    """The cumulative aggregate in the stage: only maps stand around it, and no dimension stays whole."""
     more: list[Result] = field(default_factory=list)
     """Further results of the same pass."""
     users: dict[Group, None] = field(default_factory=dict)
@@ -109,6 +111,8 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
             and (target := _fusible_into(node, wanted, fuse)) is not None
         ):
             for stage, labels in target:
+                if node.op is Op.SCAN:
+                    stage.scan = node
                 _join(node, stage, labels, demands)
         else:
             _store(node, result, demands, cut_lines, fuse)
@@ -159,7 +163,7 @@ def _store(
         for reader, labels in demands[node]:
             _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
-    if fuse and is_fusible(node, cut_lines):
+    if fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN:
         stage = _as_member(node, users, demands) or _beside(node, users, demands)
         if stage is not None:
             stage.users |= {u: None for u in users if u is not stage}
@@ -168,6 +172,7 @@ def _store(
     if is_fusible(node, cut_lines):
         shape = root(node)
         stage = Group(node, shape.domain, shape.out, set(shape.whole))
+        stage.scan = node if node.op is Op.SCAN else None
         _demand(node, stage, shape.inputs, demands)
     elif is_transparent(node) or node.op is Op.SLICE:
         labels = tuple(range(node.ndim))
@@ -261,7 +266,35 @@ def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tu
     if len(places) != 1 or not fuse:
         return None
     ((stage, labels),) = places
+    if node.op is Op.SCAN:
+        return places if _takes_scan(node, stage, labels) else None
+    if stage.scan is not None and not _stands_around_scan(node, stage, labels):
+        return None
     return places if _repeats_nothing(node, stage, labels) and _lines_fit(node, labels) else None
+
+
+def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a stage becomes one pass with the scan: only maps follow it, element by element."""
+    around = [stage.root, *(m for m, _ in stage.members)]
+    return (
+        stage.scan is None
+        and not stage.more
+        and stage.domain == node.shape
+        and labels == stage.out == tuple(range(node.ndim))
+        and not stage.whole
+        and all(_is_elementwise(m) for m in around)
+    )
+
+
+def _stands_around_scan(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a node is a map over the scan's domain (or so small that it is computed with every block)."""
+    return _is_elementwise(node) and not _missing(node, stage, labels)
+
+
+def _is_elementwise(node: Node) -> bool:
+    """Whether a block of the value needs the same block of dense operands, and no more."""
+    dense = all(n.format == "dense" for n in (node, *node.inputs))
+    return dense and (node.op in (Op.MAP, Op.INDEX) or is_transparent(node))
 
 
 def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:
