@@ -9,7 +9,6 @@ from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
 from benchmarks.workloads.passes import PASS_CASES
-
 from benchmarks.workloads.scans import SCAN_CASES
 
 CASES: dict[str, Case] = {
