@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import click
 
-from benchmarks import machine, report
+from benchmarks import app_tilings, machine, report, scaling, skew, tiling
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
+STUDIES: dict[str, Callable[[], None]] = {
+    "tiling": tiling.main,
+    "app-tilings": app_tilings.main,
+    "scaling": scaling.main,
+    "skew": skew.main,
+}
+"""What is not side by side with other systems; each prints a table of its own."""
 
-@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, 'tiling'])}.")
+
+@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *STUDIES])}.")
 @click.argument("names", nargs=-1)
 @click.option("--no-memory", is_flag=True, help="Skip the measurement of peak memory in child processes.")
 def main(names: tuple[str, ...], no_memory: bool) -> None:
     """Run the named cases, or all of them."""
-    unknown = [n for n in names if n not in CASES and n != "tiling"]
+    unknown = [n for n in names if n not in CASES and n not in STUDIES]
     if unknown:
         raise click.UsageError(
-            f"no benchmark named {', '.join(unknown)}; there are {', '.join(CASES)}, tiling"
+            f"no benchmark named {', '.join(unknown)}; there are {', '.join([*CASES, *STUDIES])}"
         )
     bandwidth = machine.memory_bandwidth()
     heading = report.heading(bandwidth)
@@ -30,17 +39,12 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
             continue
         sections.append(report.section(case, measure(case, peaks=not no_memory), bandwidth))
         click.echo(sections[-1])
-    if "tiling" in names or not names:
-        _tiling()
+    for name, study in STUDIES.items():
+        if not names or name in names:
+            study()
     if not names:
         report.RESULTS.write_text(heading + "\n".join(sections))
         click.echo(f"written to {report.RESULTS.name}")
-
-
-def _tiling() -> None:
-    from benchmarks import tiling
-
-    tiling.main()
 
 
 if __name__ == "__main__":
