@@ -13,7 +13,7 @@ location in the output, and what meets at one location is accumulated.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.
 - along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
-- bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length).
+- bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length), weights may be rows.
 - a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
 """
 
