@@ -63,7 +63,7 @@ class Program:
         self.rank = rank
         self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
         for stage, task in zip(plan.stages, self.tasks, strict=True):
-            _prepare(stage, task)
+            _prepare(plan, stage, task)
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in dynamic_slots(stage))
         self.dying = self._last_uses()
@@ -311,12 +311,13 @@ def _reducer(stage: Fused, write: Write) -> Reducer | None:
     return Reducer(write.reducer, operand.labels)
 
 
-def _prepare(stage: Stage, task: Task) -> None:
+def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
         task.body = Body(stage)
         task.reducers = [_reducer(stage, w) for w in stage.writes]
-        task.sizes = block_sizes(stage, task.box)
+        sparse = frozenset(r.slot for r in stage.reads if plan.slots[r.slot].format == "csr")
+        task.sizes = block_sizes(stage, task.box, sparse=sparse)
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
     elif isinstance(stage, Combine):
