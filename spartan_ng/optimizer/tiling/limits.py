@@ -51,7 +51,7 @@ def _check_duplicates(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch
     if taken > budget:
         largest = max(wanted, key=lambda array: array.nbytes)
         raise MemoryBudgetError(
-            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes:,} bytes on each "
-            f"worker, all duplicates {taken:,}, but the budget for copies is {budget:,} bytes a worker; "
+            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes:,} bytes on "
+            f"each worker, all duplicates {taken:,}, but the budget for copies is {budget:,} bytes a worker; "
             f"raise config.duplicate_bytes, or use another tiling"
         )
