@@ -11,8 +11,8 @@ from benchmarks import machine, report
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
-STUDIES = ("tiling", "cascades")
-"""Tables of their own, in modules of their names."""
+STUDIES = ("tiling", "app-tilings", "scaling", "skew", "cascades")
+"""What is not side by side with other systems: tables of their own, in modules of their names."""
 
 
 @click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *STUDIES])}.")
@@ -35,7 +35,7 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
         click.echo(sections[-1])
     for name in STUDIES:
         if name in names or not names:
-            import_module(f"benchmarks.{name}").main()
+            import_module(f"benchmarks.{name.replace('-', '_')}").main()
     if not names:
         report.RESULTS.write_text(heading + "\n".join(sections))
         click.echo(f"written to {report.RESULTS.name}")

@@ -85,6 +85,8 @@ class Session:
         settings = self._settings(workers)
         order = topological(roots)
         structure, leaves = flatten(order, roots)
+        if self._drop_copies(leaves):
+            structure, leaves = flatten(order, roots)
         key = (structure, settings, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
@@ -128,6 +130,13 @@ class Session:
             inputs[n].also = (*inputs[n].also, copy)
             self._copies.add(copy)
         return refs[:wanted]
+
+    def _drop_copies(self, leaves: list[ArrayRef]) -> bool:
+        """Forget the second copies that another backend keeps; whether there are any."""
+        foreign = [r for r in leaves if any(copy.backend is not self.backend for copy in r.also)]
+        for ref in foreign:
+            ref.also = ()
+        return bool(foreign)
 
     @staticmethod
     def _bring(ref: ArrayRef) -> None:

@@ -113,7 +113,7 @@ def test_predicted_bytes_are_the_bytes_moved(workers: int) -> None:
     with running_on(backend), config.override(tiling="row", small_bytes=0):
         x = sp.asarray(np.random.default_rng(0).random((60, 40)))
         y = (x + x.T[:40, :40].sum(axis=0)) @ sp.ones((40, 3))
-        sp.compute(y.sum(axis=0), (x * 2).cumsum(axis=0))
+        sp.compute(y.sum(axis=0), (x * 2).cumsum(axis=0), x.mean(), x.std(axis=0))
         ran = session.current().last_run
     assert ran is not None
     plan, stats = ran

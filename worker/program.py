@@ -338,7 +338,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     if isinstance(stage, Fused) and task.box is not None:
         task.body = Body(stage)
         task.reducers = [_reducer(stage, w) for w in stage.writes]
-        task.sizes = block_sizes(stage, task.box)
+        sparse = frozenset(r.slot for r in stage.reads if plan.slots[r.slot].format == "csr")
+        task.sizes = block_sizes(stage, task.box, sparse=sparse)
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
     elif isinstance(stage, ScanTile) and task.box is not None:

@@ -21,6 +21,9 @@ CACHE_BYTES = 1 << 19
 that are read twice; an operand that streams past counts a quarter."""
 _PRODUCT_SHARE = 4
 """How much more a block of a body with matrix products may take: BLAS cuts it again, and wants many rows."""
+_SPARSE_WIDTH = 0.03
+"""Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
+out of it costs more than working on a small one."""
 _TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 
@@ -48,11 +51,16 @@ class Sweep:
 Cut = list[Cell] | Sweep
 
 
-def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> tuple[int, ...]:
+def block_sizes(
+    stage: Fused,
+    tile: Box,
+    held: frozenset[int] | None = None,
+    sparse: frozenset[int] = frozenset(),
+) -> tuple[int, ...]:
     """The extents of a block along each domain dimension.
 
     `held` names the registers that stay in the cache between steps (None: every row, and what is read
-    twice); the other rows take no memory.
+    twice); the other rows take no memory. `sparse` names the slots of CSR operands.
     """
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
@@ -62,7 +70,7 @@ def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> 
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
-    widths = _widths(stage, held)
+    widths = _widths(stage, held, sparse)
     product = any(row.kind == "contract" and len(row.shape) > 1 for row in stage.rows)
     most = _PRODUCT_SHARE * CACHE_BYTES if product else CACHE_BYTES
     while _footprint(widths, sizes) > most:
@@ -93,13 +101,16 @@ def _contiguous_dimension(stage: Fused) -> int | None:
     return last.pop() if len(last) == 1 else None
 
 
-def _widths(stage: Fused, held: frozenset[int] | None) -> list[tuple[int, tuple[int, ...]]]:
+def _widths(
+    stage: Fused, held: frozenset[int] | None, sparse: frozenset[int]
+) -> list[tuple[float, tuple[int, ...]]]:
     """For each operand and register: bytes an element with its whole axes, and its dimensions."""
-    out = []
+    out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
     for i, r in enumerate(stage.reads):
         labels = [(a.label, a.size) for a in r.axes]
-        width = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
+        width: float = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
+        width = _SPARSE_WIDTH if r.slot in sparse else width
         out.append(
             (width * prod(n for d, n in labels if d == WHOLE), tuple(d for d, _ in labels if d != WHOLE))
         )
@@ -112,8 +123,8 @@ def _widths(stage: Fused, held: frozenset[int] | None) -> list[tuple[int, tuple[
     return out
 
 
-def _footprint(widths: Sequence[tuple[int, tuple[int, ...]]], sizes: Sequence[int]) -> int:
-    total = 0
+def _footprint(widths: Sequence[tuple[float, tuple[int, ...]]], sizes: Sequence[int]) -> float:
+    total = 0.0
     for width, dims in widths[:64]:
         for d in dims:
             width *= sizes[d]

@@ -17,7 +17,6 @@ import numpy as np
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
@@ -37,7 +36,6 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
-    Row,
     ScanTile,
     Slot,
     SortParts,
@@ -45,7 +43,7 @@ from spartan_ng.plan.plan import (
     Write,
 )
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
-from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage
+from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
 
 NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
@@ -355,13 +353,6 @@ def weigh(
         duplicate_budget_bytes=settings.duplicate_budget_bytes,
     )
     return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
-
-
-def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of a reducer's states."""
-    if row.kind == "fold" and isinstance(row.fn, str):
-        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
-    return (row.dtype,)
 
 
 def is_heavy(draft: Draft) -> bool:

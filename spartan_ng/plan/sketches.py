@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -14,7 +16,7 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
-from spartan_ng.plan.draft import Draft
+from spartan_ng.plan.draft import Draft, Result
 from spartan_ng.plan.plan import WHOLE, Read, Row
 
 _USER_FLOPS = 1_000_000
@@ -53,8 +55,22 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    writes = tuple(Access(r.slot, r.out) for r in draft.results)
+    writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r)) for r in draft.results)
     return StageSketch(draft.domain, cuttable, reads, writes, _flops(draft, arrays))
+
+
+def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of a reducer's states."""
+    if row.kind == "fold" and isinstance(row.fn, str):
+        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
+    return (row.dtype,)
+
+
+def _state_bytes(result: Result) -> int | None:
+    """Bytes of one partial state of a result that is reduced over the domain."""
+    if result.reducer is None:
+        return None
+    return result.node.size * sum(d.itemsize for d in state_dtypes(result.reducer, result.node))
 
 
 def updates_key(

@@ -39,7 +39,8 @@ def _check_memory(
         if -(-array.nbytes // most) > memory_bytes:
             raise MemoryBudgetError(
                 f"an array of shape {array.shape} takes {array.nbytes:,} bytes, of which a task needs "
-                f"{-(-array.nbytes // most):,} bytes at one time; a worker's budget is {memory_bytes:,} bytes"
+                f"{-(-array.nbytes // most):,} bytes at one time, but the budget of a worker is "
+                f"{memory_bytes:,} bytes"
             )
 
 
@@ -50,7 +51,7 @@ def _check_duplicates(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch
     if taken > budget:
         largest = max(wanted, key=lambda array: array.nbytes)
         raise MemoryBudgetError(
-            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes:,} bytes on each "
-            f"worker, all duplicates {taken:,}, but the budget for copies is {budget:,} bytes a worker; "
+            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes:,} bytes on "
+            f"each worker, all duplicates {taken:,}, but the budget for copies is {budget:,} bytes a worker; "
             f"raise config.duplicate_bytes, or use another tiling"
         )
