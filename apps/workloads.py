@@ -1,7 +1,8 @@
 """Every app on data of a size that benchmarks and tests choose: what to measure, without measuring it.
 
-A workload makes its data, runs the app for a fixed number of iterations, and gives the arrays it found, the same
-on every backend. The data's bytes are proportional to the scale: at 1, about 8 MB, a second or so of work.
+A workload makes its data, runs the app for a fixed number of iterations, and gives the arrays it found,
+the same on every backend. The data's bytes are proportional to the scale: at 1 they are about 8 MB, a second
+or so of work.
 """
 
 from __future__ import annotations

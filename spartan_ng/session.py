@@ -77,6 +77,8 @@ class Session:
         workers = self.backend.workers  # first: who came and went may change the leaves' tilings
         order = topological(roots)
         structure, leaves = flatten(order, roots)
+        if self._adopt(leaves):
+            structure, leaves = flatten(order, roots)
         key = (structure, workers, config.tiling, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
@@ -114,6 +116,14 @@ class Session:
         self.last_run = (plan, stats)
         self.moved_bytes += stats.bytes_moved
         return refs
+
+    def _adopt(self, leaves: list[ArrayRef]) -> bool:
+        """Have the values of arrays that another backend cut for its own workers; whether there are any."""
+        foreign = [r for r in leaves if r.tiling is not None and r.backend is not self.backend]
+        for ref in foreign:
+            self._bring(ref)
+            ref.tiling = None
+        return bool(foreign)
 
     @staticmethod
     def _bring(ref: ArrayRef) -> None:

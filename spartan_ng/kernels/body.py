@@ -291,7 +291,20 @@ def _along_axis(row: Row) -> Evaluate:
 def _take(row: Row) -> Evaluate:
     (axis,) = row.params
     a, indices = row.args
-    return lambda regs, block, out: np.take(regs[a], regs[indices], axis=axis)
+
+    def take(regs: list[Any], block: Box, out: Any) -> Any:
+        if is_sparse(regs[a]):
+            return _sparse_take(regs[a], regs[indices], axis)
+        return np.take(regs[a], regs[indices], axis=axis)
+
+    return take
+
+
+def _sparse_take(a: Any, indices: Any, axis: int) -> Any:
+    """Rows or columns of a sparse block, dense; the indices' axes stand for the axis."""
+    flat = indices.reshape(-1)
+    found = dense(a.tocsr()[flat] if axis == 0 else a.tocsc()[:, flat])
+    return found.reshape((*found.shape[:axis], *indices.shape, *found.shape[axis + 1 :]))
 
 
 def _transpose(row: Row) -> Evaluate:

@@ -1,4 +1,4 @@
-"""Every app's workload finds the same on the driver, embedded, and on three workers, and plans a loop once."""
+"""Every app's workload finds the same at once, embedded and on three workers; a loop is planned once."""
 
 from __future__ import annotations
 
