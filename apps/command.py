@@ -25,7 +25,15 @@ from spartan_ng.apps.table import App
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 
-_SPELLINGS = {"X": "--data", "y": "--target", "durations": "--times", "observed": "--events", "C": "-C"}
+_SPELLINGS = {
+    "A": "--data",
+    "C": "-C",
+    "X": "--data",
+    "b": "--target",
+    "durations": "--times",
+    "observed": "--events",
+    "y": "--target",
+}
 """Parameters whose options have other names; elsewhere underscores become dashes, and `n_` is left out."""
 _FILES = "Arrays are read from .npy files, sparse ones from Matrix Market's .mtx or SciPy's .npz."
 _FEW = 12

@@ -66,7 +66,7 @@ def kmeans(
     if max_iter < 1:
         raise ValueError(f"kmeans: max_iter is {max_iter}, it must be at least 1")
     squares = (X * X).sum(axis=1)
-    centers = _first_centers(X, squares, n_clusters, init, seed)
+    centers = first_centers(X, squares, n_clusters, init, seed)
     enough = tol * float(X.var(axis=0).mean())
     for n_iter in steps(max_iter, "k-means"):  # noqa: B007 - told in the result
         previous = centers
@@ -75,13 +75,13 @@ def kmeans(
             centers = _refill(X, squares, previous, centers, counts)
         if float(((centers - previous) ** 2).sum()) <= enough:
             break
-    scores = _scores(X, centers)
-    labels = scores.argmin(axis=1).persist()
-    inertia = float(np.maximum(squares + scores.min(axis=1), 0).sum())
+    distances = scores(X, centers)
+    labels = distances.argmin(axis=1).persist()
+    inertia = float(np.maximum(squares + distances.min(axis=1), 0).sum())
     return Clustering(centers, labels, inertia, n_iter)
 
 
-def _scores(X: Any, centers: Any) -> Any:
+def scores(X: Any, centers: Any) -> Any:
     """Squared distances of points to centers, less the points' own squares: (n_points, n_clusters)."""
     centers = np.asarray(centers)
     return (centers * centers).sum(axis=1) - 2 * (X @ centers.T)
@@ -89,7 +89,7 @@ def _scores(X: Any, centers: Any) -> Any:
 
 def assign(X: Any, centers: Any) -> Any:
     """The index of the nearest center of each point, shape (n_points,); lazy."""
-    return _scores(X, centers).argmin(axis=1)
+    return scores(X, centers).argmin(axis=1)
 
 
 def new_centers(X: Any, centers: Any) -> tuple[Any, Any]:
@@ -104,14 +104,14 @@ def new_centers(X: Any, centers: Any) -> tuple[Any, Any]:
 def _refill(X: Any, squares: Any, previous: Any, centers: Any, counts: Any) -> Any:
     """Move centers without points to the points that lie farthest from their own centers."""
     empty = (counts == 0).nonzero()[0]
-    distances = squares + _scores(X, previous).min(axis=1)
+    distances = squares + scores(X, previous).min(axis=1)
     farthest = np.argsort(-distances)[: len(empty)]
     centers = centers.copy()
     centers[empty] = X[farthest].compute()
     return centers
 
 
-def _first_centers(X: Any, squares: Any, k: int, init: Any, seed: int | None) -> Any:
+def first_centers(X: Any, squares: Any, k: int, init: Any, seed: int | None) -> Any:
     """The centers to start from, a small array on the driver."""
     if not isinstance(init, str):
         centers = np.asarray(init, X.dtype)
@@ -134,18 +134,18 @@ def _plus_plus(X: Any, squares: Any, k: int, random: Any) -> Any:
     """
     candidates = 2 + int(log(k))
     centers = X[int(random.integers(X.shape[0]))].compute()[None]
-    nearest = np.maximum(squares + _scores(X, centers)[:, 0], 0).persist()
+    nearest = np.maximum(squares + scores(X, centers)[:, 0], 0).persist()
     while len(centers) < k:
         marks = random.random(candidates) * float(nearest.sum())
         running = np.cumsum(nearest)
         chosen = np.minimum((running[:, None] < marks).sum(axis=0), X.shape[0] - 1)
         picked = X[chosen]
-        distances = np.maximum(squares[:, None] + _scores(X, picked), 0)
+        distances = np.maximum(squares[:, None] + scores(X, picked), 0)
         left = np.minimum(nearest[:, None], distances).sum(axis=0)
         best, picked = np.compute(left.argmin(), picked)
         center = picked[int(best)][None]
         centers = np.concatenate([centers, center]).compute()
-        nearest = np.minimum(nearest, np.maximum(squares + _scores(X, center)[:, 0], 0)).persist()
+        nearest = np.minimum(nearest, np.maximum(squares + scores(X, center)[:, 0], 0)).persist()
     return centers
 
 
@@ -191,7 +191,7 @@ class KMeans(Estimator):
         """Distances of points to centers, shape (n_points, n_clusters)."""
         X = self._seen(X)
         squares = (X * X).sum(axis=1)
-        return np.sqrt(np.maximum(squares[:, None] + _scores(X, self.cluster_centers_), 0))
+        return np.sqrt(np.maximum(squares[:, None] + scores(X, self.cluster_centers_), 0))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Find the centers, and give each point's distances to them."""
@@ -201,5 +201,5 @@ class KMeans(Estimator):
         """The negative of the sum of squared distances to the nearest centers: more is better."""
         del y
         X = self._seen(X)
-        nearest = (X * X).sum(axis=1) + _scores(X, self.cluster_centers_).min(axis=1)
+        nearest = (X * X).sum(axis=1) + scores(X, self.cluster_centers_).min(axis=1)
         return -float(np.maximum(nearest, 0).sum())

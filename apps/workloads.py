@@ -12,9 +12,19 @@ from typing import Any
 
 import spartan_ng as np
 from spartan_ng.apps.cox import cox
+from spartan_ng.apps.fuzzy_kmeans import fuzzy_kmeans
+from spartan_ng.apps.glm import glm
 from spartan_ng.apps.kaplan_meier import kaplan_meier
 from spartan_ng.apps.kmeans import kmeans
+from spartan_ng.apps.l2svm import l2svm
+from spartan_ng.apps.linear_regression import linear_regression, ridge
 from spartan_ng.apps.logistic_regression import logistic_regression
+from spartan_ng.apps.mlogreg import mlogreg
+from spartan_ng.apps.naive_bayes import naive_bayes
+from spartan_ng.apps.pca import pca
+from spartan_ng.apps.ssvd import ssvd
+from spartan_ng.apps.svd import svd
+from spartan_ng.apps.svm import svm
 
 Workload = Callable[..., tuple[Any, ...]]
 """Called with the scale, and with `iterations` where the app iterates; gives small arrays and numbers."""
@@ -62,6 +72,78 @@ def _logistic_regression(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     return found.weights, found.intercept, found.objective
 
 
+def _linear_regression(scale: float) -> tuple[Any, ...]:
+    """Points × 50 features."""
+    found = linear_regression(*_labelled(scale))
+    return found.coef, found.intercept, found.objective
+
+
+def _ridge(scale: float) -> tuple[Any, ...]:
+    """Points × 50 features."""
+    found = ridge(*_labelled(scale))
+    return found.coef, found.intercept, found.objective
+
+
+def _naive_bayes(scale: float) -> tuple[Any, ...]:
+    """Points × 50 counts of two classes."""
+    X, y = _labelled(scale)
+    found = naive_bayes(np.floor(np.abs(4 * X)), y)
+    return found.linear, found.constant
+
+
+def _fuzzy_kmeans(scale: float, iterations: int = 3) -> tuple[Any, ...]:
+    """Points × 50 features, 8 clusters."""
+    X, _ = _labelled(scale)
+    found = fuzzy_kmeans(X, 8, init=X[:8], max_iter=iterations, tol=0.0)
+    return found.centers, found.objective
+
+
+def _l2svm(scale: float, iterations: int = 3) -> tuple[Any, ...]:
+    """Points × 50 features of two classes."""
+    found = l2svm(*_labelled(scale), max_iter=iterations)
+    return found.coef, found.objective
+
+
+def _svm(scale: float, iterations: int = 3) -> tuple[Any, ...]:
+    """Points × 50 features of two classes."""
+    found = svm(*_labelled(scale), C=0.01, max_iter=iterations, tol=0.0)
+    return found.coef, found.objective, found.gap
+
+
+def _mlogreg(scale: float, iterations: int = 3) -> tuple[Any, ...]:
+    """Points × 50 features of five classes, five passes an iteration."""
+    X, _ = _labelled(scale)
+    found = mlogreg(X, X[:, :5].argmax(axis=1), max_iter=iterations, max_inner=5)
+    return found.coef, found.objective
+
+
+def _glm(scale: float, iterations: int = 3) -> tuple[Any, ...]:
+    """Points × 50 features, yes or no, five passes an iteration."""
+    found = glm(*_labelled(scale), max_iter=iterations, max_inner=5)
+    return found.coef, found.objective
+
+
+def _svd(scale: float, iterations: int = 8) -> tuple[Any, ...]:
+    """A tall matrix of 50 columns, two singular values."""
+    X, _ = _labelled(scale)
+    found = svd(X * np.linspace(2, 1, COLUMNS), 2, max_iter=iterations)
+    return found.values, np.abs(found.right)
+
+
+def _ssvd(scale: float) -> tuple[Any, ...]:
+    """A tall matrix of 50 columns, two singular values."""
+    X, _ = _labelled(scale)
+    found = ssvd(X * np.linspace(2, 1, COLUMNS), 2, n_passes=2)
+    return found.values, np.abs(found.right)
+
+
+def _pca(scale: float) -> tuple[Any, ...]:
+    """Points × 50 features."""
+    X, _ = _labelled(scale)
+    found = pca(X * np.linspace(2, 1, COLUMNS), 3)
+    return found.components, found.explained_variance
+
+
 def _kaplan_meier(scale: float) -> tuple[Any, ...]:
     """A million times, rounded so that many are equal."""
     _, times, seen = _subjects(scale, 1)
@@ -80,5 +162,16 @@ WORKLOADS: dict[str, Workload] = {
     "kaplan-meier": _kaplan_meier,
     "kmeans": _kmeans,
     "logistic-regression": _logistic_regression,
+    "fuzzy-kmeans": _fuzzy_kmeans,
+    "glm": _glm,
+    "l2svm": _l2svm,
+    "linear-regression": _linear_regression,
+    "mlogreg": _mlogreg,
+    "naive-bayes": _naive_bayes,
+    "pca": _pca,
+    "ridge": _ridge,
+    "ssvd": _ssvd,
+    "svd": _svd,
+    "svm": _svm,
 }
 """Each app's workload by the name of its command."""

@@ -84,7 +84,7 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="use lbfgs"):
         logistic_regression(X, numpy.arange(4), solver="newton")
     with pytest.raises(ValueError, match="not one of"):
-        logistic_regression(X, numpy.arange(4), solver="saga")
+        logistic_regression(X, numpy.arange(4), solver="saga")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must be"):
         logistic_regression(X[0], numpy.arange(4))
 

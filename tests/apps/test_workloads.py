@@ -39,7 +39,12 @@ ITERATIVE = [n for n, run in WORKLOADS.items() if "iterations" in inspect.signat
 def test_further_iterations_find_their_plans(name, anywhere, monkeypatch) -> None:
     made = []
     make = Session._make
-    monkeypatch.setattr(Session, "_make", lambda *args: made.append(args) or make(*args))
+
+    def counted(*args):
+        made.append(args)
+        return make(*args)
+
+    monkeypatch.setattr(Session, "_make", counted)
     counts = []
     for iterations in (3, 6):
         made.clear()
