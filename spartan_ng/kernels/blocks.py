@@ -131,6 +131,11 @@ def _steps(lo: int, hi: int, size: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
+def is_one_block(span: tuple[int, int], size: int) -> bool:
+    """Whether no multiple of `size` cuts `[lo, hi)`: a tile no larger than a block may still lie in two."""
+    return len(_steps(*span, size)) <= 1
+
+
 def one_cell(tile: Box, every: list[Cell]) -> Cell:
     """All blocks of `every` as one cell, for results that no block shares with another."""
     return Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], _TASKS))
