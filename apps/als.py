@@ -19,8 +19,8 @@ import spartan_ng as np
 from spartan_ng.apps.estimator import Estimator, points, require_positive
 from spartan_ng.progress import steps
 
-_ROWS = 1024
-"""Systems that are solved in one call."""
+_ELEMENTS = 1 << 22
+"""Elements of the systems that are solved in one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +123,27 @@ def _columns(extents: Any, tiles: Any) -> tuple[tuple[int, int], Any]:
 
 
 def _solve(ratings: Any, others: Any, gram: Any, settings: Any) -> Any:
-    """The factors of each row of `ratings`, given the others'; a row without ratings gets zeros."""
+    """The factors of each row of `ratings`, given the others'; a row without ratings gets zeros.
+
+    Row a of every system is one sparse product: of the ratings' weights with the others times their factor a.
+    """
     reg, alpha, implicit = settings
     ratings = sparse.csr_array(ratings)
     ratings.eliminate_zeros()
-    rows, rank = ratings.shape[0], others.shape[1]
-    out = numpy.zeros((rows, rank), others.dtype)
-    for first in range(0, rows, _ROWS):
-        last = min(first + _ROWS, rows)
-        systems = numpy.empty((last - first, rank, rank), others.dtype)
-        wanted = numpy.empty((last - first, rank), others.dtype)
-        for i in range(first, last):
-            here = slice(ratings.indptr[i], ratings.indptr[i + 1])
-            seen, values = others[ratings.indices[here]], ratings.data[here]
-            if implicit:
-                systems[i - first] = gram + (seen.T * (alpha * values)) @ seen + reg * numpy.eye(rank)
-                wanted[i - first] = (1 + alpha * values) @ seen
-            else:
-                weight = reg * values.size if values.size else 1.0
-                systems[i - first] = seen.T @ seen + weight * numpy.eye(rank)
-                wanted[i - first] = values @ seen
-        out[first:last] = numpy.linalg.solve(systems, wanted[:, :, None])[:, :, 0]
+    (rows, _), rank = ratings.shape, others.shape[1]
+    counts = numpy.diff(ratings.indptr)
+    penalty = numpy.full(rows, reg) if implicit else numpy.where(counts, reg * counts, 1.0)
+    weights, wanted = ratings.copy(), ratings.copy()
+    weights.data = alpha * ratings.data if implicit else numpy.ones_like(ratings.data)
+    wanted.data = 1 + weights.data if implicit else ratings.data
+    right = (wanted @ others)[:, :, None]
+    out = numpy.empty((rows, rank), others.dtype)
+    step = max(_ELEMENTS // rank**2, 1)
+    for here in (slice(i, i + step) for i in range(0, rows, step)):
+        some = weights[here]
+        systems = numpy.stack([some @ (others * others[:, a : a + 1]) for a in range(rank)], axis=1)
+        systems[:, range(rank), range(rank)] += penalty[here, None]
+        out[here] = numpy.linalg.solve(systems + gram if implicit else systems, right[here])[:, :, 0]
     return out
 
 

@@ -157,10 +157,10 @@ def _pca(scale: float) -> tuple[Any, ...]:
 
 
 def _ratings(scale: float) -> Any:
-    """A sparse matrix of ratings from 1 to 5: at scale 1, 600,000 of 20,000 users on 3,000 items."""
-    rows, columns = max(int(20_000 * scale**0.5), 40), max(int(3_000 * scale**0.5), 30)
+    """A sparse matrix of ratings from 1 to 5; at scale 1, 4,000 users, 3,000 items, one rating in 20."""
+    shape = max(int(4_000 * scale**0.5), 40), max(int(3_000 * scale**0.5), 30)
     random = numpy.random.default_rng(0)
-    found = sparse.random_array((rows, columns), density=0.01 if scale >= 0.1 else 0.2, rng=random).tocsr()
+    found = sparse.random_array(shape, density=0.05, rng=random).tocsr()
     found.data = numpy.ceil(5 * found.data)
     return np.asarray(found)
 
