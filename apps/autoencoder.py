@@ -80,7 +80,7 @@ def autoencoder(
     require_positive("autoencoder", h1=h1, h2=h2, batch=batch, epochs=epochs, rate=rate, n_points=X.shape[0])
     random = np.random.default_rng(seed)
     mean, scale = _standard(X) if standardize else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
-    batches = _batches((X - mean) / scale, min(batch, X.shape[0]), random)
+    batches = _batches(((X - mean) / scale).persist(), min(batch, X.shape[0]), random)
     sizes = (X.shape[1], h1, h2, h1, X.shape[1])
     values = [a.astype(X.dtype) for a in _first(sizes, random)]
     velocity = [np.zeros_like(a) for a in values]

@@ -81,7 +81,10 @@ def _widths(stage: Fused, held: frozenset[int] | None) -> list[tuple[int, tuple[
     """For each operand and register: bytes an element with its whole axes, and its dimensions."""
     out = []
     readers = Counter(r.slot for r in stage.reads)
+    tables = _tables(stage)
     for i, r in enumerate(stage.reads):
+        if i in tables:
+            continue
         labels = [(a.label, a.size) for a in r.axes]
         width = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
         out.append(
@@ -94,6 +97,14 @@ def _widths(stage: Fused, held: frozenset[int] | None) -> list[tuple[int, tuple[
         whole = prod(n for d, n in pairs if d == WHOLE)
         out.append((row.dtype.itemsize * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
+
+
+def _tables(stage: Fused) -> set[int]:
+    """Registers in which rows are only looked up: no block size brings them into the cache."""
+    looked_up = {row.args[0] for row in stage.rows if row.kind == "take"}
+    others = [row.args[row.kind == "take" :] for row in stage.rows]
+    others += [w.reducer.args for w in stage.writes if w.reducer is not None]
+    return looked_up.difference(*others)
 
 
 def _footprint(widths: Sequence[tuple[int, tuple[int, ...]]], sizes: Sequence[int]) -> int:

@@ -295,6 +295,8 @@ def _take(row: Row) -> Evaluate:
     def take(regs: list[Any], block: Box, out: Any) -> Any:
         if is_sparse(regs[a]):
             return _sparse_take(regs[a], regs[indices], axis)
+        if not regs[a].flags.c_contiguous:  # `np.take` would copy all of it first
+            return regs[a][(slice(None),) * axis + (regs[indices],)]
         return np.take(regs[a], regs[indices], axis=axis)
 
     return take
