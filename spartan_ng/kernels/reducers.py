@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.kernels.compiled.deviations import deviation_state
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.ops.folds import FOLDS, PrefixFold, State
+from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.plan import WHOLE, Row
 
 
 class Reducer:
-    """The reduced result of a stage, described by the plan's `row`."""
+    """The reduced result of a stage, described by the plan's `row`; `labels` are those of its operand."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, labels: tuple[int, ...] = ()) -> None:
         self.row = row
+        self.labels = labels
         self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
         self._block = {
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
@@ -62,7 +65,13 @@ class Reducer:
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:
                 return state
-        return self.fold.block(x, axes, self.row.dtype, where, box[axes[0]][0])
+        if isinstance(self.fold, DeviationFold):
+            state = deviation_state(x, axes, self.row.dtype)
+            if state is not None:
+                return state
+        along = self.labels[axes[0]] if axes else WHOLE
+        offset = box[along][0] if along != WHOLE else 0
+        return self.fold.block(x, axes, self.row.dtype, where, offset)
 
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
@@ -79,8 +88,13 @@ class Reducer:
 
     def _bincount(self, args: list[Any], box: Box) -> State:
         (length,) = self.row.params
-        weights = args[1] if len(args) > 1 else None
-        return (np.bincount(args[0], weights, length),)
+        x, weights = args[0], args[1] if len(args) > 1 else None
+        if weights is None or weights.ndim == 1:
+            return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
+        ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
+        marks = sparse.csr_array((ones, x, starts), shape=(len(x), length))
+        rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
+        return ((marks.T @ rows).reshape(length, *weights.shape[1:]),)
 
 
 def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:

@@ -7,9 +7,10 @@ them together. That is the whole of the library's reduction machinery.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.cascade import Cascade, copied
-from spartan_ng.plan.draft import Body, Draft
+from spartan_ng.plan.draft import Body, Draft, Result
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -41,8 +44,10 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
-from spartan_ng.plan.reads import base_of, view_read
+from spartan_ng.plan.reads import base_of, plain_read, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
+
+NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,16 @@ class Settings:
 class Lowering:
     """One graph on its way to a plan."""
 
-    def __init__(self, order: list[Node], roots: Sequence[Node], settings: Settings) -> None:
+    def __init__(
+        self,
+        order: list[Node],
+        roots: Sequence[Node],
+        settings: Settings,
+        measured: Mapping[Hashable, int],
+    ) -> None:
         self.settings = settings
+        self.measured = measured
+        self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
         grouping = group(
@@ -72,11 +85,15 @@ class Lowering:
             cut_lines=settings.profile.workers > 1,
         )
         self.groups = list(reversed(grouping.groups))
-        self.nodes = [*self.leaves, *(g.root for g in self.groups)]
+        self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
         self.predicted: list[int] = []
+        self.inputs = list(range(len(self.leaves)))
+        self.also: list[tuple[int, int]] = []
+        self.copies: dict[tuple[int, Tiling], int] = {}
+        """The slots of arrays' second copies, by the array's own slot and the copy's tiling."""
 
     def plan(self, key: str) -> Plan:
         """The whole way."""
@@ -91,16 +108,20 @@ class Lowering:
         for node, tiling in zip(self.nodes, tilings.arrays, strict=True):
             self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
         for i, draft in enumerate(drafts):
+            self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
+        keeps = [s for s, _ in self.copies if s < len(self.leaves)]
         return Plan(
             key,
             tuple(self.slots),
-            tuple(range(len(self.leaves))),
-            tuple(self.number[r] for r in self.roots),
+            tuple(self.inputs),
+            (*(self.number[r] for r in self.roots), *(c for (s, _), c in self.copies.items() if s in keeps)),
             tuple(self.stages),
             self.settings.profile.workers,
             tuple(self.predicted),
             self._ranks(),
+            tuple(self.also),
+            tuple(keeps),
         )
 
     def _ranks(self) -> int:
@@ -117,21 +138,59 @@ class Lowering:
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""
-        return [sketch_stage(d, self.nodes) for d in drafts], [sketch_array(n) for n in self.nodes]
+        stages = [sketch_stage(d, self.nodes, self.measured) for d in drafts]
+        arrays = [sketch_array(n, self.sparse_bytes) for n in self.nodes]
+        wanted = {self.number[r] for r in self.roots}
+        return stages, [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
             return Body(g, self.number).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
-        return Draft(
-            node, self.number[node], node.shape, tuple(range(node.ndim)), (), (), reads, separate=True
-        )
+        result = Result(node, self.number[node], tuple(range(node.ndim)))
+        return Draft([result], node.shape, reads=reads, separate=True)
 
     def _whole_read(self, node: Node) -> Read:
         """A read of a view in its own axes."""
         base = base_of(node, self.number)
         return view_read(node, tuple(range(node.ndim)), base, self.number[base])
+
+    # --- second copies -----------------------------------------------------------------------------
+
+    def _find_copies(self, draft: Draft, index: int, tilings: Tilings) -> None:
+        """Let the draft read the copies that were chosen for it; one that is not there yet is made."""
+        for i, (read, tiling) in enumerate(zip(draft.reads, tilings.sources[index], strict=True)):
+            if tiling != canonical(self.slots[read.slot].tiling):
+                slot = self._kept(read.slot, tiling)
+                if slot is None:
+                    slot = self._copied(read.slot, tiling, tilings)
+                draft.reads[i] = replace(read, slot=slot)
+
+    def _kept(self, slot: int, tiling: Tiling) -> int | None:
+        """The input slot of a copy that the workers keep already."""
+        ref = self.nodes[slot].data
+        kept = [copy.tiling for copy in ref.also] if ref is not None else []
+        if tiling not in kept:
+            return None
+        wanted = (slot, kept.index(tiling))
+        if wanted not in self.also:
+            self.also.append(wanted)
+            self.slots.append(replace(self.slots[slot], tiling=tiling))
+            self.inputs.append(len(self.slots) - 1)
+        return self.inputs[len(self.leaves) + self.also.index(wanted)]
+
+    def _copied(self, slot: int, tiling: Tiling, tilings: Tilings) -> int:
+        """The slot of a copy that this plan makes, before its first reader."""
+        if (slot, tiling) not in self.copies:
+            array = self.slots[slot]
+            self.slots.append(replace(array, tiling=tiling))
+            new = self.copies[slot, tiling] = len(self.slots) - 1
+            moved = sum(c.moved_bytes for c in tilings.copies if (c.array, c.tiling) == (slot, tiling))
+            write = Write((new,), 0, tuple(range(len(array.shape))))
+            stage = Fused("copy", array.shape, tiling, (plain_read(slot, array),), (), (write,))
+            self._emit(stage, moved)
+        return self.copies[slot, tiling]
 
     # --- cutting -----------------------------------------------------------------------------------
 
@@ -139,59 +198,69 @@ class Lowering:
         """Emit the stages of a draft."""
         grid = tilings.grids[index]
         read_bytes = tilings.read_bytes[index]
-        combine_bytes = sum(tilings.combine_bytes[index])
+        combine_bytes = tilings.combine_bytes[index]
         if not draft.separate:
             self._fused(draft, grid, read_bytes, combine_bytes)
         elif draft.node.op is Op.SCAN:
             self._scan(draft, grid, read_bytes)
         elif is_line_sort(draft.node):
             self._sort(draft, grid, read_bytes)
+        elif draft.node.fn == "tile_as":
+            write = Write((draft.slot,), 0, draft.out)
+            name = f"tile_as {draft.node.params[0]}"
+            stage = Fused(name, draft.domain, grid, tuple(draft.reads), (), (write,))
+            self._emit(stage, read_bytes)
         elif draft.node.op is Op.RESHAPE or draft.node.fn in ("concatenate", "assign"):
             how = "reshape" if draft.node.op is Op.RESHAPE else str(draft.node.fn)
             name = f"{how}{draft.node.shape}"
             self._emit(Assemble(name, how, draft.node.params, tuple(draft.reads), draft.slot), read_bytes)
         else:
-            self._join(draft, grid, read_bytes, combine_bytes)
+            self._join(draft, grid, read_bytes, sum(combine_bytes))
 
     def _emit(self, stage: Stage, predicted_bytes: int) -> None:
         self.stages.append(stage)
         self.predicted.append(predicted_bytes)
 
-    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
-        reduced = tuple(d for d in range(len(draft.domain)) if d not in draft.out)
-        partial = tuple(d for d in reduced if grid.parts[d] > 1)
-        row = draft.reducer
-        if row is None:
-            write = Write((draft.slot,), draft.register, draft.out)
-        elif not partial:
-            write = Write((draft.slot,), -1, draft.out, row)
-        else:
-            states = tuple(
-                self._state_slot(draft, dtype, grid, partial) for dtype in state_dtypes(row, draft)
-            )
-            write = Write(states, -1, draft.out, row, partial)
+    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+        writes = tuple(self._write(result, draft, grid) for result in draft.results)
         stage = Fused(
             stage_name(draft),
             draft.domain,
             grid,
             tuple(draft.reads),
             tuple(draft.rows),
-            (write,),
+            writes,
             draft.whole,
             heavy=is_heavy(draft),
         )
         self._emit(stage, read_bytes)
-        if row is not None and partial:
-            combine = Combine("combine", row, write.slots, len(partial), draft.slot)
-            self._emit(combine, combine_bytes)
+        for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
+            if write.reducer is not None and write.partial:
+                combine = Combine("combine", write.reducer, write.slots, len(write.partial), result.slot)
+                self._emit(combine, moved)
 
-    def _state_slot(self, draft: Draft, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]) -> int:
+    def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
+        """How a result leaves its stage: in partial states where the grid cuts what it reduces."""
+        row = result.reducer
+        if row is None:
+            return Write((result.slot,), result.register, result.out)
+        partial = tuple(d for d in range(len(draft.domain)) if d not in result.out and grid.parts[d] > 1)
+        if not partial:
+            return Write((result.slot,), -1, result.out, row)
+        dtypes = state_dtypes(row, result.node)
+        states = tuple(self._state_slot(result, dtype, grid, partial) for dtype in dtypes)
+        return Write(states, -1, result.out, row, partial)
+
+    def _state_slot(
+        self, result: Result, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]
+    ) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
-        labels = (*partial, *draft.out)
-        parts = tuple(grid.parts[d] if d >= 0 else 1 for d in labels)
-        strides = tuple(grid.strides[d] if d >= 0 else 0 for d in labels)
-        shape = (*(grid.parts[d] for d in partial), *draft.node.shape)
-        self.slots.append(Slot(shape, dtype, Tiling(parts, strides)))
+        labels = (*partial, *result.out)
+        tiling = project(grid, labels)
+        if tiling.splits:  # of a reduced dimension each part has one state
+            tiling = replace(tiling, splits=((),) * len(partial) + tiling.splits[len(partial) :])
+        shape = (*(grid.parts[d] for d in partial), *result.node.shape)
+        self.slots.append(Slot(shape, dtype, canonical(tiling)))
         return len(self.slots) - 1
 
     def _join(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
@@ -202,7 +271,7 @@ class Lowering:
                 read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
-        self.slots.append(Slot(grid.parts, node.dtype, grid, "updates"))
+        self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
         updates = len(self.slots) - 1
         name = f"join_update {node.fn}"
         self._emit(Join(name, "user", node.fn, node.params, reads, updates, grid), read_bytes)
@@ -242,14 +311,28 @@ class Lowering:
         self._emit(ScanTile(f"scan {fn}", fn, axis, reads, offsets, draft.slot, grid), moved)
 
 
-def lower(order: list[Node], roots: Sequence[Node], settings: Settings, key: str) -> Plan:
-    """The plan that computes `roots` from the graph's leaves; `order` is topological."""
-    return Lowering(order, roots, settings).plan(key)
+def lower(
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    key: str,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> Plan:
+    """The plan that computes `roots` from the graph's leaves.
+
+    `order` is topological; `measured` has bytes that earlier runs made, see `lessons`.
+    """
+    return Lowering(order, roots, settings, measured).plan(key)
 
 
-def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+def weigh(
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> dict[int, tuple[Alternative, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
-    lowering = Lowering(order, roots, settings)
+    lowering = Lowering(order, roots, settings, measured)
     drafts = lowering.drafts()
     tables = alternatives(
         *lowering.sketches(drafts),
@@ -259,10 +342,10 @@ def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[
     return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
 
 
-def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
+def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a reducer's states."""
     if row.kind == "fold" and isinstance(row.fn, str):
-        return FOLDS[row.fn].state_dtypes(draft.node.inputs[0].dtype, row.dtype)
+        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
     return (row.dtype,)
 
 
@@ -272,16 +355,16 @@ def is_heavy(draft: Draft) -> bool:
     A product whose inner dimension is larger than its result streams its operands: blocks along the
     inner dimension share it between threads, which BLAS does not.
     """
-    row = draft.reducer or (draft.rows[-1] if draft.rows else None)
-    alone = len(draft.rows) == (0 if draft.reducer is not None else 1)
-    if row is None or row.kind != "contract" or not alone:
+    rows = [*draft.rows, *draft.reducers]
+    if len(rows) != 1 or rows[0].kind != "contract":
         return False
+    (row,) = rows
     return prod(row.shape) ** 2 >= prod(draft.domain)
 
 
 def stage_name(draft: Draft) -> str:
     """The user's operations in the stage, in order, long runs shortened."""
-    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
+    rows = [*draft.rows, *draft.reducers]
     names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
     if len(names) > 8:
         names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]

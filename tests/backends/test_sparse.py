@@ -46,6 +46,13 @@ def test_programs(workers, program, expected) -> None:
     numpy.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+def test_rows_of_a_matrix_that_lies_column_by_column_are_looked_up(workers) -> None:
+    turned = np.asarray(numpy.asfortranarray(DENSE))
+    got = np.take(turned * 1.0, PICKED, axis=0) + np.take(turned.T, PICKED % 200, axis=0)[:, :, :1]
+    expected = numpy.take(DENSE, PICKED, axis=0) + numpy.take(DENSE.T, PICKED % 200, axis=0)[:, :, :1]
+    numpy.testing.assert_array_equal(got.compute(), expected)
+
+
 @pytest.mark.parametrize("value", [MATRIX, DENSE])
 def test_arrays_follow_the_session(workers, value) -> None:
     x = np.asarray(value)
