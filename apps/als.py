@@ -53,7 +53,7 @@ def als(
     tol: float = 1e-4,
     seed: int | None = 0,
 ) -> Factors:
-    """Factorize a matrix of ratings; what is 0 was not rated.
+    """Factorize a matrix of ratings (0: not rated), each row's least squares solved exactly.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def als_cg(
     tol: float = 1e-12,
     seed: int | None = 0,
 ) -> Factors:
-    """Factorize a matrix of ratings; what is 0 was not rated.
+    """Factorize a matrix of ratings (0: not rated) by conjugate gradients.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def logistic_regression(
     tol: float = 1e-6,
     fit_intercept: bool = True,
 ) -> Fit:
-    """Fit a linear model of the classes' log odds.
+    """Fit a linear model of the classes' log odds, by Newton's method, L-BFGS or gradients.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def mlogreg(
     max_inner: int = 10,
     fit_intercept: bool = False,
 ) -> Fit:
-    """Fit a linear model of the classes' log odds.
+    """Fit a linear model of any number of classes' log odds, by Newton's steps.
 
     Parameters
     ----------

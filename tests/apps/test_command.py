@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy
 import pytest
 from click.testing import CliRunner
 from scipy import sparse
 from sklearn import datasets
 
+from spartan_ng.apps.page import page
 from spartan_ng.apps.table import APPS
 from spartan_ng.apps.workloads import WORKLOADS
 from spartan_ng.cli import main
@@ -104,3 +107,10 @@ def test_sparse_files_are_read(tmp_path) -> None:
 def test_a_local_cluster_finds_the_same(iris) -> None:
     given = ["kmeans", "--data", iris, "--clusters", "3", "--seed", "0"]
     assert app(*given, "--workers", "2").output == app(*given).output
+
+
+def test_the_documentation_lists_the_table() -> None:
+    root = Path(__file__).resolve().parent.parent.parent
+    assert (root / "docs" / "apps.md").read_text() == page(), (
+        "run python -m spartan_ng.apps.page > docs/apps.md"
+    )
