@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.scans import compiled_scan
+from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.scans import Cumulation, State, cumulation
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import ScanOffsets, ScanTile, ScanTotals
@@ -39,6 +40,7 @@ def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> No
     if stage.of_states:
         total = _reduced(how, _rows(loaded[0], stage.axis))
     else:
+        loaded = [dense(x) for x in loaded]
         chunks = _chunks(loaded[0].shape, stage.axis)
         total = _reduced(how, _totals(ex, run, how, loaded, stage.axis, chunks))
     ex.put(run, stage.slot, np.stack(total))
@@ -64,7 +66,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     """The part's cumulative values, behind its row of the offsets."""
     if task.box is None:
         return
-    xs = ex.load_all(run, task.operands)
+    xs = [dense(x) for x in ex.load_all(run, task.operands)]
     before = _before(ex, run, task, stage.axis)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(xs[0].shape, slot.dtype)

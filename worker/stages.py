@@ -281,7 +281,7 @@ def _reshaped(
     first = task.box[0][0] * prod(whole[1:]) if whole else 0
     lows = _first_index(read.shape, first, first + size - 1)
     offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
-    flat = np.ascontiguousarray(covering).reshape(-1)[offset : offset + size]
+    flat = np.ascontiguousarray(dense(covering)).reshape(-1)[offset : offset + size]
     out = ex.store.allocate(shape, flat.dtype)
     np.copyto(out, flat.reshape(shape))
     return out
