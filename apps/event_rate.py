@@ -6,9 +6,8 @@ Each event counts half after every half-life: the count is z_i = y_i + 2^(-gap_i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
-
-import click
 
 import spartan_ng as np
 from spartan_ng.apps.kaplan_meier import subjects
@@ -43,8 +42,36 @@ def event_rate(times: Any, events: Any, half_life: float) -> Any:
     return np.cumsumprod(e, weights) * (_LOG_2 / half_life)
 
 
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What `event_rates` finds: the rate right after each of the ascending `times`, shape (n,)."""
+
+    times: Any
+    rates: Any
+    half_life: float
+
+
+def event_rates(times: Any, events: Any = None, half_life: float = 1.0) -> Rates:
+    """How often events happen, the recent ones counting most.
+
+    Parameters
+    ----------
+    times : when events happened, in any order, shape (n,)
+    events : how many events (or what weight of them) there were at each, shape (n,); default is one
+    half_life : after which time an event counts half
+
+    Raises
+    ------
+    ValueError : shapes do not fit, no times, a time that is NaN, or no half-life above 0
+    """
+    t, e = subjects("event_rates", times, events)
+    order = np.argsort(t, kind="stable")
+    t, e = t[order], e[order]
+    return Rates(*np.compute(t, event_rate(t, e, half_life)), half_life)
+
+
 class EventRate:
-    """The decayed rate as an estimator; see `event_rate`.
+    """The decayed rate as an estimator; see `event_rates`.
 
     Attributes after `fit`: `times_` and `rates_`, right after each time.
     """
@@ -54,69 +81,43 @@ class EventRate:
 
     def fit(self, times: Any, events: Any = None) -> Self:
         """Learn from events in any order."""
-        t, e = subjects("EventRate", times, events)
-        order = np.argsort(t, kind="stable")
-        t, e = t[order], e[order]
-        self.times_, self.rates_ = np.compute(t, event_rate(t, e, self.half_life))
+        found = event_rates(times, events, self.half_life)
+        self.times_, self.rates_ = found.times, found.rates
         return self
 
     def predict(self, times: Any) -> Any:
         """The rate at each of `times`, from the events up to and at it; 0 before the first event."""
-        asked = np.asarray(times).astype(np.float64)
-        known = np.asarray(self.times_)
-        last = np.searchsorted(known, asked, side="right") - 1
-        here = np.maximum(last, 0)
-        decayed = np.asarray(self.rates_)[here] * np.exp2((known[here] - asked) / self.half_life)
-        return np.where(last < 0, 0.0, decayed)
+        return rate_at(Rates(self.times_, self.rates_, self.half_life), times)
 
 
-def plot(model: EventRate, path: str) -> None:
+def rate_at(found: Rates, times: Any) -> Any:
+    """The rate at any times; 0 before the first event."""
+    asked = np.asarray(times).astype(np.float64)
+    known = np.asarray(found.times)
+    last = np.searchsorted(known, asked, side="right") - 1
+    here = np.maximum(last, 0)
+    decayed = np.asarray(found.rates)[here] * np.exp2((known[here] - asked) / found.half_life)
+    return np.where(last < 0, 0.0, decayed)
+
+
+def plot(found: Rates, path: str) -> None:
     """Draw the rate over time, and a tick for each time with events, into a file."""
     from matplotlib.figure import Figure
 
-    first, last = float(model.times_[0]), float(model.times_[-1])
+    first, last = float(found.times[0]), float(found.times[-1])
     grid = np.linspace(first, last, CURVE_POINTS).compute()
-    rates = np.asarray(model.predict(grid)).compute()
+    rates = np.asarray(rate_at(found, grid)).compute()
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.plot(grid, rates, linewidth=1.2)
     axes.fill_between(grid, 0, rates, alpha=0.15)
     ticks = axes.get_xaxis_transform()
-    axes.vlines(model.times_, 0, 0.04, transform=ticks, color="black", linewidth=0.4, alpha=0.5)
+    axes.vlines(found.times, 0, 0.04, transform=ticks, color="black", linewidth=0.4, alpha=0.5)
     axes.set(
         xlabel="time",
         ylabel="events per unit of time",
         xlim=(first, last),
         ylim=(0, None),
-        title=f"rate with a half-life of {model.half_life:g}",
+        title=f"rate with a half-life of {found.half_life:g}",
     )
     figure.savefig(path, dpi=110)
-
-
-@click.command("event-rate")
-@click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Times, .npy.")
-@click.option("--events", type=click.Path(exists=True, dir_okay=False), help="Events at each, .npy.")
-@click.option("--half-life", required=True, type=float, help="Time after which an event counts half.")
-@click.option("--picture", type=click.Path(dir_okay=False), help="Draw the rate into a file.")
-@click.option("--output", type=click.Path(dir_okay=False), help="Write times and rates, a .npz file.")
-def command(data: str, events: str | None, half_life: float, picture: str | None, output: str | None) -> None:
-    """Estimate how often events happen, the recent ones counting most.
-
-    Example: spartan-ng app event-rate --data times.npy --half-life 5
-    """
-    model = EventRate(half_life)
-    try:
-        model.fit(np.load(data), np.load(events) if events is not None else None)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    highest = int(model.rates_.argmax())
-    click.echo(
-        f"{len(model.times_)} times; the rate is {model.rates_[-1]:.6g} at the end, and was highest, "
-        f"{model.rates_[highest]:.6g}, at {model.times_[highest]:.6g}"
-    )
-    if picture is not None:
-        plot(model, picture)
-        click.echo(f"the rate is drawn in {picture}")
-    if output is not None:
-        np.savez(output, times=model.times_, rates=model.rates_)
-        click.echo(f"the table is in {output}")

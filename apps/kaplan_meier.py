@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import click
-
 import spartan_ng as np
 
 
@@ -113,31 +111,3 @@ def plot(survival: Survival, path: str) -> None:
     axes.fill_between(times, [b[0] for b in band], [b[1] for b in band], step="post", alpha=0.2)
     axes.set(xlabel="time", ylabel="probability of survival", xlim=(start, None), ylim=(0, 1.02))
     figure.savefig(path)
-
-
-@click.command("kaplan-meier")
-@click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Times, .npy.")
-@click.option("--events", type=click.Path(exists=True, dir_okay=False), help="Events seen, .npy.")
-@click.option("--picture", type=click.Path(dir_okay=False), help="Draw the curve into a file.")
-@click.option("--output", type=click.Path(dir_okay=False), help="Write the table, a .npz file.")
-def command(data: str, events: str | None, picture: str | None, output: str | None) -> None:
-    """Estimate survival curves.
-
-    Example: spartan-ng app kaplan-meier --data times.npy --events seen.npy
-    """
-    model = KaplanMeier()
-    try:
-        model.fit(np.load(data), np.load(events) if events is not None else None)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    found = model.survival_
-    click.echo(
-        f"{int(found.at_risk[0])} subjects, {int(found.events.sum())} events, "
-        f"{len(found.times)} distinct times, median survival {model.median_:g}"
-    )
-    if picture is not None:
-        plot(found, picture)
-        click.echo(f"the curve is in {picture}")
-    if output is not None:
-        np.savez(output, times=found.times, survival=found.survival, variance=found.variance)
-        click.echo(f"the table is in {output}")

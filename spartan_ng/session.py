@@ -85,7 +85,7 @@ class Session:
         settings = self._settings(workers)
         order = topological(roots)
         structure, leaves = flatten(order, roots)
-        if self._drop_copies(leaves):
+        if self._adopt(leaves):
             structure, leaves = flatten(order, roots)
         key = (structure, settings, config.disabled_passes)
         with self._lock:
@@ -131,11 +131,12 @@ class Session:
             self._copies.add(copy)
         return refs[:wanted]
 
-    def _drop_copies(self, leaves: list[ArrayRef]) -> bool:
-        """Forget the second copies that another backend keeps; whether there are any."""
-        foreign = [r for r in leaves if any(copy.backend is not self.backend for copy in r.also)]
+    def _adopt(self, leaves: list[ArrayRef]) -> bool:
+        """Have the values of arrays that another backend cut for its own workers; whether there are any."""
+        foreign = [r for r in leaves if r.tiling is not None and r.backend is not self.backend]
         for ref in foreign:
-            ref.also = ()
+            self._bring(ref)
+            ref.tiling, ref.also = None, ()
         return bool(foreign)
 
     @staticmethod

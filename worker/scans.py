@@ -15,6 +15,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan, compiled_total
+from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, State, cumulation
 from spartan_ng.plan.plan import ScanOffsets, ScanTile, ScanTotals
@@ -29,7 +30,7 @@ def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> No
     if task.box is None:
         return
     slot = run.plan.slots[stage.slot]
-    loaded = ex.load_all(run, task.operands)
+    loaded = [dense(x) for x in ex.load_all(run, task.operands)]
     if stage.of_states:
         how = cumulation(stage.fn, stage.axis, slot.dtype)
         total = _reduced(how, _rows(loaded[0], stage.axis))
@@ -67,7 +68,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     """The part's cumulative values, and what its pass makes of them, behind its row of the offsets."""
     if task.box is None:
         return
-    operands = ex.load_all(run, task.operands)
+    operands = [dense(x) for x in ex.load_all(run, task.operands)]
     before = _before(ex, run, task, stage.axis)
     ordered = task.ordered
     assert ordered is not None, "prepared with the program"

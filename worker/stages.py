@@ -167,7 +167,8 @@ def _plain(
     blocks = [b for r in runs for b in r]
     if slot.format == "csr":
         parts = ex.parallel(run, blocks, lambda: _block_value(runner(), write), how.small, how.blas)
-        ex.put(run, write.slots[0], sparse.vstack(parts, format="csr"))
+        places = [labelled_box(write.labels, slot.shape, b) for b in blocks]
+        ex.put(run, write.slots[0], _stacked(places, parts))
         return
     if len(blocks) == 1 and stage.heavy:
         value = _block_value(runner(), write)(blocks[0])
@@ -184,6 +185,15 @@ def _plain(
 
     ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas)
     ex.put(run, write.slots[0], out)
+
+
+def _stacked(places: list[Box], parts: list[Any]) -> Any:
+    """A CSR tile from its blocks, which lie in the order of their rows, then columns."""
+    bands: dict[tuple[int, int], list[Any]] = {}
+    for (rows, _), part in zip(places, parts, strict=True):
+        bands.setdefault(rows, []).append(part)
+    stacked = [band[0] if len(band) == 1 else sparse.hstack(band, format="csr") for band in bands.values()]
+    return sparse.vstack(stacked, format="csr")
 
 
 def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
@@ -271,7 +281,7 @@ def _reshaped(
     first = task.box[0][0] * prod(whole[1:]) if whole else 0
     lows = _first_index(read.shape, first, first + size - 1)
     offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
-    flat = np.ascontiguousarray(covering).reshape(-1)[offset : offset + size]
+    flat = np.ascontiguousarray(dense(covering)).reshape(-1)[offset : offset + size]
     out = ex.store.allocate(shape, flat.dtype)
     np.copyto(out, flat.reshape(shape))
     return out

@@ -107,7 +107,10 @@ def _widths(
     """For each operand and register: bytes an element with its whole axes, and its dimensions."""
     out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
+    tables = _tables(stage)
     for i, r in enumerate(stage.reads):
+        if i in tables:
+            continue
         labels = [(a.label, a.size) for a in r.axes]
         width: float = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
         width = _SPARSE_WIDTH if r.slot in sparse else width
@@ -121,6 +124,14 @@ def _widths(
         whole = prod(n for d, n in pairs if d == WHOLE)
         out.append((row.dtype.itemsize * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
+
+
+def _tables(stage: Fused) -> set[int]:
+    """Registers in which rows are only looked up: no block size brings them into the cache."""
+    looked_up = {row.args[0] for row in stage.rows if row.kind == "take"}
+    others = [row.args[row.kind == "take" :] for row in stage.rows]
+    others += [w.reducer.args for w in stage.writes if w.reducer is not None]
+    return looked_up.difference(*others)
 
 
 def _footprint(widths: Sequence[tuple[float, tuple[int, ...]]], sizes: Sequence[int]) -> float:
@@ -156,6 +167,11 @@ def _steps(lo: int, hi: int, size: int) -> list[tuple[int, int]]:
     """`[lo, hi)` cut at the multiples of `size`."""
     bounds = [lo, *range((lo // size + 1) * size, hi, size), hi] if hi > lo else []
     return list(pairwise(bounds))
+
+
+def is_one_block(span: tuple[int, int], size: int) -> bool:
+    """Whether no multiple of `size` cuts `[lo, hi)`: a tile no larger than a block may still lie in two."""
+    return len(_steps(*span, size)) <= 1
 
 
 def sweep(tile: Box, sizes: tuple[int, ...]) -> Sweep:

@@ -18,7 +18,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
-from spartan_ng.kernels.reducers import _sparse_fold, fold_axes
+from spartan_ng.kernels.reducers import fold_axes, sparse_sum
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -261,15 +261,15 @@ def _fold(row: Row) -> Evaluate:
     (axes,) = row.params
     if isinstance(row.fn, UserFunction):
         function = guarded(row.fn, "fold")
-        return lambda regs, block, out: fold_axes(function, regs[row.args[0]], axes)
+        return lambda regs, block, out: fold_axes(function, dense(regs[row.args[0]]), axes)
     known = FOLDS[str(row.fn)]
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         x = regs[row.args[0]]
-        if is_sparse(x):
-            return _sparse_fold(known.name, x, axes, row.dtype)
         where = regs[row.args[1]] if len(row.args) > 1 else None
-        return known.finalize(known.block(x, axes, row.dtype, where, 0))
+        if is_sparse(x) and known.name == "add" and where is None:
+            return sparse_sum(x, axes, row.dtype)
+        return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
 
     return evaluate
 
@@ -290,13 +290,28 @@ def _contract(row: Row) -> Evaluate:
 def _along_axis(row: Row) -> Evaluate:
     name, axis, keywords = row.params
     function, options = AXIS_FUNCTIONS[name].function, dict(keywords)
-    return lambda regs, block, out: function(*[regs[a] for a in row.args], axis=axis, **options)
+    return lambda regs, block, out: function(*[dense(regs[a]) for a in row.args], axis=axis, **options)
 
 
 def _take(row: Row) -> Evaluate:
     (axis,) = row.params
     a, indices = row.args
-    return lambda regs, block, out: np.take(regs[a], regs[indices], axis=axis)
+
+    def take(regs: list[Any], block: Box, out: Any) -> Any:
+        if is_sparse(regs[a]):
+            return _sparse_take(regs[a], regs[indices], axis)
+        if not regs[a].flags.c_contiguous:  # `np.take` would copy all of it first
+            return regs[a][(slice(None),) * axis + (regs[indices],)]
+        return np.take(regs[a], regs[indices], axis=axis)
+
+    return take
+
+
+def _sparse_take(a: Any, indices: Any, axis: int) -> Any:
+    """Rows or columns of a sparse block, dense; the indices' axes stand for the axis."""
+    flat = indices.reshape(-1)
+    found = dense(a.tocsr()[flat] if axis == 0 else a.tocsc()[:, flat])
+    return found.reshape((*found.shape[:axis], *indices.shape, *found.shape[axis + 1 :]))
 
 
 def _transpose(row: Row) -> Evaluate:

@@ -59,8 +59,9 @@ class Reducer:
         (axes,) = self.row.params
         where = args[1] if len(args) > 1 else None
         x = args[0]
-        if is_sparse(x):
-            return (_sparse_fold(self.fold.name, x, axes, self.row.dtype),)
+        if is_sparse(x) and self.fold.name == "add" and where is None:
+            return (sparse_sum(x, axes, self.row.dtype),)
+        x, where = dense(x), dense(where)
         if isinstance(self.fold, PrefixFold):
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:
@@ -76,7 +77,7 @@ class Reducer:
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
         assert isinstance(self.row.fn, UserFunction), "a user's fold has a user's function"
-        return (fold_axes(guarded(self.row.fn, "fold"), args[0], axes),)
+        return (fold_axes(guarded(self.row.fn, "fold"), dense(args[0]), axes),)
 
     def _contract(self, args: list[Any], box: Box) -> State:
         value = contract(args[0], args[1], *self.row.params)
@@ -109,9 +110,6 @@ def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return x
 
 
-def _sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Folds over a sparse block; those that need every zero get the dense block."""
-    if name == "add":
-        axis = None if len(axes) == 2 else axes[0]
-        return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
-    return FOLDS[name].block(x.toarray(), axes, dtype, None, 0)[0]
+def sparse_sum(x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """The sum of a sparse block along axes; every other fold needs the zeros, too, and a dense block."""
+    return np.asarray(x.sum(axis=None if len(axes) == 2 else axes[0], dtype=dtype))[()]

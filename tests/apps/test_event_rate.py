@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from spartan_ng.apps.event_rate import EventRate, command, event_rate
+from spartan_ng.apps.command import command_of
+from spartan_ng.apps.event_rate import EventRate, event_rate
+from spartan_ng.apps.table import APPS
 
 RNG = np.random.default_rng(0)
 TIMES = np.sort(RNG.random(80)) * 10
@@ -51,12 +53,13 @@ def test_command(tmp_path) -> None:
     np.save(times, TIMES)
     np.save(events, EVENTS)
     picture, table = str(tmp_path / "rate.svg"), str(tmp_path / "rate.npz")
-    options = ["--data", times, "--events", events, "--half-life", "0.5"]
-    result = CliRunner().invoke(command, [*options, "--picture", picture, "--output", table])
+    options = ["--times", times, "--events", events, "--half-life", "0.5"]
+    result = CliRunner().invoke(
+        command_of(APPS["event-rate"]), [*options, "--picture", picture, "--output", table]
+    )
     assert result.exit_code == 0, result.output
-    assert "80 times; the rate is" in result.output
     assert (tmp_path / "rate.svg").stat().st_size > 1000
     np.testing.assert_allclose(np.load(table)["rates"], by_pairs(TIMES, 0.5), rtol=1e-10)
-    result = CliRunner().invoke(command, ["--data", times, "--half-life", "-1"])
+    result = CliRunner().invoke(command_of(APPS["event-rate"]), ["--times", times, "--half-life", "-1"])
     assert result.exit_code == 1
     assert "half_life is -1.0" in result.output

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.app_tilings import WORKLOADS, moved
+from benchmarks.app_tilings import moved
+from spartan_ng.apps.workloads import WORKLOADS
 
 
 def test_smart_tiling_moves_less_than_columns_and_as_predicted():
