@@ -67,7 +67,8 @@ def event_rates(times: Any, events: Any = None, half_life: float = 1.0) -> Rates
     t, e = subjects("event_rates", times, events)
     order = np.argsort(t, kind="stable")
     t, e = t[order], e[order]
-    return Rates(*np.compute(t, event_rate(t, e, half_life)), half_life)
+    ascending, rates = np.compute(t, event_rate(t, e, half_life))
+    return Rates(ascending, rates, half_life)
 
 
 class EventRate:

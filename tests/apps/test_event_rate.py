@@ -60,6 +60,6 @@ def test_command(tmp_path) -> None:
     assert result.exit_code == 0, result.output
     assert (tmp_path / "rate.svg").stat().st_size > 1000
     np.testing.assert_allclose(np.load(table)["rates"], by_pairs(TIMES, 0.5), rtol=1e-10)
-    result = CliRunner().invoke(command_of(APPS["event-rate"]), ["--times", times, "--half-life", "-1"])
+    result = CliRunner().invoke(command, ["--times", times, "--half-life", "-1"])
     assert result.exit_code == 1
     assert "half_life is -1.0" in result.output
