@@ -20,6 +20,7 @@ from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.sampled import SampledRunner
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -71,8 +72,10 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     assert tier is not None, "a task with a box has tiers"
     (write,) = stage.writes
 
+    kind = Runner if stage.driver < 0 else SampledRunner
+
     def runner() -> Runner:
-        return Runner(body, operands, box, task.sizes)
+        return kind(body, operands, box, task.sizes)
 
     small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
     blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
@@ -152,7 +155,7 @@ def _plain(
     blocks = [b for r in runs for b in r]
     if slot.format == "csr":
         parts = ex.parallel(run, blocks, lambda: _block_value(runner(), write), how.small, how.blas)
-        ex.put(run, write.slots[0], sparse.vstack(parts, format="csr"))
+        ex.put(run, write.slots[0], _stacked(parts, blocks))
         return
     if len(blocks) == 1 and stage.heavy:
         value = _block_value(runner(), write)(blocks[0])
@@ -169,6 +172,12 @@ def _plain(
 
     ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas)
     ex.put(run, write.slots[0], out)
+
+
+def _stacked(parts: list[Any], blocks: list[Box]) -> Any:
+    """The sparse tile of the blocks, which are cut along one axis."""
+    along_columns = len(blocks) > 1 and blocks[0][0] == blocks[1][0]
+    return (sparse.hstack if along_columns else sparse.vstack)(parts, format="csr")
 
 
 def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
