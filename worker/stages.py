@@ -17,6 +17,7 @@ from spartan_ng.kernels.blocks import Cell
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.sampled import Bound, Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
@@ -60,6 +61,8 @@ class Pass:
     gives the run's state."""
     small: bool
     blas: bool
+    bound: Bound | None = None
+    """A compiled sampled body with its operands."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
@@ -82,7 +85,11 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     choice = tier.choose(operands, ex.errstate)
     if choice is not None:
         blas = blas and choice.body.calls_blas
-        how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
+        if isinstance(choice.body, Sampled):
+            bound = choice.body.bind(operands)
+            how = Pass(choice.cells, lambda out, target: bound.run, small, blas, bound)
+        else:
+            how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
     else:
         how = Pass(task.cells, _interpreted(runner, write, task.reducer), small, blas)
     start = time.perf_counter()
@@ -153,6 +160,15 @@ def _plain(
     own = labelled_box(write.labels, slot.shape, task.box)
     runs = [r for cell in how.cells for r in cell.runs]
     blocks = [b for r in runs for b in r]
+    if slot.format == "csr" and how.bound is not None:
+        bound, values = how.bound, how.bound.values()
+        ex.parallel(run, runs, lambda: lambda r: bound.run(r, values), how.small)
+        pattern = bound.driver
+        matrix = sparse.csr_array(
+            (values, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape
+        )
+        ex.put(run, write.slots[0], matrix)
+        return
     if slot.format == "csr":
         parts = ex.parallel(run, blocks, lambda: _block_value(runner(), write), how.small, how.blas)
         ex.put(run, write.slots[0], _stacked(parts, blocks))

@@ -49,7 +49,7 @@ def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> 
     if stage.heavy:
         return tuple(sizes)
     if stage.driver >= 0 and stage.driver_labels[0] not in (WHOLE, *stage.whole):
-        return _sparse_blocks(stage, sizes)
+        return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
@@ -74,7 +74,7 @@ def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ..
     return (max(1, (1 << 16) // max(row, 1)), *shape[1:])
 
 
-def _sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
+def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
     """Runs of the driver's stored rows: enough to share, and as few as keep the states of them small."""
     rows, _ = stage.driver_labels
     pieces = _SPARSE_BLOCKS

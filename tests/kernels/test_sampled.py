@@ -13,6 +13,8 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
+from spartan_ng.kernels.compiled.compile import compiler
+from spartan_ng.kernels.compiled.select import explain_tiers
 from spartan_ng.plan.plan import Fused
 from tests.test_programs import running_on
 
@@ -90,6 +92,47 @@ def test_numpys_answers(name, density):
 def test_layout_changes_nothing(name, workers, tiling):
     with running_on(SimulatedBackend(workers)), config.override(tiling=tiling):
         check(EXPRESSIONS[name], data())
+
+
+COMPILED = [
+    "log likelihood",
+    "sampled product",
+    "mask times product",
+    "masked squares",
+    "update of U",
+    "update of V",
+    "vector of one",
+    "from the left",
+    "sums of columns",
+    "sums of rows",
+    "transposed",
+    "outer product of vectors",
+    "two products",
+    "squares",
+    "count",
+    "sides",
+]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_loops(name, dtype):
+    arrays = data(0.2, dtype)
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile", small_bytes=0):
+        check(EXPRESSIONS[name], arrays, rtol=1e-10 if dtype == "f8" else 1e-4)
+        plan, stages = sampled_stages(EXPRESSIONS[name](sp, *map(sp.asarray, arrays)))
+    for stage in stages:
+        said = explain_tiers(stage, [plan.slots[r.slot].dtype for r in stage.reads])
+        log = dtype == "f4" and any(r.fn in ("log", "exp") for r in stage.rows)
+        assert all(("interpreted" if log else "compiled") in text for text in said)
+    assert not [k.failure for k in compiler._kernels.values() if k.failure]
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_on_workers(name, tiling):
+    with running_on(SimulatedBackend(3)), config.override(kernels="compile", tiling=tiling):
+        check(EXPRESSIONS[name], data(0.2))
 
 
 @pytest.mark.parametrize(
