@@ -19,8 +19,14 @@ from spartan_ng.config import config
 SIDE, RANK = 20_000, 100
 
 
-@njit(parallel=True, fastmath=True)
-def log_likelihood_kernel(indptr, indices, data, U, V):  # type: ignore[no-untyped-def]
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A loop for all cores, with sums in any order."""
+    loop: Callable[..., Any] = njit(parallel=True, fastmath=True)(function)
+    return loop
+
+
+@compiled
+def log_likelihood_kernel(indptr: Any, indices: Any, data: Any, U: Any, V: Any) -> Any:
     """The sum of x * log(u @ v + 1e-15) over the non-zeros, rows in parallel."""
     total = 0.0
     for i in prange(len(indptr) - 1):
@@ -35,8 +41,8 @@ def log_likelihood_kernel(indptr, indices, data, U, V):  # type: ignore[no-untyp
     return total
 
 
-@njit(parallel=True, fastmath=True)
-def update_kernel(indptr, indices, data, U, V):  # type: ignore[no-untyped-def]
+@compiled
+def update_kernel(indptr: Any, indices: Any, data: Any, U: Any, V: Any) -> Any:
     """((X != 0) * (U @ V.T)) @ V, rows in parallel."""
     out = numpy.zeros_like(U)
     for i in prange(len(indptr) - 1):
@@ -50,8 +56,8 @@ def update_kernel(indptr, indices, data, U, V):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(parallel=True, fastmath=True)
-def squares_kernel(indptr, indices, data, U, V):  # type: ignore[no-untyped-def]
+@compiled
+def squares_kernel(indptr: Any, indices: Any, data: Any, U: Any, V: Any) -> Any:
     """The sum of squares."""
     total = 0.0
     for p in prange(len(data)):

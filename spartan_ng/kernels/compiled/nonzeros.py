@@ -19,7 +19,7 @@ from spartan_ng.kernels.compiled.emit import HEAD
 from spartan_ng.kernels.compiled.formulas import expression
 from spartan_ng.plan.plan import Row
 
-STRIP = 256
+STRIP = 64
 """Non-zeros that go through the body together."""
 
 
