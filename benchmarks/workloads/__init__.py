@@ -7,6 +7,7 @@ from benchmarks.workloads.arrays import MATMUL, SUM_PRODUCT
 from benchmarks.workloads.cluster import CLUSTER_CASES
 from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
+from benchmarks.workloads.loops import LOOP_CASES
 from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
 from benchmarks.workloads.sparse import SPARSE_CASES
 
@@ -22,6 +23,7 @@ CASES: dict[str, Case] = {
         KMEANS,
         MATMUL,
         *KERNEL_CASES,
+        *LOOP_CASES,
         *SPARSE_CASES,
         *CLUSTER_CASES,
     )

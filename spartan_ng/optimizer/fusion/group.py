@@ -33,6 +33,8 @@ SIDE_BYTES = 1 << 20
 """The largest operand that a fused product or lookup may read whole for every block."""
 SMALL_DOMAIN = 64
 """Uncut dimensions must leave at least this many tasks' worth of the domain to cut."""
+LONGEST_KEPT = 1 << 14
+"""Elements that uncut dimensions may have together: a row, or a row of a reduction's state, in the cache."""
 SMALL_REPEAT = 64
 """Elements that may be computed again for every block."""
 
@@ -179,7 +181,7 @@ def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
         return True
     kept = prod(stage.domain[d] for d in whole)
     left = prod(n for d, n in enumerate(stage.domain) if d not in whole and d not in stage.uncut)
-    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= 4096
+    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= LONGEST_KEPT
 
 
 def _lines_fit(node: Node, labels: Labels) -> bool:
