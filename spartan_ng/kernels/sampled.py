@@ -28,6 +28,12 @@ _DENSE_SHARE = 1 / 32
 """Share of non-zeros from which on the whole product costs less than gathering for dot products."""
 
 
+def runner(body: Body, operands: list[Any], tile: Box, sizes: tuple[int, ...]) -> Runner:
+    """The interpreter of a body, one for each thread."""
+    kind = Runner if body.stage.driver < 0 else SampledRunner
+    return kind(body, operands, tile, sizes)
+
+
 class SampledRunner(Runner):
     """A runner that computes the sampled rows at the driver's non-zeros."""
 
