@@ -71,7 +71,7 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """A pass over the blocks of the task's box."""
     if task.box is None:
         return
-    operands = ex.load_all(run, task.operands)
+    operands = ex.load_all(run, task.operands, packed=True)
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
     assert tier is not None, "a task with a box has tiers"

@@ -83,7 +83,7 @@ class Handle:
             (ref,) = run([self._node()])
             self._settle(ref)
         value = value_of(ref)
-        return value.toarray() if sparse.issparse(value) else value
+        return value if isinstance(value, np.ndarray) else value.toarray()
 
     # --- shape and kind ----------------------------------------------------------------------------
 

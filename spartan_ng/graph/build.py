@@ -342,10 +342,14 @@ def axis_index(axis: Any, ndim: int) -> int:
 
 
 def _map_format(fn: str | UserFunction, inputs: tuple[Node, ...]) -> str:
-    """The result's format: sparse where every zero of the sparse operand stays zero.
+    """The result's format: sparse where every zero of the sparse operand stays zero, compressed for
+    functions of one compressed operand and scalars.
 
     What the row does not say for sure, it may still do for the scalars at hand: 0 > 0, 0 ** 3, 0 / 2.
     """
+    if [i.format for i in inputs].count("compressed") == 1 and not isinstance(fn, UserFunction):
+        scalars = all(i.format == "compressed" or (i.size == 1 and i.ndim <= 2) for i in inputs)
+        return "compressed" if scalars and ELEMENTWISE[fn].nout == 1 else "dense"
     sparse = [i.format == "csr" for i in inputs]
     if not any(sparse) or isinstance(fn, UserFunction):
         return "dense"

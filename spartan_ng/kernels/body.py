@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
@@ -198,11 +199,11 @@ def _map(row: Row) -> Evaluate:
         return lambda regs, block, out: regs[source].astype(dtype, copy=False)
     if known.nout > 1:
         (which,) = row.params
-        return lambda regs, block, out: function(*[regs[a] for a in args])[which]
-    if not known.is_ufunc:
-        return lambda regs, block, out: function(*[regs[a] for a in args])
+        return lambda regs, block, out: function(*[dense(regs[a]) for a in args])[which]
     if row.format != "dense":
         return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
+    if not known.is_ufunc:
+        return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
     if len(args) == 2:
         x, y = args
 
@@ -218,7 +219,15 @@ def _map(row: Row) -> Evaluate:
 
 
 def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
-    """An elementwise function that keeps zeros, on at least one sparse operand."""
+    """An elementwise function that keeps zeros on at least one sparse operand, or any function of one
+    compressed operand and scalars."""
+    packed = [k for k, a in enumerate(args) if is_compressed(a)]
+    if len(packed) == 1 and all(k in packed or np.size(a) == 1 for k, a in enumerate(args)):
+        (at,) = packed
+        scalars = [a if k == at else np.reshape(a, ()) for k, a in enumerate(args)]
+        return args[at].map(lambda d: function(*[d if k == at else a for k, a in enumerate(scalars)]))
+    if packed or not any(is_sparse(a) for a in args):
+        return function(*[dense(a) for a in args])
     if len(args) == 1:
         out = args[0].tocsr().copy()
         out.data = function(out.data)
@@ -286,13 +295,13 @@ def _contract(row: Row) -> Evaluate:
 def _along_axis(row: Row) -> Evaluate:
     name, axis, keywords = row.params
     function, options = AXIS_FUNCTIONS[name].function, dict(keywords)
-    return lambda regs, block, out: function(*[regs[a] for a in row.args], axis=axis, **options)
+    return lambda regs, block, out: function(*[dense(regs[a]) for a in row.args], axis=axis, **options)
 
 
 def _take(row: Row) -> Evaluate:
     (axis,) = row.params
     a, indices = row.args
-    return lambda regs, block, out: np.take(regs[a], regs[indices], axis=axis)
+    return lambda regs, block, out: np.take(dense(regs[a]), regs[indices], axis=axis)
 
 
 def _transpose(row: Row) -> Evaluate:
@@ -304,14 +313,14 @@ def _transpose(row: Row) -> Evaluate:
 def _broadcast(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.broadcast_to(
-        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
     )
 
 
 def _reshape(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.reshape(
-        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
     )
 
 

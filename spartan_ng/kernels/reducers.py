@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
@@ -100,7 +101,10 @@ def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Folds over a sparse block; those that need every zero get the dense block."""
+    """Folds over a sparse or compressed block; those that have no rule there get the dense block."""
+    if is_compressed(x):
+        value = x.fold(name, axes, dtype)
+        return FOLDS[name].block(x.toarray(), axes, dtype, None, 0)[0] if value is None else value
     if name == "add":
         axis = None if len(axes) == 2 else axes[0]
         return np.asarray(x.sum(axis=axis, dtype=dtype))[()]

@@ -47,7 +47,8 @@ class Draft:
     rows: list[Row] = field(default_factory=list)
     separate: bool = False
     driver: int = -1
-    """The sparse read at whose non-zeros the sampled rows are computed; -1: there are none."""
+    """The sparse read at whose non-zeros the sampled rows are computed, or else a compressed read; -1: there
+    is none."""
 
     @property
     def node(self) -> Node:
@@ -77,6 +78,7 @@ class Body:
         self._slots = slots
         self._drivers = drivers
         self._sparse: dict[int, Node] = {}
+        self._packed: list[int] = []
         self._reads: dict[Read, int] = {}
         self._rows: list[_Pending] = []
         self._rows_at: dict[tuple[Node, Labels], int] = {}
@@ -128,7 +130,8 @@ class Body:
                 sampled = self._sampled(self._sparse[register], kept)
                 if len(sampled) > len(best[1]):
                     best = register, sampled
-        return best
+        packed = [r for r in self._packed if best[0] < 0]
+        return (packed[0], set()) if packed else best
 
     def _sampled(self, driver: Node, kept: list[int]) -> set[int]:
         """The rows needed at the non-zeros of `driver` alone: sparse ones, and what only they need."""
@@ -204,6 +207,8 @@ class Body:
         register = self._reads.setdefault(read, len(self._reads))
         if node.format == "csr":
             self._sparse.setdefault(register, node)
+        elif node.format == "compressed" and base.op is Op.DATA:
+            self._packed.append(register)
         return register
 
     def _register(self, number: int) -> int:

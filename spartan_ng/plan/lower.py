@@ -90,7 +90,8 @@ class Lowering:
             duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
         )
         for node, tiling in zip(self.nodes, tilings.arrays, strict=True):
-            self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
+            stored = "dense" if node.format == "compressed" and node.data is None else node.format
+            self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
         for i, draft in enumerate(drafts):
             self._cut(draft, i, tilings)
         return Plan(

@@ -116,8 +116,9 @@ class Fused:
     """One pass over a domain cut by `grid`: every block runs the body's rows.
 
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
-    matrix product, which runs on tiles and not on cache-sized blocks. `driver` is the sparse read at whose
-    non-zeros the sampled rows are computed, -1 where there are none.
+    matrix product, which runs on tiles and not on cache-sized blocks. `driver` is the read whose
+    stored rows the blocks follow: the sparse one at whose non-zeros the sampled rows are computed, or a
+    compressed one; -1 where there is none.
     """
 
     name: str
@@ -129,6 +130,11 @@ class Fused:
     whole: tuple[int, ...] = ()
     heavy: bool = False
     driver: int = -1
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether rows are computed at the driver's non-zeros."""
+        return self.driver >= 0 and any(row.sampled for row in self.rows)
 
     @property
     def driver_labels(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ _USER_FLOPS = 1_000_000
 
 def sketch_array(node: Node) -> ArraySketch:
     """An array as tiling sees it."""
-    uncut = (1,) if node.format == "csr" else ()
+    uncut = (1,) if node.format != "dense" else ()
     ref = node.data
     if ref is None:
         return ArraySketch(node.shape, node.nbytes, uncut=uncut)

@@ -59,6 +59,7 @@ class Tier:
         self.stage = stage
         self.tile = tile
         self._choices: dict[Signature | SparseSignature, Choice | SampledChoice | None] = {}
+        self._is_sampled = stage.is_sampled
         self._seconds = 0.0
         self._lock = threading.Lock()
 
@@ -67,13 +68,13 @@ class Tier:
         mode = config.kernels
         if mode == "interpret" or self.stage.heavy:
             return None
-        if self.stage.driver < 0 and any(is_sparse(o) for o in operands):
+        if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
         if any(v not in ("ignore", "warn") for v in error_state.values()):
             return None
         if mode == "auto" and self._seconds < HOT_S:
             return None
-        choice = self._sampled(operands) if self.stage.driver >= 0 else self._dense(operands)
+        choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
         waiting = [k for k in choice.body.kernels if not k.settled]
@@ -143,7 +144,7 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     """For people: what of a stage is compiled, and why the rest is not; reads have `dtypes`."""
     if len(stage.rows) > LONGEST:
         return [f"interpreted: {len(stage.rows)} rows take too long to compile"]
-    if stage.driver >= 0:
+    if stage.is_sampled:
         return _explain_sampled(stage, dtypes)
     out = []
     for step in split(stage, dtypes):

@@ -237,8 +237,8 @@ def _demand(
 
 
 def _keep_columns(node: Node, stage: Group, labels: Labels) -> None:
-    """Tiles of sparse arrays are cut along their rows only."""
-    if node.format == "csr" and labels[1] != WHOLE:
+    """Tiles of sparse and compressed arrays are cut along their rows only."""
+    if node.format != "dense" and labels[1] != WHOLE:
         stage.uncut.add(labels[1])
 
 
