@@ -10,17 +10,19 @@ from benchmarks import machine, report
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
+OTHERS = ("tiling", "cold")
+"""Benchmarks of another form; cold, in fresh processes, runs only when it is named."""
 
-@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, 'tiling'])}.")
+
+@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *OTHERS])}.")
 @click.argument("names", nargs=-1)
 @click.option("--no-memory", is_flag=True, help="Skip the measurement of peak memory in child processes.")
 def main(names: tuple[str, ...], no_memory: bool) -> None:
     """Run the named cases, or all of them."""
-    unknown = [n for n in names if n not in CASES and n != "tiling"]
+    known = [*CASES, *OTHERS]
+    unknown = [n for n in names if n not in known]
     if unknown:
-        raise click.UsageError(
-            f"no benchmark named {', '.join(unknown)}; there are {', '.join(CASES)}, tiling"
-        )
+        raise click.UsageError(f"no benchmark named {', '.join(unknown)}; there are {', '.join(known)}")
     bandwidth = machine.memory_bandwidth()
     heading = report.heading(bandwidth)
     click.echo(heading)
@@ -32,6 +34,8 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
         click.echo(sections[-1])
     if "tiling" in names or not names:
         _tiling()
+    if "cold" in names:
+        _cold()
     if not names:
         report.RESULTS.write_text(heading + "\n".join(sections))
         click.echo(f"written to {report.RESULTS.name}")
@@ -41,6 +45,12 @@ def _tiling() -> None:
     from benchmarks import tiling
 
     tiling.main()
+
+
+def _cold() -> None:
+    from benchmarks import cold
+
+    cold.main()
 
 
 if __name__ == "__main__":

@@ -87,7 +87,17 @@ def _bits(column: Array) -> Array:
 
 def _joined(a: Estimate, b: Estimate, rows: int, values: Array) -> Estimate:
     codes = a.codes.astype(np.int64) * (int(b.codes.max(initial=0)) + 1) + b.codes
-    return _estimate(a.columns + b.columns, np.unique(codes, return_inverse=True)[1], rows, values)
+    return _estimate(a.columns + b.columns, _numbered(codes), rows, values)
+
+
+def _numbered(codes: Array) -> Array:
+    """The codes as numbers from 0 on, in their order."""
+    top = int(codes.max(initial=-1)) + 1
+    if top > 4 * len(codes) + 1024:
+        return np.unique(codes, return_inverse=True)[1]
+    seen = np.zeros(top, bool)
+    seen[codes] = True
+    return (np.cumsum(seen) - 1)[codes]
 
 
 def _estimate(columns: tuple[int, ...], codes: Array, rows: int, values: Array) -> Estimate:
@@ -114,7 +124,7 @@ def _exact(values: Array, columns: tuple[int, ...]) -> Group:
     codes = np.zeros(len(part), np.int64)
     for k in range(len(columns)):
         distinct, inverse = np.unique(_bits(part[:, k]), return_inverse=True)
-        _, codes = np.unique(codes * len(distinct) + inverse, return_inverse=True)
+        codes = _numbered(codes * len(distinct) + inverse)
         if codes.max() >= _MOST_DISTINCT:
             return Group(columns, part, None)
     counts = np.bincount(codes)
