@@ -20,6 +20,7 @@ from benchmarks.case import Inputs
 from benchmarks.workloads import kernels, loops
 
 ROUNDS = 3
+SIDES = ("numpy", "empty", "filled")
 LIMIT = 1.3
 """What a first run may take, in times of NumPy's."""
 
@@ -54,7 +55,7 @@ ROWS: dict[str, tuple[Text, Callable[[], Inputs]]] = {
         loops.normals(loops.WIDE_ROWS, loops.WIDE_COLUMNS),
     ),
     "mean, var, std": (moments, kernels.table),
-    "X[X > 0].sum()": (loops.masked_sum, loops.normals(loops.ELEMENTS)),
+    "X[X > 0].sum()": (loops.masked_sum, loops.normals(kernels.ELEMENTS)),
     "A + A.T": (loops.add_transposed, loops.normals(loops.SQUARE, loops.SQUARE)),
     "softmax": (loops.softmax, loops.normals(loops.SOFTMAX_ROWS, loops.SOFTMAX_COLUMNS)),
     "logistic regression": (regression, kernels.table),
@@ -64,15 +65,14 @@ ROWS: dict[str, tuple[Text, Callable[[], Inputs]]] = {
 
 def main() -> None:
     """Print a row for each text."""
-    print(
-        f"| first run | numpy | empty cache | ratio | filled cache | ratio | goal {LIMIT} |\n|---|---|---|---|---|---|---|"
-    )
+    print(f"| first run | numpy | empty cache | ratio | filled cache | ratio | goal {LIMIT} |")
+    print("|---|---|---|---|---|---|---|")
     for name in ROWS:
         with tempfile.TemporaryDirectory() as filled:
             _child(name, "fill", filled)
-            best = {"numpy": numpy.inf, "empty": numpy.inf, "filled": numpy.inf}
+            best = dict.fromkeys(SIDES, numpy.inf)
             for _ in range(ROUNDS):
-                for side in best:
+                for side in SIDES:
                     with tempfile.TemporaryDirectory() as empty:
                         taken = _child(name, side, filled if side == "filled" else empty)
                     best[side] = min(best[side], taken)

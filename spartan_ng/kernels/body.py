@@ -273,7 +273,9 @@ def _fold(row: Row) -> Evaluate:
         x = regs[row.args[0]]
         where = regs[row.args[1]] if len(row.args) > 1 else None
         if is_sparse(x) and where is None:
-            return _sparse_fold(known.name, x, axes, row.dtype)
+            value = _sparse_fold(known.name, x, axes, row.dtype)
+            if value is not None:
+                return value
         return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
 
     return evaluate

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
+from spartan_ng.kernels.compiled.deviations import deviation_state
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.ops.folds import FOLDS, PrefixFold, State
+from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import WHOLE, Row
 
@@ -59,10 +61,16 @@ class Reducer:
         where = args[1] if len(args) > 1 else None
         x = args[0]
         if is_sparse(x) and where is None:
-            return (_sparse_fold(self.fold.name, x, axes, self.row.dtype),)
+            value = _sparse_fold(self.fold.name, x, axes, self.row.dtype)
+            if value is not None:
+                return (value,)
         x, where = dense(x), dense(where)
         if isinstance(self.fold, PrefixFold):
             state = prefix_state(self.fold.name, x, self.row.dtype)
+            if state is not None:
+                return state
+        if isinstance(self.fold, DeviationFold):
+            state = deviation_state(x, axes, self.row.dtype)
             if state is not None:
                 return state
         along = self.labels[axes[0]] if axes else WHOLE
@@ -84,8 +92,13 @@ class Reducer:
 
     def _bincount(self, args: list[Any], box: Box) -> State:
         (length,) = self.row.params
-        weights = args[1] if len(args) > 1 else None
-        return (np.bincount(args[0], weights, length),)
+        x, weights = args[0], args[1] if len(args) > 1 else None
+        if weights is None or weights.ndim == 1:
+            return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
+        ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
+        marks = sparse.csr_array((ones, x, starts), shape=(len(x), length))
+        rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
+        return ((marks.T @ rows).reshape(length, *weights.shape[1:]),)
 
 
 def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -101,11 +114,12 @@ def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Folds over a sparse or compressed block; those that have no rule there get the dense block."""
+    """A fold over a sparse or compressed block; None for those that need the dense one."""
+    if not axes:
+        return None
     if is_compressed(x):
-        value = x.fold(name, axes, dtype)
-        return FOLDS[name].block(x.toarray(), axes, dtype, None, 0)[0] if value is None else value
-    if name == "add":
-        axis = None if len(axes) == 2 else axes[0]
-        return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
-    return FOLDS[name].block(x.toarray(), axes, dtype, None, 0)[0]
+        return x.fold(name, axes, dtype)
+    if name != "add":
+        return None
+    axis = None if len(axes) == 2 else axes[0]
+    return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
