@@ -10,6 +10,7 @@ from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.loops import LOOP_CASES
 from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
+from benchmarks.workloads.passes import PASS_CASES
 from benchmarks.workloads.sparse import SPARSE_CASES
 from benchmarks.workloads.stopgap import STOPGAP_CASES
 
@@ -25,6 +26,7 @@ CASES: dict[str, Case] = {
         KMEANS,
         MATMUL,
         *KERNEL_CASES,
+        *PASS_CASES,
         *LOOP_CASES,
         *SPARSE_CASES,
         *COMPRESSED_CASES,
