@@ -70,7 +70,13 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
-    return sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers))
+    total = sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
+    sampled = sum(_row_flops(row, draft, arrays) for row in draft.rows if row.sampled)
+    if sampled:
+        driver = arrays[draft.reads[draft.driver].slot]
+        if driver.data is not None and driver.data.nnz is not None:
+            sampled = sampled * driver.data.nnz // max(driver.size, 1)
+    return total + sampled
 
 
 def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
