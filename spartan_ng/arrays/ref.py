@@ -33,8 +33,8 @@ class ArrayRef:
 
     Parameters
     ----------
-    shape, dtype, format : the array's; format is "dense" or "csr"
-    value : the driver's own copy (numpy.ndarray or scipy.sparse.csr_array), or None
+    shape, dtype, format : the array's; format is "dense", "csr" or "compressed"
+    value : the driver's own copy (numpy.ndarray, scipy.sparse.csr_array, CompressedMatrix), or None
     """
 
     __slots__ = (
@@ -83,6 +83,8 @@ class ArrayRef:
         """Bytes of the dense form, or of a CSR array's data and indices (12 bytes a non-zero)."""
         if self.format == "csr" and self.nnz is not None:
             return self.nnz * (self.dtype.itemsize + 4) + 8 * (self.shape[0] + 1)
+        if self.format == "compressed" and self.value is not None:
+            return int(self.value.nbytes)
         n = self.dtype.itemsize
         for s in self.shape:
             n *= s

@@ -14,7 +14,8 @@ Spartan (ATC '15), section 3.1-3.2. What each operator's `fn` and `params` hold:
 - TRANSPOSE: of (a,); params (axes,).
 - RESHAPE, BROADCAST: of (a,); the shape says all.
 
-`format` is "dense" or "csr" (two-dimensional, cut along rows).
+`format` is "dense", "csr" or "compressed" (both two-dimensional, cut along rows). A compressed value is
+dense where it is stored as the result of a stage.
 Nodes never change and are equal only to themselves. Walk them with a stack: chains get 100,000 long.
 """
 

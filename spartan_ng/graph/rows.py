@@ -26,7 +26,7 @@ def flatten(order: Sequence[Node], roots: Sequence[Node]) -> tuple[Hashable, lis
             nnz = None if ref.nnz is None else ref.nnz.bit_length()
             also = tuple(copy.tiling for copy in ref.also)
             skewed = ref.serial if ref.skewed else None  # its plan has its own cuts
-            rows.append((leaf, ref.shape, ref.dtype, ref.tiling, also, nnz, skewed))
+            rows.append((leaf, ref.shape, ref.dtype, ref.format, ref.tiling, also, nnz, skewed))
         else:
             inputs = tuple(number[i] for i in node.inputs)
             rows.append((node.op, node.fn, inputs, node.params, node.shape, node.dtype, node.format))

@@ -15,10 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
-from spartan_ng.kernels.reducers import fold_axes, sparse_sum
+from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -203,11 +204,11 @@ def _map(row: Row) -> Evaluate:
         return lambda regs, block, out: regs[source].astype(dtype, copy=False)
     if known.nout > 1:
         (which,) = row.params
-        return lambda regs, block, out: function(*[regs[a] for a in args])[which]
-    if not known.is_ufunc:
-        return lambda regs, block, out: function(*[regs[a] for a in args])
+        return lambda regs, block, out: function(*[dense(regs[a]) for a in args])[which]
     if row.format != "dense":
         return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
+    if not known.is_ufunc:
+        return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
     if len(args) == 2:
         x, y = args
 
@@ -223,17 +224,26 @@ def _map(row: Row) -> Evaluate:
 
 
 def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
-    """An elementwise function that keeps zeros, on at least one sparse operand."""
+    """An elementwise function that keeps zeros on at least one sparse operand, or any function of one
+    compressed operand and scalars."""
+    packed = [k for k, a in enumerate(args) if is_compressed(a)]
+    if len(packed) == 1 and all(k in packed or np.size(a) == 1 for k, a in enumerate(args)):
+        (at,) = packed
+        scalars = [a if k == at else np.reshape(a, ()) for k, a in enumerate(args)]
+        return args[at].map(lambda d: function(*[d if k == at else a for k, a in enumerate(scalars)]))
+    if packed or not any(is_sparse(a) for a in args):
+        return function(*[dense(a) for a in args])
     if len(args) == 1:
         out = args[0].tocsr().copy()
         out.data = function(out.data)
         return out
-    a, b = args
-    if name == "multiply":
-        return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
-    if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
-        return a + b if name == "add" else a - b
-    return sparse.csr_array(function(dense(a), dense(b)))
+    if len(args) == 2:
+        a, b = args
+        if name == "multiply":
+            return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
+        if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
+            return a + b if name == "add" else a - b
+    return sparse.csr_array(function(*[dense(a) for a in args]))
 
 
 def _user_map(row: Row) -> Evaluate:
@@ -267,8 +277,10 @@ def _fold(row: Row) -> Evaluate:
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         x = regs[row.args[0]]
         where = regs[row.args[1]] if len(row.args) > 1 else None
-        if is_sparse(x) and known.name == "add" and where is None:
-            return sparse_sum(x, axes, row.dtype)
+        if is_sparse(x) and where is None:
+            value = sparse_fold(known.name, x, axes, row.dtype)
+            if value is not None:
+                return value
         return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
 
     return evaluate
@@ -298,11 +310,12 @@ def _take(row: Row) -> Evaluate:
     a, indices = row.args
 
     def take(regs: list[Any], block: Box, out: Any) -> Any:
-        if is_sparse(regs[a]):
+        if sparse.issparse(regs[a]):
             return _sparse_take(regs[a], regs[indices], axis)
-        if not regs[a].flags.c_contiguous:  # `np.take` would copy all of it first
-            return regs[a][(slice(None),) * axis + (regs[indices],)]
-        return np.take(regs[a], regs[indices], axis=axis)
+        table = dense(regs[a])
+        if not table.flags.c_contiguous:  # `np.take` would copy all of it first
+            return table[(slice(None),) * axis + (regs[indices],)]
+        return np.take(table, regs[indices], axis=axis)
 
     return take
 
@@ -323,14 +336,14 @@ def _transpose(row: Row) -> Evaluate:
 def _broadcast(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.broadcast_to(
-        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
     )
 
 
 def _reshape(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.reshape(
-        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
     )
 
 

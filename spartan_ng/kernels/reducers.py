@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled.deviations import deviation_state
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
@@ -59,8 +60,10 @@ class Reducer:
         (axes,) = self.row.params
         where = args[1] if len(args) > 1 else None
         x = args[0]
-        if is_sparse(x) and self.fold.name == "add" and where is None:
-            return (sparse_sum(x, axes, self.row.dtype),)
+        if is_sparse(x) and where is None:
+            value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
+            if value is not None:
+                return (value,)
         x, where = dense(x), dense(where)
         if isinstance(self.fold, PrefixFold):
             state = prefix_state(self.fold.name, x, self.row.dtype)
@@ -110,6 +113,13 @@ def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return x
 
 
-def sparse_sum(x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """The sum of a sparse block along axes; every other fold needs the zeros, too, and a dense block."""
-    return np.asarray(x.sum(axis=None if len(axes) == 2 else axes[0], dtype=dtype))[()]
+def sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """A fold over a sparse or compressed block; None for those that need the dense one."""
+    if not axes:
+        return None
+    if is_compressed(x):
+        return x.fold(name, axes, dtype)
+    if name != "add":
+        return None
+    axis = None if len(axes) == 2 else axes[0]
+    return np.asarray(x.sum(axis=axis, dtype=dtype))[()]

@@ -83,6 +83,7 @@ class Lowering:
             cut_lines=settings.profile.workers > 1,
         )
         self.groups = list(reversed(grouping.groups))
+        self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Slot] = []
@@ -104,7 +105,8 @@ class Lowering:
             duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
         )
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
-            self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
+            stored = "dense" if node.format == "compressed" and node.data is None else node.format
+            self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
@@ -150,7 +152,7 @@ class Lowering:
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
-            return Body(g, self.number).draft()
+            return Body(g, self.number, self.drivers).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
         result = Result(node, self.number[node], tuple(range(node.ndim)))
@@ -237,6 +239,7 @@ class Lowering:
             writes,
             draft.whole,
             heavy=is_heavy(draft),
+            driver=draft.driver,
         )
         self._emit(stage, read_bytes)
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):

@@ -25,7 +25,7 @@ _USER_FLOPS = 1_000_000
 
 def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
-    uncut = (1,) if node.format == "csr" else ()
+    uncut = (1,) if node.format != "dense" else ()
     ref = node.data
     if ref is None:
         return ArraySketch(node.shape, sparse_bytes.get(node, node.nbytes), uncut=uncut)
@@ -87,7 +87,13 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
-    return sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers))
+    total = sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
+    sampled = sum(_row_flops(row, draft, arrays) for row in draft.rows if row.sampled)
+    if sampled:
+        driver = arrays[draft.reads[draft.driver].slot]
+        if driver.data is not None and driver.data.nnz is not None:
+            sampled = sampled * driver.data.nnz // max(driver.size, 1)
+    return total + sampled
 
 
 def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:

@@ -54,9 +54,8 @@ def test_command(tmp_path) -> None:
     np.save(events, EVENTS)
     picture, table = str(tmp_path / "rate.svg"), str(tmp_path / "rate.npz")
     options = ["--times", times, "--events", events, "--half-life", "0.5"]
-    result = CliRunner().invoke(
-        command_of(APPS["event-rate"]), [*options, "--picture", picture, "--output", table]
-    )
+    command = command_of(APPS["event-rate"])
+    result = CliRunner().invoke(command, [*options, "--picture", picture, "--output", table])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "rate.svg").stat().st_size > 1000
     np.testing.assert_allclose(np.load(table)["rates"], by_pairs(TIMES, 0.5), rtol=1e-10)

@@ -18,7 +18,7 @@ STRIP = 1024
 _LANES = {True: 32, False: 8}
 """Values that a NaN-aware extreme is kept in, for one long line and for many short ones."""
 
-_HEAD = """\
+HEAD = """\
 import numpy as np
 from numba import carray, njit
 
@@ -257,4 +257,4 @@ def emit(parts: list[tuple[Segment, Layout]]) -> str:
         calls.append(f"        segment_{i}(table[b, {at}:{at + emitter.fields}])\n")
         at += emitter.fields
     head = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
-    return _HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])
+    return HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])

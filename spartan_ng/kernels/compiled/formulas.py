@@ -104,22 +104,7 @@ def obstacle(row: Row, operands: list[np.dtype[Any]]) -> str:
         return "a cast from float to integer" if operands[0].kind == "f" and row.dtype.kind in "iu" else ""
     if name not in FORMULAS:
         return "NumPy's own loop"
-    return "" if _loop(row, name, operands) else f"operands of {', '.join(map(str, operands))}"
-
-
-def _loop(row: Row, name: str, operands: list[np.dtype[Any]]) -> bool:
-    """Whether NumPy's loop for the operands has a formula and gives the row's dtype."""
-    kinds = FORMULAS[name].kinds
-    if name == "where":
-        return operands[0].kind == "b" and all(d == row.dtype for d in operands[1:])
-    first, *others, out = _loop_dtypes(name, tuple(operands))
-    if (
-        code(first) not in DTYPES
-        or any(d != first for d in others)
-        or not (first.kind in kinds or ("d" in kinds and first == np.float64))
-    ):
-        return False
-    return bool(out == row.dtype)
+    return "" if _loop(row, operands) else f"operands of {', '.join(map(str, operands))}"
 
 
 @lru_cache(maxsize=1024)
@@ -133,12 +118,26 @@ def _loop_dtypes(name: str, operands: tuple[np.dtype[Any], ...]) -> tuple[np.dty
     return found
 
 
+def _loop(row: Row, operands: list[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that NumPy's loop for the operands takes, where the row's formula holds for them."""
+    name = str(row.fn)
+    kinds = FORMULAS[name].kinds
+    if name == "where":
+        fits = operands[0].kind == "b" and all(d == row.dtype for d in operands[1:])
+        return tuple(operands) if fits else ()
+    *taken, out = _loop_dtypes(name, tuple(operands))
+    first = taken[0]
+    fits = code(first) in DTYPES and (first.kind in kinds or ("d" in kinds and first == np.float64))
+    same = out == row.dtype and all(d == first for d in taken)
+    exact = all(a == b or a.kind in "biu" or b.kind == "f" for a, b in zip(operands, taken, strict=True))
+    return tuple(taken) if fits and same and exact else ()
+
+
 def expression(row: Row, names: list[str], operands: list[np.dtype[Any]]) -> str:
-    """The row's text with `names` for its operands, of dtypes `operands`."""
+    """The row's text with `names` for its operands, which have these dtypes."""
     target = code(row.dtype)
     if row.fn == "cast":
         return f"{names[0]} != 0" if target == "b1" else f"{target}({names[0]})"
-    if row.fn != "where":
-        loop = _loop_dtypes(str(row.fn), tuple(operands))[0]
-        names = [n if d == loop else f"{code(loop)}({n})" for n, d in zip(names, operands, strict=True)]
-    return FORMULAS[str(row.fn)].text.format(*names, T=target)
+    taken = _loop(row, operands)
+    cast = [n if a == b else f"{code(b)}({n})" for n, a, b in zip(names, operands, taken, strict=True)]
+    return FORMULAS[str(row.fn)].text.format(*cast, T=target)

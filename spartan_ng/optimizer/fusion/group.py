@@ -39,6 +39,7 @@ from spartan_ng.optimizer.fusion.merge import (
     unfollowed,
     users_first,
 )
+from spartan_ng.optimizer.fusion.sampling import Drivers, find_drivers, is_sampled_product, is_union
 
 LINE_BYTES = 1 << 18
 """The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
@@ -87,6 +88,7 @@ class Grouping:
 
     groups: list[Group]
     stored: dict[Node, Group]
+    drivers: Drivers = field(default_factory=dict)
 
 
 Demand = tuple[Group, Labels | None]
@@ -98,7 +100,7 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
     `cut_lines` says that there are workers to sort a single line together.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {})
+    result = Grouping([], {}, find_drivers(order, roots))
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -108,7 +110,7 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
-            and (target := _fusible_into(node, wanted, fuse)) is not None
+            and (target := _fusible_into(node, wanted, fuse, result.drivers)) is not None
         ):
             for stage, labels in target:
                 if node.op is Op.SCAN:
@@ -164,7 +166,7 @@ def _store(
             _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
     if fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN:
-        stage = _as_member(node, users, demands) or _beside(node, users, demands)
+        stage = _as_member(node, users, demands, result.drivers) or _beside(node, users, demands)
         if stage is not None:
             stage.users |= {u: None for u in users if u is not stage}
             result.stored[node] = stage
@@ -187,13 +189,15 @@ def _store(
     result.stored[node] = stage
 
 
-def _as_member(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
+def _as_member(
+    node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]], drivers: Drivers
+) -> Group | None:
     """Compute the node in one of the stages that read it, which then stores it for the others, too."""
     for stage in users:
         wanted = {d: None for d in demands[node] if d[0] is stage}
         if not has_room(stage) or node.format != "dense" or node.op is Op.INDEX:
             continue
-        target = _fusible_into(node, wanted, fuse=True)
+        target = _fusible_into(node, wanted, True, drivers)
         if target is not None and not follows(stage, [u for u in users if u is not stage]):
             ((_, labels),) = target
             if not unfollowed(stage, labels) <= stage.whole | _missing(node, stage, labels):
@@ -238,8 +242,8 @@ def _demand(
 
 
 def _keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
-    """Tiles of the stage must not cut the columns of a CSR array."""
-    if source.format == "csr" and labels is not None and labels[1] != WHOLE:
+    """Tiles of the stage must not cut the columns of a sparse or compressed array."""
+    if source.format != "dense" and labels is not None and labels[1] != WHOLE:
         stage.uncut.add(labels[1])
 
 
@@ -253,9 +257,11 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
             _demand(node, stage, input_labels(node, labels), demands)
 
 
-def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tuple[Group, Labels]] | None:
+def _fusible_into(
+    node: Node, wanted: dict[Demand, None], fuse: bool, drivers: Drivers
+) -> list[tuple[Group, Labels]] | None:
     """The stages (with labels) to compute the node in, or None where its value is to be stored."""
-    if node.op is Op.RANDOM or node.fn == "bincount":
+    if node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
         return None
     places = [(stage, labels) for stage, labels in wanted if labels is not None]
     if len(places) < len(wanted) or any(stage.separate for stage, _ in places):
@@ -270,7 +276,9 @@ def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tu
         return places if _takes_scan(node, stage, labels) else None
     if stage.scan is not None and not _stands_around_scan(node, stage, labels):
         return None
-    return places if _repeats_nothing(node, stage, labels) and _lines_fit(node, labels) else None
+    sampled = node in drivers and is_sampled_product(node)  # visited at single elements: no lines, no sides
+    fits = _repeats_nothing(node, stage, labels) and (sampled or _lines_fit(node, labels))
+    return places if fits else None
 
 
 def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
