@@ -12,6 +12,7 @@ This is the fuse-no-redundancy heuristic over the templates Cell, Row and (small
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import prod
 
@@ -147,14 +148,19 @@ def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tu
     if len(places) != 1 or not fuse:
         return None
     ((stage, labels),) = places
-    return places if _repeats_nothing(node, stage, labels) and _lines_fit(node, labels) else None
+    return places if _repeats_nothing(node, stage, labels) and lines_fit(node, labels) else None
 
 
 def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:
     """Domain dimensions that the node does not follow and must not be computed again for."""
-    if node.op is Op.INDEX or (node.size <= SMALL_REPEAT and node.op is Op.MAP):
+    if repeats_cheaply(node):
         return set()
     return {d for d, n in enumerate(stage.domain) if d not in labels and n > 1}
+
+
+def repeats_cheaply(node: Node) -> bool:
+    """Whether the node may be computed again for every block."""
+    return node.op is Op.INDEX or (node.size <= SMALL_REPEAT and node.op is Op.MAP)
 
 
 def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
@@ -162,12 +168,17 @@ def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
     whole = stage.whole | _missing(node, stage, labels) | whole_dimensions(node, labels)
     if whole == stage.whole:
         return True
-    kept = prod(stage.domain[d] for d in whole)
-    left = prod(n for d, n in enumerate(stage.domain) if d not in whole and d not in stage.uncut)
-    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= 4096
+    return leaves_enough(stage.domain, whole, stage.uncut)
 
 
-def _lines_fit(node: Node, labels: Labels) -> bool:
+def leaves_enough(domain: tuple[int, ...], whole: Collection[int], uncut: Collection[int] = ()) -> bool:
+    """Whether a block may hold the whole dimensions, and what is left is enough to cut."""
+    kept = prod(domain[d] for d in whole)
+    left = prod(n for d, n in enumerate(domain) if d not in whole and d not in uncut)
+    return left >= min(SMALL_DOMAIN, prod(domain)) and kept <= 4096
+
+
+def lines_fit(node: Node, labels: Labels) -> bool:
     """Whether the whole axes that the node needs fit the cache for each element of the block."""
     if node.op is Op.MAP:
         return True

@@ -1,0 +1,125 @@
+"""Candidate selection: the cheapest plan of every partition, as the dependencies to materialize.
+
+Partitions are independent: none fuses into another. In each, the assignments of the interesting points are
+the candidates, and the one that fuses everything is costed first. What is selected are *cuts*: the
+dependencies of operators on operands that they read, although they could compute them. Forming the stages may
+still refuse to fuse an operand (its lines do not fit the cache); it is then taken out of the candidates,
+and selection runs again.
+
+Fusion plans (SystemML), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.costs import PlanCosts, Rates, Stage
+from spartan_ng.optimizer.fusion.explore import Memo, explore
+from spartan_ng.optimizer.fusion.operators import operators
+from spartan_ng.optimizer.fusion.partitions import Partition, partitions
+from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+
+Cuts = dict[Node, frozenset[Node]]
+"""For an operator, the operands (below views) whose stored values it reads, although it could fuse them."""
+
+EXACT_POINTS = 12
+"""Partitions with more interesting points are searched by descent."""
+VISITS = 100
+"""A program of n operators may have plans costed with this many times n operators in all, and"""
+LEAST_VISITS = 500
+"""so many more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The plan of one partition, and what the two heuristics would have cost."""
+
+    partition: Partition
+    found: Found
+    stages: tuple[Stage, ...]
+    fuse_all_ps: int
+    no_redundancy_ps: int
+
+
+def select(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+) -> Cuts:
+    """The dependencies to materialize in a topologically ordered graph whose `roots` are stored.
+
+    `refused` are nodes that cannot be fused into their readers.
+    """
+    memo, plans = candidate_plans(order, roots, profile, refused)
+    cuts: dict[Node, set[Node]] = {}
+    for costs, most in plans:
+        if not costs.partition.points:
+            continue
+        found = search(costs, most)
+        for point, bit in costs.bits.items():
+            if found.mask & bit:
+                consumer, target = memo.operators[point.consumer], memo.operators[point.target]
+                cuts.setdefault(consumer.node, set()).add(target.node)
+    return {consumer: frozenset(targets) for consumer, targets in cuts.items()}
+
+
+def compare(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+) -> list[Selected]:
+    """The chosen plan of every partition beside the heuristics': what `explain` shows."""
+    _, plans = candidate_plans(order, roots, profile, refused)
+    return [weigh(costs, most) for costs, most in plans]
+
+
+def weigh(costs: PlanCosts, most: int) -> Selected:
+    """The chosen plan of one partition beside the heuristics'."""
+    found = search(costs, most)
+    return Selected(
+        costs.partition,
+        found,
+        tuple(costs.stages(found.mask)),
+        costs.cost(0),
+        costs.cost(no_redundancy(costs)),
+    )
+
+
+def candidate_plans(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+) -> tuple[Memo, list[tuple[PlanCosts, int]]]:
+    """The memo table, and each partition's costs with the number of plans that may be costed."""
+    memo = explore(operators(order, roots, profile, refused))
+    rates = Rates.of(profile)
+    found = partitions(memo)
+    points = sum(len(p.points) for p in found) or 1
+    visits = LEAST_VISITS + VISITS * len(memo.operators)
+    plans = []
+    for partition in found:
+        share = visits * len(partition.points) // points
+        plans.append((PlanCosts(memo, partition, rates), max(8, share // len(partition.operators))))
+    return memo, plans
+
+
+def search(costs: PlanCosts, most: int) -> Found:
+    """The best assignment: exact for few interesting points, else improved from both heuristics."""
+    count = len(costs.partition.points)
+    if count <= EXACT_POINTS:
+        found = skip_enumerate(costs, count, costs.cut_sets(), most)
+        if found.exact:
+            return found
+    return descend(costs, count, [0, no_redundancy(costs)], most)
+
+
+def no_redundancy(costs: PlanCosts) -> int:
+    """The assignment that computes nothing twice: everything with several consumers is materialized."""
+    shared = costs.partition.shared
+    return sum(bit for point, bit in costs.bits.items() if point.target in shared)
