@@ -17,9 +17,11 @@ from spartan_ng.kernels.blocks import Cell
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.sampled import Bound, Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.sampled import SampledRunner
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -59,6 +61,8 @@ class Pass:
     gives the run's state."""
     small: bool
     blas: bool
+    bound: Bound | None = None
+    """A compiled sampled body with its operands."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
@@ -71,15 +75,21 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     assert tier is not None, "a task with a box has tiers"
     (write,) = stage.writes
 
+    kind = Runner if stage.driver < 0 else SampledRunner
+
     def runner() -> Runner:
-        return Runner(body, operands, box, task.sizes)
+        return kind(body, operands, box, task.sizes)
 
     small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
     blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
     choice = tier.choose(operands, ex.errstate)
     if choice is not None:
         blas = blas and choice.body.calls_blas
-        how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
+        if isinstance(choice.body, Sampled):
+            bound = choice.body.bind(operands)
+            how = Pass(choice.cells, lambda out, target: bound.run, small, blas, bound)
+        else:
+            how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
     else:
         how = Pass(task.cells, _interpreted(runner, write, task.reducer), small, blas)
     start = time.perf_counter()
@@ -150,9 +160,18 @@ def _plain(
     own = labelled_box(write.labels, slot.shape, task.box)
     runs = [r for cell in how.cells for r in cell.runs]
     blocks = [b for r in runs for b in r]
+    if slot.format == "csr" and how.bound is not None:
+        bound, values = how.bound, how.bound.values()
+        ex.parallel(run, runs, lambda: lambda r: bound.run(r, values), how.small)
+        pattern = bound.driver
+        matrix = sparse.csr_array(
+            (values, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape
+        )
+        ex.put(run, write.slots[0], matrix)
+        return
     if slot.format == "csr":
         parts = ex.parallel(run, blocks, lambda: _block_value(runner(), write), how.small, how.blas)
-        ex.put(run, write.slots[0], sparse.vstack(parts, format="csr"))
+        ex.put(run, write.slots[0], _stacked(parts, blocks))
         return
     if len(blocks) == 1 and stage.heavy:
         value = _block_value(runner(), write)(blocks[0])
@@ -169,6 +188,12 @@ def _plain(
 
     ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas)
     ex.put(run, write.slots[0], out)
+
+
+def _stacked(parts: list[Any], blocks: list[Box]) -> Any:
+    """The sparse tile of the blocks, which are cut along one axis."""
+    along_columns = len(blocks) > 1 and blocks[0][0] == blocks[1][0]
+    return (sparse.hstack if along_columns else sparse.vstack)(parts, format="csr")
 
 
 def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:

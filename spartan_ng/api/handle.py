@@ -262,6 +262,9 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
 def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
     """A scipy.sparse matrix as an array of format "csr"."""
     value = sparse.csr_array(matrix, dtype=dtype)
+    if not value.has_canonical_format:  # elementwise functions look at each element once
+        value = value.copy()
+        value.sum_duplicates()
     ref = ArrayRef(value.shape, value.dtype, value=value, format="csr", nnz=int(value.nnz))
     return make(Cell(node=build.data(ref)))
 

@@ -19,6 +19,11 @@ from spartan_ng.plan.plan import WHOLE, Fused
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
 that are read twice; an operand that streams past counts a quarter."""
+_SPARSE_BLOCKS = 128
+"""Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
+each thread."""
+_STATES_BYTES = 1 << 27
+"""What the states of a sparse tile's blocks may take together."""
 _TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 
@@ -43,6 +48,8 @@ def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> 
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
         return tuple(sizes)
+    if stage.driver >= 0 and stage.driver_labels[0] not in (WHOLE, *stage.whole):
+        return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
@@ -65,6 +72,18 @@ def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ..
         return logical_block(shape)
     row = prod(shape[1:])
     return (max(1, (1 << 16) // max(row, 1)), *shape[1:])
+
+
+def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
+    """Runs of the driver's stored rows: enough to share, and as few as keep the states of them small."""
+    rows, _ = stage.driver_labels
+    pieces = _SPARSE_BLOCKS
+    for write in stage.writes:
+        if write.reducer is not None and rows not in write.labels:
+            state_bytes = prod(write.reducer.shape) * write.reducer.dtype.itemsize
+            pieces = min(pieces, max(_STATES_BYTES // max(state_bytes, 1), 4))
+    sizes[rows] = -(-sizes[rows] // pieces)
+    return tuple(sizes)
 
 
 def _contiguous_dimension(stage: Fused) -> int | None:

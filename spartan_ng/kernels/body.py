@@ -223,12 +223,13 @@ def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
         out = args[0].tocsr().copy()
         out.data = function(out.data)
         return out
-    a, b = args
-    if name == "multiply":
-        return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
-    if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
-        return a + b if name == "add" else a - b
-    return sparse.csr_array(function(dense(a), dense(b)))
+    if len(args) == 2:
+        a, b = args
+        if name == "multiply":
+            return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
+        if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
+            return a + b if name == "add" else a - b
+    return sparse.csr_array(function(*[dense(a) for a in args]))
 
 
 def _user_map(row: Row) -> Evaluate:
@@ -261,10 +262,10 @@ def _fold(row: Row) -> Evaluate:
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         x = regs[row.args[0]]
-        if is_sparse(x):
-            return _sparse_fold(known.name, x, axes, row.dtype)
         where = regs[row.args[1]] if len(row.args) > 1 else None
-        return known.finalize(known.block(x, axes, row.dtype, where, 0))
+        if is_sparse(x) and where is None:
+            return _sparse_fold(known.name, x, axes, row.dtype)
+        return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
 
     return evaluate
 

@@ -56,8 +56,9 @@ class Reducer:
         (axes,) = self.row.params
         where = args[1] if len(args) > 1 else None
         x = args[0]
-        if is_sparse(x):
+        if is_sparse(x) and where is None:
             return (_sparse_fold(self.fold.name, x, axes, self.row.dtype),)
+        x, where = dense(x), dense(where)
         if isinstance(self.fold, PrefixFold):
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root
+from spartan_ng.optimizer.fusion.sampling import Drivers, is_sampled
 from spartan_ng.plan.plan import Read, Row
 from spartan_ng.plan.reads import base_of, view_read
 
@@ -37,13 +38,16 @@ class Draft:
     reducer: Row | None = None
     separate: bool = False
     flops: int = 0
+    driver: int = -1
 
 
 class Body:
     """The rows of one fused group; registers are numbered reads first, once all reads are known."""
 
-    def __init__(self, group: Group, slots: Mapping[Node, int]) -> None:
+    def __init__(self, group: Group, slots: Mapping[Node, int], drivers: Drivers) -> None:
         self._slots = slots
+        self._drivers = drivers
+        self._sparse: dict[int, Node] = {}
         self._reads: dict[Read, int] = {}
         self._rows: list[tuple[Node, Labels, tuple[int, ...]]] = []
         self._rows_at: dict[tuple[Node, Labels], int] = {}
@@ -73,8 +77,37 @@ class Body:
         if node.op is Op.FOLD or len(group.out) < len(group.domain) or node.fn == "bincount":
             draft.reducer = rows.pop()
             draft.register = -1
+        draft.driver = self._driver()
+        if draft.driver >= 0:
+            sampled = self._sampled(self._sparse[draft.driver])
+            rows = [replace(r, sampled=i in sampled) for i, r in enumerate(rows)]
         draft.rows = rows
         return draft
+
+    def _driver(self) -> int:
+        """The sparse read that most rows may be sampled at; of equals, the one with the fewest non-zeros."""
+        if not self._drivers or not self._sparse:
+            return -1
+
+        def worth(register: int) -> tuple[int, int]:
+            node = self._sparse[register]
+            return len(self._sampled(node)), -node.nbytes
+
+        best = max(self._sparse, key=worth)
+        return best if self._sampled(self._sparse[best]) else -1
+
+    def _sampled(self, driver: Node) -> set[int]:
+        """The rows needed at the non-zeros of `driver` alone: sparse ones, and what only they need."""
+        sampled: set[int] = set()
+        everywhere = {len(self._rows) - 1}
+        for i in reversed(range(len(self._rows))):
+            node, _, args = self._rows[i]
+            fits = is_sampled(node) and driver in self._drivers.get(node, ())
+            if fits and (node.format == "csr" or i not in everywhere):
+                sampled.add(i)
+            else:
+                everywhere.update(-1 - a for a in args if a < 0)
+        return sampled
 
     def _root_view(self, node: Node, labels: Labels) -> int:
         """A stored view: its read, or the row of the fused node below it."""
@@ -133,7 +166,10 @@ class Body:
         read = view_read(node, labels, base, self._slots[base])
         if read.expand and not expand:
             read = replace(read, expand=False)
-        return self._reads.setdefault(read, len(self._reads))
+        register = self._reads.setdefault(read, len(self._reads))
+        if node.format == "csr":
+            self._sparse.setdefault(register, node)
+        return register
 
     def _register(self, number: int) -> int:
         return number if number >= 0 else len(self._reads) - number - 1

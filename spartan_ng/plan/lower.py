@@ -72,6 +72,7 @@ class Lowering:
             cut_lines=settings.profile.workers > 1,
         )
         self.groups = list(reversed(grouping.groups))
+        self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(g.root for g in self.groups)]
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Slot] = []
@@ -121,7 +122,7 @@ class Lowering:
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
-            return Body(g, self.number).draft()
+            return Body(g, self.number, self.drivers).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
         return Draft(
@@ -179,6 +180,7 @@ class Lowering:
             (write,),
             draft.whole,
             heavy=is_heavy(draft),
+            driver=draft.driver,
         )
         self._emit(stage, read_bytes)
         if row is not None and partial:

@@ -90,6 +90,8 @@ class Row:
     shape: tuple[int, ...]
     labels: tuple[int, ...]
     format: str = "dense"
+    sampled: bool = False
+    """Whether the value is needed (and computed) at the non-zeros of the stage's driver alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ class Fused:
     """One pass over a domain cut by `grid`: every block runs the body's rows.
 
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
-    matrix product, which runs on tiles and not on cache-sized blocks.
+    matrix product, which runs on tiles and not on cache-sized blocks. `driver` is the sparse read at whose
+    non-zeros the sampled rows are computed, -1 where there are none.
     """
 
     name: str
@@ -125,6 +128,13 @@ class Fused:
     writes: tuple[Write, ...]
     whole: tuple[int, ...] = ()
     heavy: bool = False
+    driver: int = -1
+
+    @property
+    def driver_labels(self) -> tuple[int, int]:
+        """The domain dimensions of the driver's stored rows and columns."""
+        rows, columns = self.reads[self.driver].axes
+        return rows.label, columns.label
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ STRIP = 1024
 _LANES = {True: 32, False: 8}
 """Values that a NaN-aware extreme is kept in, for one long line and for many short ones."""
 
-_HEAD = """\
+HEAD = """\
 import numpy as np
 from numba import carray, njit
 
@@ -163,7 +163,8 @@ class _Emitter:
             elif kind == "s":
                 self._say(f"x{k} = load(x{k}_a + i * x{k}_w, {self.codes[k]})")
         for k, (register, row) in enumerate(self.segment.rows):
-            self._say(f"r{k} = {expression(row, [value[a] for a in row.args])}")
+            names, dtypes = [value[a] for a in row.args], [self.dtype_of[a] for a in row.args]
+            self._say(f"r{k} = {expression(row, names, dtypes)}")
             value[register] = f"r{k}"
         for k, register in enumerate(self.segment.stores):
             self._store(f"y{k}", len(self.segment.operands) + k, value[register])
@@ -253,4 +254,4 @@ def emit(parts: list[tuple[Segment, Layout]]) -> str:
         calls.append(f"        segment_{i}(table[b, {at}:{at + emitter.fields}])\n")
         at += emitter.fields
     head = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
-    return _HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])
+    return HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])

@@ -26,6 +26,7 @@ from spartan_ng.optimizer.fusion.labels import (
     root,
     whole_dimensions,
 )
+from spartan_ng.optimizer.fusion.sampling import Drivers, find_drivers, is_sampled_product, is_union
 
 LINE_BYTES = 1 << 18
 """The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
@@ -63,6 +64,7 @@ class Grouping:
 
     groups: list[Group]
     stored: dict[Node, Group]
+    drivers: Drivers = field(default_factory=dict)
 
 
 Demand = tuple[Group, Labels | None]
@@ -74,7 +76,7 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
     `cut_lines` says that there are workers to sort a single line together.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {})
+    result = Grouping([], {}, find_drivers(order, roots))
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -84,7 +86,7 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
-            and (target := _fusible_into(node, wanted, fuse)) is not None
+            and (target := _fusible_into(node, wanted, fuse, result.drivers)) is not None
         ):
             for stage, labels in target:
                 stage.whole |= whole_dimensions(node, labels) | _missing(node, stage, labels)
@@ -109,6 +111,9 @@ def _store(node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]]
     else:
         stage = Group(node, node.shape, tuple(range(node.ndim)), set(), separate=True)
         _demand(node, stage, (None,) * len(node.inputs), demands)
+    for user, seen in demands[node]:
+        if seen is not None:
+            _keep_columns(node, user, seen)
     result.groups.append(stage)
     result.stored[node] = stage
 
@@ -121,8 +126,14 @@ def _demand(
 ) -> None:
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
-        if source.format == "csr" and seen is not None:
-            stage.uncut.update(d for d in (seen[1],) if d != WHOLE)
+        if seen is not None and not is_transparent(source):  # a view asks its own input in turn
+            _keep_columns(source, stage, seen)
+
+
+def _keep_columns(node: Node, stage: Group, labels: Labels) -> None:
+    """Tiles of sparse arrays are cut along their rows only."""
+    if node.format == "csr" and labels[1] != WHOLE:
+        stage.uncut.add(labels[1])
 
 
 def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:
@@ -135,9 +146,11 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
             _demand(node, stage, input_labels(node, labels), demands)
 
 
-def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tuple[Group, Labels]] | None:
+def _fusible_into(
+    node: Node, wanted: dict[Demand, None], fuse: bool, drivers: Drivers
+) -> list[tuple[Group, Labels]] | None:
     """The stages (with labels) to compute the node in, or None where its value is to be stored."""
-    if node.op is Op.RANDOM or node.fn == "bincount":
+    if node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
         return None
     places = [(stage, labels) for stage, labels in wanted if labels is not None]
     if len(places) < len(wanted) or any(stage.separate for stage, _ in places):
@@ -148,7 +161,9 @@ def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tu
     if len(places) != 1 or not fuse:
         return None
     ((stage, labels),) = places
-    return places if _repeats_nothing(node, stage, labels) and lines_fit(node, labels) else None
+    sampled = node in drivers and is_sampled_product(node)  # visited at single elements: no lines, no sides
+    fits = _repeats_nothing(node, stage, labels) and (sampled or lines_fit(node, labels))
+    return places if fits else None
 
 
 def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:

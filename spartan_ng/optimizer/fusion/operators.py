@@ -31,6 +31,7 @@ from spartan_ng.optimizer.fusion.labels import (
     unit_reshape,
     whole_dimensions,
 )
+from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 USER_FLOPS = 1_000
@@ -194,7 +195,7 @@ def breaks_lines(node: Node) -> bool:
 
 def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
     """How a producer with `labels` fits into a stage over `shape`."""
-    if not fusible or node.op is Op.RANDOM or node.fn == "bincount":
+    if not fusible or node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
         return Fit.NONE
     missing = {d for d, n in enumerate(shape.domain) if n > 1 and d not in labels}
     lines = any(label == WHOLE and n > 1 for label, n in zip(labels, node.shape, strict=True))
@@ -206,18 +207,8 @@ def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
     if whole and not leaves_enough(shape.domain, whole):
         return Fit.NONE
     if not lines_fit(node, labels):
-        return Fit.SAMPLED if is_outer_product(node) and not missing and not lines else Fit.NONE
+        return Fit.SAMPLED if is_sampled_product(node) and not missing and not lines else Fit.NONE
     return Fit.ROW if missing or lines or node.op is not Op.MAP else Fit.CELL
-
-
-def is_outer_product(node: Node) -> bool:
-    """Whether the node is a product of two dense matrices whose elements are dot products of rows."""
-    if node.fn != "contract" or any(i.format != "dense" for i in node.inputs):
-        return False
-    la, lb, lo = node.params
-    if len(lo) != 2 or len(la) != 2 or len(lb) != 2:
-        return False
-    return all((x in la) != (x in lb) for x in lo) and (lo[0] in la) != (lo[1] in la)
 
 
 def flops(node: Node, shape: Root | None) -> int:

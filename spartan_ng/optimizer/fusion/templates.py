@@ -17,7 +17,8 @@ from math import prod
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.group import lines_fit
-from spartan_ng.optimizer.fusion.operators import Edge, Fit, Operator, is_outer_product
+from spartan_ng.optimizer.fusion.operators import Edge, Fit, Operator
+from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 
 
 class Template(StrEnum):
@@ -138,7 +139,7 @@ def _close_magg(h: Operator, below: Sequence[Status]) -> Status:
 
 def _open_outer(h: Operator) -> bool:
     """A product of factors with few columns; worth it only under a sparse operand, which `close` checks."""
-    return is_outer_product(h.node) and prod(h.domain) < h.node.size * min(h.node.shape)
+    return is_sampled_product(h.node) and prod(h.domain) < h.node.size * min(h.node.shape)
 
 
 def _fuse_outer(h: Operator, edge: Edge, below: Status) -> bool:

@@ -12,6 +12,7 @@ from spartan_ng.optimizer.fusion.partitions import Point, partitions
 from spartan_ng.optimizer.fusion.templates import Status, Template
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.optimizer.fusion.expressions import (
+    als_update,
     leaf,
     matmul,
     minus,
@@ -122,6 +123,15 @@ def test_row_sums_stay_open_for_their_consumers() -> None:
     x = leaf(100_000, 50)
     shares = build.map_("divide", x, row_sums(x))
     assert entries(memo_of(total(shares)), shares) == {"R(-1,0)", "R(-1,-1)", "C(-1,-1)"}
+
+
+def test_als_update_is_an_outer_and_a_cell_plan() -> None:
+    n = 20_000
+    steps = als_update(sparse_leaf(n, n, density=0.01), leaf(n, 20), leaf(n, 20), leaf(n, 1))
+    memo = memo_of(steps["out"])
+    outer = {o.node for o, g in zip(memo.operators, memo.groups, strict=True) if Template.OUTER in g}
+    assert {steps["product"], steps["masked"], steps["update"]} <= outer
+    assert steps["out"] not in outer
 
 
 @pytest.mark.parametrize("length", [10, 1000])

@@ -16,6 +16,7 @@ from spartan_ng.optimizer.fusion.select import Selected, candidate_plans, compar
 from spartan_ng.optimizer.fusion.templates import Template
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.optimizer.fusion.expressions import (
+    als_update,
     leaf,
     matmul,
     minus,
@@ -109,6 +110,15 @@ def test_mlogreg_is_one_row_operator() -> None:
     (stage,) = selected.stages
     assert stage.template is Template.ROW
     assert len(stage.members) == 6
+
+
+@pytest.mark.parametrize("density", [0.1, 0.001])
+def test_als_update_is_an_outer_and_a_cell_operator(density: float) -> None:
+    """Fused into the closing sum, the update would have no sparse driver: it is stored between the two."""
+    n = 20_000
+    x = sparse_leaf(n, n, density=density)
+    selected = plan_of(als_update(x, leaf(n, 20), leaf(n, 20), leaf(n, 1))["out"])
+    assert templates(selected) == [Template.CELL, Template.OUTER]
 
 
 def test_a_sum_with_an_outer_product_keeps_the_outer_operator() -> None:
