@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.blocks import Cell, block_sizes, cells
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.reducers import Reducer
@@ -29,6 +29,7 @@ from spartan_ng.plan.plan import (
     ScanTotals,
     SortParts,
     Stage,
+    Write,
 )
 from spartan_ng.worker.regions import Operand, identity, resolve
 
@@ -47,9 +48,10 @@ class Task:
     later: list[Operand] = field(default_factory=list)
     """Operands that the stage itself makes on other ranks, read in its second half."""
     body: Body | None = None
-    reducer: Reducer | None = None
+    reducers: list[Reducer | None] = field(default_factory=list)
+    """One a result; None where it is not reduced."""
     sizes: tuple[int, ...] = ()
-    cells: list[Cell] = field(default_factory=list)
+    cut: Cut = field(default_factory=list)
     tier: Tier | None = None
 
 
@@ -301,15 +303,21 @@ _SOURCES = {
 }
 
 
+def _reducer(stage: Fused, write: Write) -> Reducer | None:
+    if write.reducer is None:
+        return None
+    first, register = len(stage.reads), write.reducer.args[0]
+    operand = stage.reads[register] if register < first else stage.rows[register - first]
+    return Reducer(write.reducer, operand.labels)
+
+
 def _prepare(stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
-        (write,) = stage.writes
         task.body = Body(stage)
-        task.reducer = Reducer(write.reducer) if write.reducer is not None else None
+        task.reducers = [_reducer(stage, w) for w in stage.writes]
         task.sizes = block_sizes(stage, task.box)
         task.tier = Tier(stage, task.box)
-        reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
-        task.cells = cells(task.box, task.sizes, reduced if write.reducer is not None else [])
+        task.cut = cut(stage, task.box, task.sizes, together=False)
     elif isinstance(stage, Combine):
-        task.reducer = Reducer(stage.row)
+        task.reducers = [Reducer(stage.row)]

@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.kernels.blocks import Cell
+from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
-from spartan_ng.kernels.compiled.sampled import Bound, Sampled
+from spartan_ng.kernels.compiled.sampled import Bound
+from spartan_ng.kernels.compiled.select import SampledChoice
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
@@ -39,6 +40,7 @@ from spartan_ng.worker.joins import run_accumulate, run_join
 from spartan_ng.worker.program import Task, cover
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
 from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
+from spartan_ng.worker.sweep import run_sweep
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -53,7 +55,7 @@ Target = Callable[[Box], Any]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """How one run of a fused stage works on its blocks: interpreted, or compiled."""
+    """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
 
     cells: list[Cell]
     worker: Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]
@@ -73,7 +75,6 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
     assert tier is not None, "a task with a box has tiers"
-    (write,) = stage.writes
 
     kind = Runner if stage.driver < 0 else SampledRunner
 
@@ -83,22 +84,32 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
     blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
     choice = tier.choose(operands, ex.errstate)
-    if choice is not None:
-        blas = blas and choice.body.calls_blas
-        if isinstance(choice.body, Sampled):
+    blas = blas and (choice is None or choice.body.calls_blas)
+    start = time.perf_counter()
+    if len(stage.writes) > 1:
+        assert not isinstance(choice, SampledChoice), "a body over non-zeros has one result"
+        run_sweep(ex, run, stage, task, operands, choice, small, blas)
+    else:
+        (write,) = stage.writes
+        (reducer,) = task.reducers
+        if choice is None:
+            how = Pass(_cells(task.cut), _interpreted(runner, write, reducer), small, blas)
+        elif isinstance(choice, SampledChoice):
             bound = choice.body.bind(operands)
             how = Pass(choice.cells, lambda out, target: bound.run, small, blas, bound)
         else:
-            how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
-    else:
-        how = Pass(task.cells, _interpreted(runner, write, task.reducer), small, blas)
-    start = time.perf_counter()
-    if write.reducer is not None:
-        _reduced(ex, run, write, task, how)
-    else:
-        _plain(ex, run, stage, write, task, how, runner)
+            how = Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
+        if reducer is not None:
+            _reduced(ex, run, write, task, how, reducer)
+        else:
+            _plain(ex, run, stage, write, task, how, runner)
     if choice is None:
         tier.record(time.perf_counter() - start)
+
+
+def _cells(cut: Cut) -> list[Cell]:
+    assert isinstance(cut, list), "a stage with one result is cut into cells"
+    return cut
 
 
 def _interpreted(
@@ -133,14 +144,18 @@ def _compiled(
 
     def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
         if body.is_whole:
-            return WholeRunner(body, operands, out).run
-        one = CompiledRunner(body, operands, reducer)
+            whole = WholeRunner(body, operands, [out])
+            return lambda blocks: whole.run(blocks)[0]
+        one = CompiledRunner(body, operands, [reducer])
+
+        def block_state(block: Box) -> Any:
+            return one.run(block, [])[0]
 
         def fill(blocks: tuple[Box, ...]) -> None:
             for block in blocks:
-                one.run(block, target(block))
+                one.run(block, [target(block)])
 
-        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(one.run, blocks))
+        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(block_state, blocks))
 
     return worker
 
@@ -204,10 +219,8 @@ def _no_target(block: Box) -> Any:
     raise AssertionError("a reduced stage gives states")
 
 
-def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> None:
+def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass, reducer: Reducer) -> None:
     """Every run of blocks gives a state; a cell's states combine in order."""
-    reducer = task.reducer
-    assert reducer is not None, "prepared with the program"
     assert task.box is not None, "checked by the caller"
 
     runs = [r for cell in how.cells for r in cell.runs]
@@ -244,7 +257,7 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     """Partial states in index order, then the value."""
     if task.box is None:
         return
-    reducer = task.reducer
+    (reducer,) = task.reducers
     assert reducer is not None, "prepared with the program"
     states = ex.load_all(run, task.operands)
     lead = states[0].shape[: stage.lead]

@@ -19,26 +19,54 @@ from spartan_ng.optimizer.fusion.sampling import Drivers, is_sampled
 from spartan_ng.plan.plan import Read, Row
 from spartan_ng.plan.reads import base_of, view_read
 
+_Pending = tuple[Node, Labels, tuple[int, ...]]
+_End = int | _Pending
 _KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.INDEX: "iota", Op.RANDOM: "random"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a stage stores: a register's values, or (`reducer`) a value reduced over the domain."""
+
+    node: Node
+    slot: int
+    out: Labels
+    register: int = -1
+    reducer: Row | None = None
 
 
 @dataclass(slots=True)
 class Draft:
     """A fused stage, or a stage of its own kind (`rows` is empty then), without a grid."""
 
-    node: Node
-    slot: int
+    results: list[Result]
     domain: tuple[int, ...]
-    out: Labels
-    whole: tuple[int, ...]
-    uncut: tuple[int, ...]
+    whole: tuple[int, ...] = ()
+    uncut: tuple[int, ...] = ()
     reads: list[Read] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
-    register: int = -1
-    reducer: Row | None = None
     separate: bool = False
-    flops: int = 0
     driver: int = -1
+
+    @property
+    def node(self) -> Node:
+        """The node of the first result, the only one of a stage of its own kind."""
+        return self.results[0].node
+
+    @property
+    def slot(self) -> int:
+        """The slot of the first result."""
+        return self.results[0].slot
+
+    @property
+    def out(self) -> Labels:
+        """The labels of the first result."""
+        return self.results[0].out
+
+    @property
+    def reducers(self) -> list[Row]:
+        """What reduces results over the domain."""
+        return [r.reducer for r in self.results if r.reducer is not None]
 
 
 class Body:
@@ -49,57 +77,64 @@ class Body:
         self._drivers = drivers
         self._sparse: dict[int, Node] = {}
         self._reads: dict[Read, int] = {}
-        self._rows: list[tuple[Node, Labels, tuple[int, ...]]] = []
+        self._rows: list[_Pending] = []
         self._rows_at: dict[tuple[Node, Labels], int] = {}
         self.group = group
 
     def draft(self) -> Draft:
-        """Emit all members and the root."""
-        group, node = self.group, self.group.root
+        """Emit all members and the results."""
+        group = self.group
         for member, labels in reversed(group.members):
             self._emit(member, labels)
-        draft = Draft(
-            node,
-            self._slots[node],
+        ends = [(group.root, group.out, self._root_end())]
+        for r in group.more:
+            end = self._row_at(r.node, r.out) if r.inputs is None else self._pending(r.node, r.out, r.inputs)
+            assert end is not None, "a stored member has a row"
+            ends.append((r.node, r.out, end))
+        driver = self._driver(ends[0][2]) if len(ends) == 1 else -1
+        sampled = self._sampled(self._sparse[driver], ends[0][2]) if driver >= 0 else set()
+        return Draft(
+            [self._result(*end) for end in ends],
             group.domain,
-            group.out,
             tuple(sorted(group.whole)),
             tuple(sorted(group.uncut)),
+            list(self._reads),
+            [replace(self._numbered(*r), sampled=i in sampled) for i, r in enumerate(self._rows)],
+            driver=driver,
         )
-        if node.op in VIEWS:
-            result = self._root_view(node, group.out)
-        else:
-            self._append(node, group.out, root(node).inputs)
-            result = -len(self._rows)
-        rows = [self._numbered(*r) for r in self._rows]
-        draft.reads = list(self._reads)
-        draft.register = self._register(result)
-        if node.op is Op.FOLD or len(group.out) < len(group.domain) or node.fn == "bincount":
-            draft.reducer = rows.pop()
-            draft.register = -1
-        draft.driver = self._driver()
-        if draft.driver >= 0:
-            sampled = self._sampled(self._sparse[draft.driver])
-            rows = [replace(r, sampled=i in sampled) for i, r in enumerate(rows)]
-        draft.rows = rows
-        return draft
 
-    def _driver(self) -> int:
+    def _root_end(self) -> _End:
+        group, node = self.group, self.group.root
+        if node.op in VIEWS:
+            return self._root_view(node, group.out)
+        inputs = root(node).inputs
+        if node.op is Op.FOLD or len(group.out) < len(group.domain) or node.fn == "bincount":
+            return self._pending(node, group.out, inputs)
+        self._rows.append(self._pending(node, group.out, inputs))
+        return -len(self._rows)
+
+    def _result(self, node: Node, out: Labels, end: _End) -> Result:
+        if isinstance(end, int):
+            return Result(node, self._slots[node], out, self._register(end))
+        return Result(node, self._slots[node], out, reducer=self._numbered(*end))
+
+    def _driver(self, end: _End) -> int:
         """The sparse read that most rows may be sampled at; of equals, the one with the fewest non-zeros."""
         if not self._drivers or not self._sparse:
             return -1
 
         def worth(register: int) -> tuple[int, int]:
             node = self._sparse[register]
-            return len(self._sampled(node)), -node.nbytes
+            return len(self._sampled(node, end)), -node.nbytes
 
         best = max(self._sparse, key=worth)
-        return best if self._sampled(self._sparse[best]) else -1
+        return best if self._sampled(self._sparse[best], end) else -1
 
-    def _sampled(self, driver: Node) -> set[int]:
+    def _sampled(self, driver: Node, end: _End) -> set[int]:
         """The rows needed at the non-zeros of `driver` alone: sparse ones, and what only they need."""
         sampled: set[int] = set()
-        everywhere = {len(self._rows) - 1}
+        needed = (end,) if isinstance(end, int) else end[2]
+        everywhere = {-1 - a for a in needed if a < 0}
         for i in reversed(range(len(self._rows))):
             node, _, args = self._rows[i]
             fits = is_sampled(node) and driver in self._drivers.get(node, ())
@@ -125,13 +160,14 @@ class Body:
             return
         if self._row_at(node, labels) is not None:
             return
-        self._append(node, labels, seen)
+        self._rows.append(self._pending(node, labels, seen))
         self._rows_at[(node, self.group.canonical(labels))] = -len(self._rows)
 
-    def _append(self, node: Node, labels: Labels, seen: tuple[Labels, ...]) -> None:
+    def _pending(self, node: Node, labels: Labels, seen: tuple[Labels, ...]) -> _Pending:
+        """A row whose registers are not numbered yet."""
         expand = node.op is not Op.MAP or not self._fills(node, seen)
         args = tuple(self._argument(i, s, expand) for i, s in zip(node.inputs, seen, strict=True))
-        self._rows.append((node, labels, args))
+        return node, labels, args
 
     def _fills(self, node: Node, seen: tuple[Labels, ...]) -> bool:
         """Whether a map's operands have its full shape between them without stretching views.

@@ -24,7 +24,7 @@ from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.cascade import Cascade, copied
-from spartan_ng.plan.draft import Body, Draft
+from spartan_ng.plan.draft import Body, Draft, Result
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -73,7 +73,7 @@ class Lowering:
         )
         self.groups = list(reversed(grouping.groups))
         self.drivers = grouping.drivers
-        self.nodes = [*self.leaves, *(g.root for g in self.groups)]
+        self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
@@ -125,9 +125,8 @@ class Lowering:
             return Body(g, self.number, self.drivers).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
-        return Draft(
-            node, self.number[node], node.shape, tuple(range(node.ndim)), (), (), reads, separate=True
-        )
+        result = Result(node, self.number[node], tuple(range(node.ndim)))
+        return Draft([result], node.shape, reads=reads, separate=True)
 
     def _whole_read(self, node: Node) -> Read:
         """A read of a view in its own axes."""
@@ -140,7 +139,7 @@ class Lowering:
         """Emit the stages of a draft."""
         grid = tilings.grids[index]
         read_bytes = tilings.read_bytes[index]
-        combine_bytes = sum(tilings.combine_bytes[index])
+        combine_bytes = tilings.combine_bytes[index]
         if not draft.separate:
             self._fused(draft, grid, read_bytes, combine_bytes)
         elif draft.node.op is Op.SCAN:
@@ -152,47 +151,51 @@ class Lowering:
             name = f"{how}{draft.node.shape}"
             self._emit(Assemble(name, how, draft.node.params, tuple(draft.reads), draft.slot), read_bytes)
         else:
-            self._join(draft, grid, read_bytes, combine_bytes)
+            self._join(draft, grid, read_bytes, sum(combine_bytes))
 
     def _emit(self, stage: Stage, predicted_bytes: int) -> None:
         self.stages.append(stage)
         self.predicted.append(predicted_bytes)
 
-    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
-        reduced = tuple(d for d in range(len(draft.domain)) if d not in draft.out)
-        partial = tuple(d for d in reduced if grid.parts[d] > 1)
-        row = draft.reducer
-        if row is None:
-            write = Write((draft.slot,), draft.register, draft.out)
-        elif not partial:
-            write = Write((draft.slot,), -1, draft.out, row)
-        else:
-            states = tuple(
-                self._state_slot(draft, dtype, grid, partial) for dtype in state_dtypes(row, draft)
-            )
-            write = Write(states, -1, draft.out, row, partial)
+    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+        writes = tuple(self._write(result, draft, grid) for result in draft.results)
         stage = Fused(
             stage_name(draft),
             draft.domain,
             grid,
             tuple(draft.reads),
             tuple(draft.rows),
-            (write,),
+            writes,
             draft.whole,
             heavy=is_heavy(draft),
             driver=draft.driver,
         )
         self._emit(stage, read_bytes)
-        if row is not None and partial:
-            combine = Combine("combine", row, write.slots, len(partial), draft.slot)
-            self._emit(combine, combine_bytes)
+        for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
+            if write.reducer is not None and write.partial:
+                combine = Combine("combine", write.reducer, write.slots, len(write.partial), result.slot)
+                self._emit(combine, moved)
 
-    def _state_slot(self, draft: Draft, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]) -> int:
+    def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
+        """How a result leaves its stage: in partial states where the grid cuts what it reduces."""
+        row = result.reducer
+        if row is None:
+            return Write((result.slot,), result.register, result.out)
+        partial = tuple(d for d in range(len(draft.domain)) if d not in result.out and grid.parts[d] > 1)
+        if not partial:
+            return Write((result.slot,), -1, result.out, row)
+        dtypes = state_dtypes(row, result.node)
+        states = tuple(self._state_slot(result, dtype, grid, partial) for dtype in dtypes)
+        return Write(states, -1, result.out, row, partial)
+
+    def _state_slot(
+        self, result: Result, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]
+    ) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
-        labels = (*partial, *draft.out)
+        labels = (*partial, *result.out)
         parts = tuple(grid.parts[d] if d >= 0 else 1 for d in labels)
         strides = tuple(grid.strides[d] if d >= 0 else 0 for d in labels)
-        shape = (*(grid.parts[d] for d in partial), *draft.node.shape)
+        shape = (*(grid.parts[d] for d in partial), *result.node.shape)
         self.slots.append(Slot(shape, dtype, Tiling(parts, strides)))
         return len(self.slots) - 1
 
@@ -261,10 +264,10 @@ def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[
     return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
 
 
-def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
+def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a reducer's states."""
     if row.kind == "fold" and isinstance(row.fn, str):
-        return FOLDS[row.fn].state_dtypes(draft.node.inputs[0].dtype, row.dtype)
+        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
     return (row.dtype,)
 
 
@@ -274,16 +277,16 @@ def is_heavy(draft: Draft) -> bool:
     A product whose inner dimension is larger than its result streams its operands: blocks along the
     inner dimension share it between threads, which BLAS does not.
     """
-    row = draft.reducer or (draft.rows[-1] if draft.rows else None)
-    alone = len(draft.rows) == (0 if draft.reducer is not None else 1)
-    if row is None or row.kind != "contract" or not alone:
+    rows = [*draft.rows, *draft.reducers]
+    if len(rows) != 1 or rows[0].kind != "contract":
         return False
+    (row,) = rows
     return prod(row.shape) ** 2 >= prod(draft.domain)
 
 
 def stage_name(draft: Draft) -> str:
     """The user's operations in the stage, in order, long runs shortened."""
-    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
+    rows = [*draft.rows, *draft.reducers]
     names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
     if len(names) > 8:
         names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]

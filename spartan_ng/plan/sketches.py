@@ -35,8 +35,8 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    write = Access(draft.slot, draft.out, state_bytes=None)
-    return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft))
+    writes = tuple(Access(r.slot, r.out) for r in draft.results)
+    return StageSketch(draft.domain, cuttable, reads, writes, _flops(draft))
 
 
 def _access(read: Read, arrays: Sequence[Node]) -> Access:
@@ -46,8 +46,7 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft) -> int:
-    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
-    return sum(_row_flops(row, draft) for row in rows)
+    return sum(_row_flops(row, draft) for row in (*draft.rows, *draft.reducers))
 
 
 def _row_flops(row: Row, draft: Draft) -> int:

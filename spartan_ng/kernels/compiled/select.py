@@ -20,7 +20,7 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.blocks import Cell, block_sizes, cells, one_cell
+from spartan_ng.kernels.blocks import Cell, Cut, block_sizes, cut
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
@@ -41,7 +41,7 @@ class Choice:
     """A compiled stage and how its tile is cut for it."""
 
     body: Compiled
-    cells: list[Cell]
+    cut: Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,7 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
         return None
     sizes = block_sizes(stage, tile, _held(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
-    (write,) = stage.writes
-    if write.reducer is None:
-        return Choice(body, [one_cell(tile, cells(tile, sizes, []))])
-    return Choice(body, cells(tile, sizes, [d for d in range(len(stage.domain)) if d not in write.labels]))
+    return Choice(body, cut(stage, tile, sizes, together=True))
 
 
 def _prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> SampledChoice | None:
