@@ -18,8 +18,8 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
@@ -51,7 +51,7 @@ class Settings:
 
     profile: ClusterProfile
     forced_tiling: str | None = None
-    fuse: bool = True
+    fusion: str = "cost"
     solver: str = "exact"
     duplicate_budget_bytes: int | None = None
     scan_fan: int = 32
@@ -65,12 +65,8 @@ class Lowering:
         self.settings = settings
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
-        grouping = group(
-            order,
-            {r for r in roots if r.op is not Op.DATA},
-            settings.fuse,
-            cut_lines=settings.profile.workers > 1,
-        )
+        stored = {r for r in roots if r.op is not Op.DATA}
+        grouping = form_stages(order, stored, settings.fusion, settings.profile)
         self.groups = list(reversed(grouping.groups))
         self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]

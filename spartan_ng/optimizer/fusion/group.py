@@ -12,7 +12,7 @@ This is the fuse-no-redundancy heuristic over the templates Cell, Row and (small
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -70,11 +70,20 @@ class Group:
     """Further results of the same pass."""
     users: dict[Group, None] = field(default_factory=dict)
     """Stages that read a result of this one."""
+    _held: set[Node] = field(default_factory=set)
+    _counted: int = 0
+    """So many of the members are in `_held`."""
 
     @property
     def stored(self) -> list[Node]:
         """The nodes whose values the stage stores."""
         return [self.root, *(r.node for r in self.more)]
+
+    def holds(self, node: Node) -> bool:
+        """Whether the stage computes the node."""
+        self._held.update(m for m, _ in self.members[self._counted :])
+        self._counted = len(self.members)
+        return node in self._held or node in self.stored
 
     def canonical(self, labels: Labels) -> Labels:
         """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
@@ -88,18 +97,30 @@ class Grouping:
     groups: list[Group]
     stored: dict[Node, Group]
     drivers: Drivers = field(default_factory=dict)
+    fusing: Fusing = field(default_factory=dict)
+    refused: set[Node] = field(default_factory=set)
+    """Nodes that were to be fused into a stage where they do not fit; they are stored."""
 
 
 Demand = tuple[Group, Labels | None]
+Fusing = Mapping[Node, Collection[Node]]
+"""For a node, the operators that compute it in their own pass, each for itself; all others read it."""
 
 
-def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: bool = False) -> Grouping:
+def group(
+    order: list[Node],
+    roots: set[Node],
+    fuse: bool = True,
+    cut_lines: bool = False,
+    fusing: Fusing | None = None,
+) -> Grouping:
     """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
 
-    `cut_lines` says that there are workers to sort a single line together.
+    `cut_lines` says that there are workers to sort a single line together, `fusing` what selection has
+    chosen; a node that it does not mention is fused if all that read it are in one stage.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {}, find_drivers(order, roots))
+    result = Grouping([], {}, find_drivers(order, roots), fusing or {})
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -109,7 +130,7 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
-            and (target := _fusible_into(node, wanted, fuse, result.drivers)) is not None
+            and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
             for stage, labels in target:
                 _join(node, stage, labels, demands)
@@ -159,11 +180,17 @@ def _store(
 ) -> None:
     """Store `node` as a further result of a stage that there is, or open one that ends in it."""
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
+    inside = _inside(node, users, demands, result) if fuse and is_fusible(node, cut_lines) else {}
+    readers = [u for u in users if u not in inside]
     if fuse and is_fusible(node, cut_lines):
-        stage = _as_member(node, users, demands) or _beside(node, users, demands)
+        hosts = inside if node in result.fusing and node not in result.refused else users
+        stage = _as_member(node, hosts, readers, demands) or _beside(node, readers, demands)
         if stage is not None:
-            stage.users |= {u: None for u in users if u is not stage}
+            inside.pop(stage, None)
+            stage.users |= {u: None for u in readers if u is not stage}
             result.stored[node] = stage
+            for other, labels in inside.items():
+                _join(node, other, labels, demands)
             return
     if is_fusible(node, cut_lines):
         shape = root(node)
@@ -180,18 +207,44 @@ def _store(
     for user, seen in demands[node]:
         if seen is not None:
             _keep_columns(node, user, seen)
-    stage.users = dict.fromkeys(users)
+    stage.users = dict.fromkeys(readers)
     result.groups.append(stage)
     result.stored[node] = stage
+    for other, labels in inside.items():
+        _join(node, other, labels, demands)
 
 
-def _as_member(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
-    """Compute the node in one of the stages that read it, which then stores it for the others, too."""
+def _inside(
+    node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]], result: Grouping
+) -> dict[Group, Labels]:
+    """The stages that compute the node for themselves, although it is stored for others."""
+    places: dict[Group, Labels] = {}
     for stage in users:
+        if not _computes(stage, node, result.fusing):
+            continue
+        target = _fusible_into(node, {d: None for d in demands[node] if d[0] is stage}, True, result)
+        if target is None:
+            result.refused.add(node)
+        else:
+            ((_, places[stage]),) = target
+    return places
+
+
+def _computes(stage: Group, node: Node, fusing: Fusing) -> bool:
+    """Whether selection has an operator of the stage compute the node in its own pass."""
+    takers = fusing.get(node, ())
+    return any(stage.holds(n) for n in takers)
+
+
+def _as_member(
+    node: Node, hosts: Iterable[Group], users: list[Group], demands: dict[Node, dict[Demand, None]]
+) -> Group | None:
+    """Compute the node in one of the stages that ask for it, which then stores it for the others, too."""
+    for stage in hosts:
         wanted = {d: None for d in demands[node] if d[0] is stage}
         if not has_room(stage) or node.format != "dense" or node.op is Op.INDEX:
             continue
-        target = _fusible_into(node, wanted, True, {})
+        target = _fusible_into(node, wanted, True, Grouping([], {}))
         if target is not None and not follows(stage, [u for u in users if u is not stage]):
             ((_, labels),) = target
             if not unfollowed(stage, labels) <= stage.whole | _missing(node, stage, labels):
@@ -252,7 +305,7 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
 
 
 def _fusible_into(
-    node: Node, wanted: dict[Demand, None], fuse: bool, drivers: Drivers
+    node: Node, wanted: dict[Demand, None], fuse: bool, result: Grouping
 ) -> list[tuple[Group, Labels]] | None:
     """The stages (with labels) to compute the node in, or None where its value is to be stored."""
     if node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
@@ -263,12 +316,20 @@ def _fusible_into(
     if node.op is Op.INDEX:
         return places
     places = list(dict.fromkeys((stage, stage.canonical(labels)) for stage, labels in places))
-    if len(places) != 1 or not fuse:
+    stages = {stage for stage, _ in places}
+    if len(stages) < len(places) or not fuse:
         return None
-    ((stage, labels),) = places
-    sampled = node in drivers and is_sampled_product(node)  # visited at single elements: no lines, no sides
-    fits = _repeats_nothing(node, stage, labels) and (sampled or lines_fit(node, labels))
-    return places if fits else None
+    if node not in result.fusing:
+        chosen = len(places) == 1
+    else:
+        chosen = all(_computes(stage, node, result.fusing) for stage in stages)
+    sampled = node in result.drivers and is_sampled_product(node)  # visited at single elements: no lines
+    return places if chosen and all(_fits(node, *place, sampled) for place in places) else None
+
+
+def _fits(node: Node, stage: Group, labels: Labels, sampled: bool) -> bool:
+    """Whether the node repeats no work in the stage, and its whole lines fit the cache."""
+    return _repeats_nothing(node, stage, labels) and (sampled or lines_fit(node, labels))
 
 
 def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:

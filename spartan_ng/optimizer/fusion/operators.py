@@ -168,8 +168,11 @@ def _edge(
     aligned = any(label != WHOLE and shape.domain[label] == longest for label in labels)
     if producer < 0:
         return Edge(below, producer, Fit.NONE, aligned)
-    fits = below not in refused and not is_transparent(below) and not (several and breaks_lines(below))
-    fit = _fit(below, shape, labels, found[producer].fusible) if fits else Fit.NONE
+    if below in refused or is_transparent(below):
+        return Edge(below, producer, Fit.NONE, aligned)
+    fit = _fit(below, shape, labels, found[producer].fusible)
+    if several and fit is not Fit.NONE and breaks_lines(below):
+        fit = Fit.NONE
     return Edge(below, producer, fit, aligned)
 
 

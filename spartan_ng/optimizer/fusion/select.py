@@ -1,10 +1,9 @@
 """Candidate selection: the cheapest plan of every partition, as the dependencies to materialize.
 
 Partitions are independent: none fuses into another. In each, the assignments of the interesting points are
-the candidates, and the one that fuses everything is costed first. What is selected are *cuts*: the
-dependencies of operators on operands that they read, although they could compute them. Forming the stages may
-still refuse to fuse an operand (its lines do not fit the cache); it is then taken out of the candidates,
-and selection runs again.
+the candidates, and the one that fuses everything is costed first. Forming the stages may
+still refuse to fuse an operand (its lines do not fit the cache); it is then taken out of the candidates, and
+selection runs again.
 
 Fusion plans (SystemML), section 4.
 """
@@ -17,13 +16,11 @@ from dataclasses import dataclass
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import PlanCosts, Rates, Stage
 from spartan_ng.optimizer.fusion.explore import Memo, explore
+from spartan_ng.optimizer.fusion.group import Fusing
 from spartan_ng.optimizer.fusion.operators import operators
-from spartan_ng.optimizer.fusion.partitions import Partition, partitions
+from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-
-Cuts = dict[Node, frozenset[Node]]
-"""For an operator, the operands (below views) whose stored values it reads, although it could fuse them."""
 
 EXACT_POINTS = 12
 """Partitions with more interesting points are searched by descent."""
@@ -49,22 +46,27 @@ def select(
     roots: Collection[Node],
     profile: ClusterProfile,
     refused: Collection[Node] = (),
-) -> Cuts:
-    """The dependencies to materialize in a topologically ordered graph whose `roots` are stored.
+    fuse_all: bool = False,
+) -> Fusing:
+    """Who computes what in its own pass, in a topologically ordered graph whose `roots` are stored.
 
-    `refused` are nodes that cannot be fused into their readers.
+    `refused` are nodes that cannot be fused into their readers; `fuse_all` materializes nothing.
     """
     memo, plans = candidate_plans(order, roots, profile, refused)
-    cuts: dict[Node, set[Node]] = {}
-    for costs, most in plans:
-        if not costs.partition.points:
-            continue
-        found = search(costs, most)
-        for point, bit in costs.bits.items():
-            if found.mask & bit:
-                consumer, target = memo.operators[point.consumer], memo.operators[point.target]
-                cuts.setdefault(consumer.node, set()).add(target.node)
-    return {consumer: frozenset(targets) for consumer, targets in cuts.items()}
+    cut: set[Point] = set()
+    if not fuse_all:
+        for costs, most in plans:
+            if costs.partition.points:
+                mask = search(costs, most).mask
+                cut.update(p for p, bit in costs.bits.items() if mask & bit)
+    fusing: dict[Node, set[Node]] = {}
+    for operator in memo.operators:
+        for j in memo.references(operator.number):
+            target = memo.operators[operator.edges[j].producer]
+            takers = fusing.setdefault(target.node, set())
+            if Point(operator.number, target.number) not in cut:
+                takers.add(operator.node)
+    return fusing
 
 
 def compare(
