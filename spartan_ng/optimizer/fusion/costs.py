@@ -13,7 +13,7 @@ Fusion plans (SystemML), section 4.3, Eq. 4. Sparse operands scale reads and ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -62,12 +62,11 @@ class Stage:
     read_ps: int
     compute_ps: int
     write_ps: int
-    launch_ps: int
 
     @property
     def cost_ps(self) -> int:
         """Write, and the longer of read and compute: they overlap."""
-        return self.launch_ps + self.write_ps + max(self.read_ps, self.compute_ps)
+        return self.write_ps + max(self.read_ps, self.compute_ps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,12 +299,20 @@ class PlanCosts:
 
     def cost(self, mask: int) -> int:
         """The cost of the plan that an assignment selects, in picoseconds."""
-        return sum(s.cost_ps for s in self.stages(mask))
+        _, _, times = self._timed(mask)
+        return sum(write + max(read, compute) for read, compute, write in times)
 
-    def stages(self, mask: int) -> Iterator[Stage]:
+    def stages(self, mask: int) -> list[Stage]:
         """The fused operators that an assignment selects."""
-        placed = self._open(mask)
-        return self._stages(placed)
+        plan, groups, times = self._timed(mask)
+        numbers = self.partition.operators
+        stages = []
+        for group, (read, compute, write) in zip(groups, times, strict=True):
+            roots = [numbers[i] for i in _bits(group)]
+            members = [numbers[i] for i, m in enumerate(plan.computed) if m & group]
+            template = plan.templates[group.bit_length() - 1]
+            stages.append(Stage(tuple(roots), template, tuple(members), read, compute, write))
+        return stages
 
     def _open(self, mask: int) -> _Plan:
         """From the roots down: which operators are stored, and in which fused operators each is computed."""
@@ -360,29 +367,22 @@ class PlanCosts:
                         stored[t] = True
         return plan
 
-    def _stages(self, plan: _Plan) -> Iterator[Stage]:
-        places, targets = self.places, self._targets
+    def _timed(self, mask: int) -> tuple[_Plan, list[int], list[list[int]]]:
+        """The plan, its passes as masks of roots, and each one's read, compute and write."""
+        plan = self._open(mask)
         groups = self._merged(plan) if self.merge else [1 << i for i in plan.templates]
-        for group in groups:
-            members = [i for i, m in enumerate(plan.computed) if m & group]
-            sampled = any(plan.templates[i] is Template.OUTER for i in members if group >> i & 1)
-            reads = [t for t, m in enumerate(plan.readers) if m & group]
-            roots = [i for i in members if group >> i & 1]
-            if sampled:
-                read = sum(targets[t].sampled for t in reads)
-                compute = sum(places[i].sampled for i in members)
-            else:
-                read = sum(targets[t].read for t in reads)
-                compute = sum(places[i].compute for i in members)
-            yield Stage(
-                tuple(places[i].operator.number for i in roots),
-                plan.templates[roots[-1]],
-                tuple(places[i].operator.number for i in members),
-                read,
-                compute,
-                sum(places[i].write for i in roots),
-                self.rates.launch,
-            )
+        number = {i: g for g, group in enumerate(groups) for i in _bits(group)}
+        sampled = [plan.templates[group.bit_length() - 1] is Template.OUTER for group in groups]
+        times = [[0, 0, self.rates.launch] for _ in groups]
+        for i, place in enumerate(self.places):
+            for g in _passes(plan.computed[i], number):
+                times[g][1] += place.sampled if sampled[g] else place.compute
+        for t, target in enumerate(self._targets):
+            for g in _passes(plan.readers[t], number):
+                times[g][0] += target.sampled if sampled[g] else target.read
+        for i in plan.templates:
+            times[number[i]][2] += self.places[i].write
+        return plan, groups, times
 
     def _merged(self, plan: _Plan) -> list[int]:
         """The fused operators as masks of their roots, those that share a pass together."""
@@ -438,6 +438,13 @@ def _bits(mask: int) -> Iterator[int]:
         bit = mask & -mask
         mask ^= bit
         yield bit.bit_length() - 1
+
+
+def _passes(mask: int, number: dict[int, int]) -> Iterable[int]:
+    """The numbers of the passes that the fused operators in a mask run in, each once."""
+    if mask & (mask - 1) == 0:
+        return (number[mask.bit_length() - 1],) if mask else ()
+    return {number[i] for i in _bits(mask)}
 
 
 def _spread(mask: int, masks: dict[int, int]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.group import Grouping, group
-from spartan_ng.optimizer.fusion.select import select
+from spartan_ng.optimizer.fusion.select import leaves_choice, select
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 MOST_ROUNDS = 4
@@ -29,7 +29,7 @@ def form_stages(
     """
     profile = profile or ClusterProfile()
     several = profile.workers > 1
-    if policy in ("off", "no_redundancy"):
+    if policy in ("off", "no_redundancy") or (policy == "cost" and not leaves_choice(order)):
         return group(order, roots, policy != "off", several)
     refused: set[Node] = set()
     for _ in range(MOST_ROUNDS):

@@ -24,8 +24,10 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 EXACT_POINTS = 12
 """Partitions with more interesting points are searched by descent."""
-VISITS = 100
+VISITS = 60
 """A program of n operators may have plans costed with this many times n operators in all, and"""
+MOST_NODES = 5000
+"""Larger graphs are cut into stages without redundancy."""
 LEAST_VISITS = 500
 """so many more."""
 
@@ -52,10 +54,10 @@ def select(
 
     `refused` are nodes that cannot be fused into their readers; `fuse_all` materializes nothing.
     """
-    memo, plans = candidate_plans(order, roots, profile, refused)
+    memo = explore(operators(order, roots, profile, refused))
     cut: set[Point] = set()
     if not fuse_all:
-        for costs, most in plans:
+        for costs, most in candidate_plans(memo, profile):
             if costs.partition.points:
                 mask = search(costs, most).mask
                 cut.update(p for p, bit in costs.bits.items() if mask & bit)
@@ -76,8 +78,8 @@ def compare(
     refused: Collection[Node] = (),
 ) -> list[Selected]:
     """The chosen plan of every partition beside the heuristics': what `explain` shows."""
-    _, plans = candidate_plans(order, roots, profile, refused)
-    return [weigh(costs, most) for costs, most in plans]
+    memo = explore(operators(order, roots, profile, refused))
+    return [weigh(costs, most) for costs, most in candidate_plans(memo, profile, every=True)]
 
 
 def weigh(costs: PlanCosts, most: int) -> Selected:
@@ -92,23 +94,37 @@ def weigh(costs: PlanCosts, most: int) -> Selected:
     )
 
 
-def candidate_plans(
-    order: Sequence[Node],
-    roots: Collection[Node],
-    profile: ClusterProfile,
-    refused: Collection[Node] = (),
-) -> tuple[Memo, list[tuple[PlanCosts, int]]]:
-    """The memo table, and each partition's costs with the number of plans that may be costed."""
-    memo = explore(operators(order, roots, profile, refused))
+def candidate_plans(memo: Memo, profile: ClusterProfile, every: bool = False) -> list[tuple[PlanCosts, int]]:
+    """Each partition that leaves a choice (or every one) with its costs, and how many plans may be costed."""
     rates = Rates.of(profile)
     found = partitions(memo)
     points = sum(len(p.points) for p in found) or 1
     visits = LEAST_VISITS + VISITS * len(memo.operators)
     plans = []
     for partition in found:
-        share = visits * len(partition.points) // points
-        plans.append((PlanCosts(memo, partition, rates), max(8, share // len(partition.operators))))
-    return memo, plans
+        if partition.points or every:
+            share = visits * len(partition.points) // points
+            plans.append((PlanCosts(memo, partition, rates), max(8, share // len(partition.operators))))
+    return plans
+
+
+def leaves_choice(order: Sequence[Node]) -> bool:
+    """Whether a graph may have interesting points at all: values that are shared, or sparse ones.
+
+    Template switches matter where one side exploits sparsity. Very large graphs are not searched.
+    """
+    if len(order) > MOST_NODES:
+        return False
+    seen: set[Node] = set()
+    for node in order:
+        if node.format == "csr":
+            return True
+        for below in dict.fromkeys(node.inputs):
+            if below.inputs:
+                if below in seen:
+                    return True
+                seen.add(below)
+    return False
 
 
 def search(costs: PlanCosts, most: int) -> Found:

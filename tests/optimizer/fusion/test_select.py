@@ -11,6 +11,8 @@ import pytest
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.fusion.costs import PlanCosts
+from spartan_ng.optimizer.fusion.explore import explore
+from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
 from spartan_ng.optimizer.fusion.select import Selected, candidate_plans, compare, no_redundancy, search
 from spartan_ng.optimizer.fusion.templates import Template
@@ -39,7 +41,9 @@ def problems(most_points: int = 9) -> Iterator[PlanCosts]:
     while True:
         wanted, _ = random_graph(seed)
         seed += 1
-        _, plans = candidate_plans(topological(wanted), set(wanted), FOUR if seed % 3 == 0 else ONE)
+        profile = FOUR if seed % 3 == 0 else ONE
+        memo = explore(operators(topological(wanted), set(wanted), profile))
+        plans = candidate_plans(memo, profile)
         for costs, _ in plans:
             if 0 < len(costs.partition.points) <= most_points:
                 costs.merge = bool(seed % 2)
