@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.regions import gathered, identity
@@ -44,9 +46,10 @@ class _Transfer:
 
 
 class SimulatedBackend:
-    """`workers` single-threaded workers in this process."""
+    """`workers` single-threaded workers in this process; plans are made by the rates of `profile`."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, profile: ClusterProfile | None = None) -> None:
+        self.profile = replace(profile or ClusterProfile(), workers=workers)
         self._stores = [Store() for _ in range(workers)]
         transfer = _Transfer(self._stores)
         self._executors = [Executor(r, workers, s, transfer, 1) for r, s in enumerate(self._stores)]
@@ -105,7 +108,11 @@ class SimulatedBackend:
             raise first
         every = [f.result() for f in futures]
         stages = [
-            StageStats(max(s.seconds for s in ranks), sum(s.bytes_moved for s in ranks))
+            StageStats(
+                max(s.seconds for s in ranks),
+                sum(s.bytes_moved for s in ranks),
+                sum(s.bytes_made for s in ranks),
+            )
             for ranks in zip(*every, strict=True)
         ]
         return refs, RunStats(time.perf_counter() - start, stages)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.labels import (
     WHOLE,
     Labels,
@@ -179,6 +179,9 @@ def _store(
     node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool, fuse: bool
 ) -> None:
     """Store `node` as a further result of a stage that there is, or open one that ends in it."""
+    if node.op in VIEWS:
+        for reader, labels in demands[node]:
+            _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
     inside = _inside(node, users, demands, result) if fuse and is_fusible(node, cut_lines) else {}
     readers = [u for u in users if u not in inside]
@@ -204,9 +207,6 @@ def _store(
     else:
         stage = Group(node, node.shape, tuple(range(node.ndim)), set(), separate=True)
         _demand(node, stage, (None,) * len(node.inputs), demands)
-    for user, seen in demands[node]:
-        if seen is not None:
-            _keep_columns(node, user, seen)
     stage.users = dict.fromkeys(readers)
     result.groups.append(stage)
     result.stored[node] = stage
@@ -284,13 +284,13 @@ def _demand(
 ) -> None:
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
-        if seen is not None and not is_transparent(source):  # a view asks its own input in turn
-            _keep_columns(source, stage, seen)
+        if source.op not in VIEWS:  # a view that is not stored passes on what its array asks for
+            _keep_rows(source, stage, seen)
 
 
-def _keep_columns(node: Node, stage: Group, labels: Labels) -> None:
-    """Tiles of sparse arrays are cut along their rows only."""
-    if node.format == "csr" and labels[1] != WHOLE:
+def _keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
+    """Tiles of the stage must not cut the columns of a CSR array."""
+    if source.format == "csr" and labels is not None and labels[1] != WHOLE:
         stage.uncut.add(labels[1])
 
 
