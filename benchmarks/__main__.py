@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
@@ -10,16 +11,19 @@ from benchmarks import machine, report
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
+OPTIMIZER = ("planning", "tiling")
+"""Reports on the optimizer, which run no program."""
 
-@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, 'tiling'])}.")
+
+@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *OPTIMIZER])}.")
 @click.argument("names", nargs=-1)
 @click.option("--no-memory", is_flag=True, help="Skip the measurement of peak memory in child processes.")
 def main(names: tuple[str, ...], no_memory: bool) -> None:
     """Run the named cases, or all of them."""
-    unknown = [n for n in names if n not in CASES and n != "tiling"]
+    unknown = [n for n in names if n not in CASES and n not in OPTIMIZER]
     if unknown:
         raise click.UsageError(
-            f"no benchmark named {', '.join(unknown)}; there are {', '.join(CASES)}, tiling"
+            f"no benchmark named {', '.join(unknown)}; there are {', '.join([*CASES, *OPTIMIZER])}"
         )
     bandwidth = machine.memory_bandwidth()
     heading = report.heading(bandwidth)
@@ -30,17 +34,12 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
             continue
         sections.append(report.section(case, measure(case, peaks=not no_memory), bandwidth))
         click.echo(sections[-1])
-    if "tiling" in names or not names:
-        _tiling()
+    for name in OPTIMIZER:
+        if name in names or not names:
+            import_module(f"benchmarks.{name}").main()
     if not names:
         report.RESULTS.write_text(heading + "\n".join(sections))
         click.echo(f"written to {report.RESULTS.name}")
-
-
-def _tiling() -> None:
-    from benchmarks import tiling
-
-    tiling.main()
 
 
 if __name__ == "__main__":

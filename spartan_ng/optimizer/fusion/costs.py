@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
+from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
@@ -27,6 +28,8 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 _PS = 1_000_000_000_000
 LAUNCH_NS = 20_000
 """What a stage costs besides its work: its tasks are handed to threads, its blocks are cut."""
+STEP_NS = 1_000
+"""The same for one operator of a stage, and for one operand."""
 MOST_CUT_SETS = 8
 """Cut sets that lay out a search space."""
 _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
@@ -41,15 +44,17 @@ class Rates:
     network: int
     flop: int
     launch: int
+    message: int
+    step: int = STEP_NS * 1000
 
     @staticmethod
     def of(profile: ClusterProfile) -> Rates:
         """The rates of a cluster; on one worker nothing moves."""
         workers = profile.workers
         network = 0 if workers == 1 else _PS * (workers - 1) // profile.network_bytes_s
-        launch = LAUNCH_NS + (profile.message_ns if workers > 1 else 0)
+        message = 1000 * profile.message_ns if workers > 1 else 0
         memory, flop = profile.memory_bytes_s * workers, profile.flops_s * workers
-        return Rates(-(-_PS // memory), network, -(-_PS // flop), launch * 1000)
+        return Rates(-(-_PS // memory), network, -(-_PS // flop), LAUNCH_NS * 1000 + message, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +87,11 @@ class _Link:
 
 @dataclass(slots=True)
 class _Target:
-    """A value that may be read: picoseconds plain, and by an Outer operator."""
+    """A value that may be read: picoseconds plain, by an Outer operator, and until the first byte comes."""
 
     read: int
     sampled: int
+    wait: int
     shareable: bool
 
 
@@ -167,12 +173,17 @@ class PlanCosts:
             self.places[i].required = True
 
     def _target_of(self, operator: Operator) -> _Target:
-        return self._read(operator.nbytes, operator.node.size, operator.node.format == "csr", aligned=True)
+        readers = (self.memo.operators[c] for c in operator.consumers)
+        aligned = any(e.aligned for c in readers for e in c.edges if e.producer == operator.number)
+        return self._read(operator.nbytes, operator.node, aligned)
 
-    def _read(self, nbytes: int, size: int, sparse: bool, aligned: bool) -> _Target:
-        rate = self.rates.memory if aligned or not self.rates.network else self.rates.network
-        d = 1.0 if sparse or size < self._large else self.density
-        return _Target(nbytes * rate, int(nbytes * d) * rate, 2 * size > self._large)
+    def _read(self, nbytes: int, node: Node, aligned: bool) -> _Target:
+        """Reading a value: what tasks do not have of their own is sent to all of them."""
+        local = aligned or not self.rates.network or node.size <= 1
+        rate = self.rates.memory if local else self.rates.network
+        wait = self.rates.step + (0 if local else self.rates.message)
+        d = 1.0 if node.format == "csr" or node.size < self._large else self.density
+        return _Target(nbytes * rate, int(nbytes * d) * rate, wait, 2 * node.size > self._large)
 
     def _place(self, operator: Operator) -> _Place:
         group, node = self.memo.groups[operator.number], operator.node
@@ -226,7 +237,7 @@ class PlanCosts:
             nbytes = 0 if is_view(source) else stored_bytes(source, density)
             number = len(self._targets)
             self._outside[source] = number
-            self._targets.append(self._read(nbytes, source.size, source.format == "csr", edge.aligned))
+            self._targets.append(self._read(nbytes, source, edge.aligned))
         return number
 
     def _bound(self) -> None:
@@ -236,7 +247,8 @@ class PlanCosts:
         self._least_read = sum(min(self._targets[t].read, self._targets[t].sampled) for t in seen)
         self._least_compute = sum(p.sampled for p in self.places)
         self._least_write = sum(p.write for p in self.places if p.required)
-        self._least_write += self.rates.launch
+        self._least_write += self.rates.launch + n * self.rates.step
+        self._least_write += sum(self._targets[t].wait for t in seen)
 
     def cut_sets(self) -> list[CutSet]:
         """The valid cut sets, in the order of their scores (Eq. 5).
@@ -293,6 +305,7 @@ class PlanCosts:
         for number in targets:
             i = self._number[number]
             read += min(self._targets[i].read, self._targets[i].sampled)
+            write += self._targets[i].wait
             if not self.places[i].required:
                 write += self.places[i].write
         return write + max(read, self._least_compute)
@@ -377,9 +390,11 @@ class PlanCosts:
         for i, place in enumerate(self.places):
             for g in _passes(plan.computed[i], number):
                 times[g][1] += place.sampled if sampled[g] else place.compute
+                times[g][2] += self.rates.step
         for t, target in enumerate(self._targets):
             for g in _passes(plan.readers[t], number):
                 times[g][0] += target.sampled if sampled[g] else target.read
+                times[g][2] += target.wait
         for i in plan.templates:
             times[number[i]][2] += self.places[i].write
         return plan, groups, times

@@ -22,14 +22,17 @@ from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
-EXACT_POINTS = 12
-"""Partitions with more interesting points are searched by descent."""
-VISITS = 60
+PRUNED = 32
+"""Enumeration is tried where it has at most this many times the plans that may be costed; pruning skips most.
+Larger spaces are searched by descent."""
+VISITS = 30
 """A program of n operators may have plans costed with this many times n operators in all, and"""
 MOST_NODES = 5000
 """Larger graphs are cut into stages without redundancy."""
-LEAST_VISITS = 500
-"""so many more."""
+LEAST_VISITS = 200
+"""so many more, but"""
+MOST_VISITS = 20_000
+"""no more than so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def candidate_plans(memo: Memo, profile: ClusterProfile, every: bool = False) ->
     rates = Rates.of(profile)
     found = partitions(memo)
     points = sum(len(p.points) for p in found) or 1
-    visits = LEAST_VISITS + VISITS * len(memo.operators)
+    visits = min(MOST_VISITS, LEAST_VISITS + VISITS * len(memo.operators))
     plans = []
     for partition in found:
         if partition.points or every:
@@ -130,7 +133,7 @@ def leaves_choice(order: Sequence[Node]) -> bool:
 def search(costs: PlanCosts, most: int) -> Found:
     """The best assignment: exact for few interesting points, else improved from both heuristics."""
     count = len(costs.partition.points)
-    if count <= EXACT_POINTS:
+    if 1 << count <= PRUNED * most:
         found = skip_enumerate(costs, count, costs.cut_sets(), most)
         if found.exact:
             return found
