@@ -1,4 +1,4 @@
-"""Every app on four workers: the bytes that smart tiling moves, beside one tiling everywhere and the prediction.
+"""Every app on four workers: the bytes of smart tiling beside one tiling everywhere and the prediction.
 
 Spartan (ATC '15), section 5.2 and Fig. 9. Bytes are counted, not timed: simulated workers move exactly the
 bytes that real ones do.

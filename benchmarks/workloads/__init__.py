@@ -8,6 +8,7 @@ from benchmarks.workloads.cluster import CLUSTER_CASES
 from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
+from benchmarks.workloads.passes import PASS_CASES
 from benchmarks.workloads.sparse import SPARSE_CASES
 
 CASES: dict[str, Case] = {
@@ -22,6 +23,7 @@ CASES: dict[str, Case] = {
         KMEANS,
         MATMUL,
         *KERNEL_CASES,
+        *PASS_CASES,
         *SPARSE_CASES,
         *CLUSTER_CASES,
     )
