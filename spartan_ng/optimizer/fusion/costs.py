@@ -21,7 +21,6 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
-from spartan_ng.optimizer.fusion.search import CutSet, candidates
 from spartan_ng.optimizer.fusion.templates import Template
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
@@ -30,8 +29,6 @@ LAUNCH_NS = 20_000
 """What a stage costs besides its work: its tasks are handed to threads, its blocks are cut."""
 STEP_NS = 1_000
 """The same for one operator of a stage, and for one operand."""
-MOST_CUT_SETS = 8
-"""Cut sets that lay out a search space."""
 _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
 """Of several templates that may end at an operator the first is taken: it references the most operands."""
 
@@ -250,47 +247,15 @@ class PlanCosts:
         self._least_write += self.rates.launch + n * self.rates.step
         self._least_write += sum(self._targets[t].wait for t in seen)
 
-    def cut_sets(self) -> list[CutSet]:
-        """The valid cut sets, in the order of their scores (Eq. 5).
+    @property
+    def entries(self) -> set[int]:
+        """The operators that are stored under every assignment: passes start there."""
+        return {p.operator.number for p in self.places if p.required}
 
-        With shared passes, fused operators of the two sides must not be able to meet in one.
-        """
-        points = list(self.bits)
-        found = []
-        for mask in candidates([p.target for p in points]):
-            cut = self._cut_set(points, mask)
-            if cut is not None:
-                found.append(cut)
-        return sorted(found, key=lambda c: c.score(len(points)))[:MOST_CUT_SETS]
-
-    def _cut_set(self, points: list[Point], mask: int) -> CutSet | None:
-        cut = {p for p in points if self.bits[p] & mask}
-        below = self._reach({p.target for p in cut}, set())
-        entries = {p.operator.number for p in self.places if p.required} - below
-        above = self._reach(entries, cut)
-        if above & below:
-            return None
-        if self.merge and self._domains(above) & self._domains(below):
-            return None
-        upper = sum(self.bits[p] for p in points if p.consumer in above and p not in cut)
-        lower = sum(self.bits[p] for p in points if p.consumer in below and p not in cut)
-        return CutSet(mask, upper, lower) if upper and lower else None
-
-    def _domains(self, numbers: set[int]) -> set[tuple[int, ...]]:
+    def domains(self, numbers: set[int]) -> set[tuple[int, ...]]:
+        """The domains over which operators may share a pass."""
         places = (self.places[self._number[n]] for n in numbers)
         return {p.domain for p in places if p.mergeable}
-
-    def _reach(self, entries: set[int], cut: set[Point]) -> set[int]:
-        """The operators that may be computed in passes that start at `entries`, without crossing a cut."""
-        reached, waiting = set(entries), list(entries)
-        while waiting:
-            n = waiting.pop()
-            for j in self.memo.references(n):
-                t = self.memo.operators[n].edges[j].producer
-                if t not in reached and Point(n, t) not in cut:
-                    reached.add(t)
-                    waiting.append(t)
-        return reached
 
     # --- costs -------------------------------------------------------------------------------------
 

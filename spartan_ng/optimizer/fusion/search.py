@@ -7,15 +7,16 @@ cannot help. By structure: where the points of a cut set are all materialized, t
 are independent problems.
 
 Fusion plans (SystemML), section 4.4, Algorithm 2, with its two errors corrected: the bound takes the maximum
-of all reads and all computing (see `costs`), and the two sides of a cut set share no target.
+of all reads and all computing (see `costs`), and the two sides of a cut set share no target (see `cutsets`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Protocol
+
+from spartan_ng.optimizer.fusion.cutsets import CutSet
 
 
 class Costs(Protocol):
@@ -46,21 +47,6 @@ class Found:
     cost: int
     costed: int
     exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CutSet:
-    """Points that, when all are materialized, part the others into `above` and `below`; masks."""
-
-    points: int
-    above: int
-    below: int
-
-    def score(self, count: int) -> float:
-        """Eq. 5: the plans left to cost, of 2**count."""
-        size = 2.0 ** self.points.bit_count()
-        sides = 2.0 ** self.above.bit_count() + 2.0 ** self.below.bit_count()
-        return (size - 1) / size * 2.0**count + sides / size
 
 
 def brute_force(costs: Costs, count: int) -> Found:
@@ -154,16 +140,3 @@ def descend(costs: Costs, count: int, starts: Sequence[int], most: int) -> Found
             if cost < upper:
                 best, upper, improved = mask, cost, True
     return Found(best, upper, costed, False)
-
-
-def candidates(targets: Sequence[int]) -> list[int]:
-    """Masks of points that may be cut sets: all points of one target, and pairs of those.
-
-    `targets` are the points' targets. The paper's single points are those whose target has one consumer;
-    one of several points of a target leaves a way around.
-    """
-    composite: dict[int, int] = {}
-    for i, t in enumerate(targets):
-        composite[t] = composite.get(t, 0) | 1 << i
-    single = list(composite.values())
-    return [*single, *(a | b for a, b in combinations(single, 2))]

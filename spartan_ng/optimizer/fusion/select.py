@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import PlanCosts, Rates, Stage
+from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.group import Fusing
 from spartan_ng.optimizer.fusion.operators import operators
@@ -134,7 +135,7 @@ def search(costs: PlanCosts, most: int) -> Found:
     """The best assignment: exact for few interesting points, else improved from both heuristics."""
     count = len(costs.partition.points)
     if 1 << count <= PRUNED * most:
-        found = skip_enumerate(costs, count, costs.cut_sets(), most)
+        found = skip_enumerate(costs, count, cut_sets(costs), most)
         if found.exact:
             return found
     return descend(costs, count, [0, no_redundancy(costs)], most)

@@ -11,6 +11,7 @@ import pytest
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.fusion.costs import PlanCosts
+from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
 from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
@@ -55,7 +56,7 @@ def test_skipping_finds_the_cost_of_brute_force_on_1000_graphs() -> None:
     for costs in islice(problems(), 1000):
         count = len(costs.partition.points)
         oracle = brute_force(costs, count)
-        cuts = costs.cut_sets()
+        cuts = cut_sets(costs)
         found = skip_enumerate(costs, count, cuts)
         assert found.exact
         assert found.cost == oracle.cost
@@ -77,7 +78,7 @@ def test_a_cut_set_makes_its_sides_independent() -> None:
     rng, seen = random.Random(1), 0
     for costs in islice(problems(), 600):
         costs.merge = False
-        for cut in costs.cut_sets():
+        for cut in cut_sets(costs):
             above, below = rng.getrandbits(12) & cut.above, rng.getrandbits(12) & cut.below
             neither, both = costs.cost(cut.points), costs.cost(cut.points | above | below)
             one, other = costs.cost(cut.points | above), costs.cost(cut.points | below)
