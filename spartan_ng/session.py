@@ -23,10 +23,12 @@ from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.graph.evaluation import open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
+from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
+from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Settings, lower, weigh
 from spartan_ng.plan.plan import Plan
@@ -159,7 +161,15 @@ class Session:
             self._run(plan, [leaves[i] for i in planned.leaves])
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
-        return explain_plan(plan, stats, alternatives=weighed)
+        fusion = self._compare(wanted) if len(plan.stages) <= _WEIGHED_STAGES else None
+        return explain_plan(plan, stats, alternatives=weighed, tiers=explain_plan_tiers(plan), fusion=fusion)
+
+    def _compare(self, roots: Sequence[Node]) -> ExplainedFusion | None:
+        """What the policies for fusion are predicted to cost."""
+        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        settings = self._settings(self.backend.workers)
+        stored = {r for r in rewritten if r.op is not Op.DATA}
+        return explain_fusion(topological(rewritten), stored, settings.fusion, settings.profile)
 
     def _weigh(
         self, roots: Sequence[Node], plan: Plan, settings: Settings
@@ -178,9 +188,8 @@ class Session:
         profile = replace(self.backend.profile, workers=workers)
         budget = profile.memory_bytes // 4 if config.duplicate_bytes is None else config.duplicate_bytes
         taken = sum(copy.nbytes // copy.tiling.ntiles for copy in list(self._copies) if copy.tiling)
-        return Settings(
-            profile, tiling, "fuse" not in disabled, duplicate_budget_bytes=max(0, budget - taken)
-        )
+        fusion = "off" if "fuse" in disabled else config.fusion
+        return Settings(profile, tiling, fusion, duplicate_budget_bytes=max(0, budget - taken))
 
 
 _session: Session | None = None

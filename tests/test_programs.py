@@ -3,6 +3,7 @@ pass off. Layout never changes an answer."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +18,10 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
-from spartan_ng.config import TILINGS, config
+from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.optimizer.fusion import select
+from spartan_ng.optimizer.fusion.costs import PlanCosts
+from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.programs import Program, programs
@@ -86,6 +90,27 @@ def test_kept_copies(program: Program, workers: int) -> None:
 @given(program=programs(), off=st.sampled_from(sorted(NAMES)), workers=st.sampled_from([1, 3]))
 def test_each_pass_off(program: Program, off: str, workers: int) -> None:
     with running_on(SimulatedBackend(workers)), config.override(disabled_passes=frozenset({off})):
+        check(program)
+
+
+@SLOW
+@given(program=programs(), fusion=st.sampled_from(FUSIONS), workers=st.sampled_from([1, 3]))
+def test_each_way_to_fuse(program: Program, fusion: str, workers: int) -> None:
+    with running_on(SimulatedBackend(workers)), config.override(fusion=fusion):
+        check(program)
+
+
+@SLOW
+@given(program=programs(), seed=st.integers(0, 2**32 - 1), workers=st.sampled_from([1, 1, 3]))
+def test_any_choice_of_materialization_points(program: Program, seed: int, workers: int) -> None:
+    """What selection chooses is a matter of time only: any assignment gives the same answer."""
+    rng = random.Random(seed)
+
+    def choose(costs: PlanCosts, most: int) -> Found:
+        return Found(rng.getrandbits(len(costs.partition.points)), 0, 0, False)
+
+    with running_on(SimulatedBackend(workers)), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "search", choose)
         check(program)
 
 

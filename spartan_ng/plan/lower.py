@@ -18,8 +18,8 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.options import canonical, project
@@ -54,7 +54,7 @@ class Settings:
 
     profile: ClusterProfile
     forced_tiling: str | None = None
-    fuse: bool = True
+    fusion: str = "cost"
     solver: str = "exact"
     duplicate_budget_bytes: int | None = None
     scan_fan: int = 32
@@ -76,12 +76,8 @@ class Lowering:
         self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
-        grouping = group(
-            order,
-            {r for r in roots if r.op is not Op.DATA},
-            settings.fuse,
-            cut_lines=settings.profile.workers > 1,
-        )
+        stored = {r for r in roots if r.op is not Op.DATA}
+        grouping = form_stages(order, stored, settings.fusion, settings.profile)
         self.groups = list(reversed(grouping.groups))
         self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]

@@ -26,7 +26,7 @@ from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.plan import Fused, Plan
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
@@ -156,6 +156,24 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
         names = [*(str(r.fn) for _, r in step.rows), *(e.fold for e in step.endings)]
         out.append(f"{' > '.join(names)}: compiled")
     return out
+
+
+def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
+    """For each fused stage of a plan, which tiers run it once it is hot, and why not a higher one."""
+    found: dict[int, tuple[str, ...]] = {}
+    for i, stage in enumerate(plan.stages):
+        if not isinstance(stage, Fused):
+            continue
+        slots = [plan.slots[r.slot] for r in stage.reads]
+        if config.kernels == "interpret":
+            found[i] = ('interpreted (config.kernels is "interpret")',)
+        elif stage.heavy:
+            found[i] = ("BLAS on whole tiles",)
+        elif stage.driver < 0 and any(s.format != "dense" for s in slots):
+            found[i] = ("interpreted (sparse operands)",)
+        else:
+            found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
+    return found
 
 
 def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
