@@ -51,4 +51,4 @@ def test_further_iterations_find_their_plans(name, anywhere, monkeypatch) -> Non
         session.current()._plans.clear()
         WORKLOADS[name](SCALE, iterations=iterations)
         counts.append(len(made))
-    assert counts[0] == counts[1] > 0
+    assert 0 < counts[1] <= counts[0]

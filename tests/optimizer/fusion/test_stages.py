@@ -64,7 +64,7 @@ def test_folds_of_one_value_are_results_of_one_stage() -> None:
 
 def test_a_value_with_a_scan_among_its_readers_is_stored_where_it_is_folded() -> None:
     e = build.map_("exp", leaf(1000, 50))
-    fused, _ = plan_of(build.scan("add", e, 0), build.fold("add", e, (0,))).stages
+    fused, _ = plan_of(build.scan("add", e, 0), build.fold("add", e, (0,)), fusion="no_redundancy").stages
     assert isinstance(fused, Fused)
     assert len(fused.writes) == 2
 
