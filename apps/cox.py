@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import click
 from scipy import linalg
 
 import spartan_ng as np
@@ -155,25 +154,3 @@ def plot(fit: Fit, path: str) -> None:
     axes.axvline(0, linewidth=0.8)
     axes.set(xlabel="logarithm of the hazard ratio", ylabel="covariate", yticks=rows)
     figure.savefig(path)
-
-
-@click.command("cox")
-@click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Covariates, .npy.")
-@click.option("--times", required=True, type=click.Path(exists=True, dir_okay=False), help="Times, .npy.")
-@click.option("--events", type=click.Path(exists=True, dir_okay=False), help="Events seen, .npy.")
-@click.option("--picture", type=click.Path(dir_okay=False), help="Draw the weights into a file.")
-def command(data: str, times: str, events: str | None, picture: str | None) -> None:
-    """Fit proportional hazards.
-
-    Example: spartan-ng app cox --data covariates.npy --times times.npy --events seen.npy
-    """
-    try:
-        found = cox(np.load(data), np.load(times), np.load(events) if events is not None else None)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(f"log-likelihood {found.log_likelihood:.6g} after {found.n_iter} steps")
-    for i, (w, s) in enumerate(zip(found.weights, found.standard_errors, strict=True)):
-        click.echo(f"covariate {i}: weight {w:.6g}, standard error {s:.3g}")
-    if picture is not None:
-        plot(found, picture)
-        click.echo(f"the weights are in {picture}")

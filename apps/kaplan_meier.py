@@ -1,17 +1,14 @@
-"""The Kaplan-Meier estimator of survival, and event rates that forget, on cumulative sums.
+"""The Kaplan-Meier estimator of survival, on cumulative sums.
 
 Kaplan and Meier (1958); the variance is Greenwood's. With the subjects in the order of their times, who is
 still at risk is a suffix sum, and the logarithm of survival a cumulative sum over distinct times
-(Distributed cumulative aggregates, BTW '19, section 1: survival analysis). Decayed rates are a recurrence
-of its section 3.3.
+(Distributed cumulative aggregates, BTW '19, section 1: survival analysis).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Self
-
-import click
 
 import spartan_ng as np
 
@@ -62,22 +59,6 @@ def kaplan_meier(durations: Any, observed: Any = None) -> Survival:
     return Survival(*found)
 
 
-def event_rate(times: Any, events: Any, half_life: float) -> Any:
-    """Events per unit of time, each counting half after every `half_life`; at each of the ascending `times`.
-
-    The decayed count of events is z_i = events_i + 2^(-(t_i - t_(i-1)) / half_life) * z_(i-1); a steady
-    rate r has the count r * half_life / log(2).
-    """
-    if half_life <= 0:
-        raise ValueError(f"event_rate: half_life is {half_life}, it must be positive")
-    t, e = subjects("event_rate", times, events)
-    gaps = t[1:] - t[:-1]
-    if bool((gaps < 0).any()):
-        raise ValueError("event_rate: times must ascend")
-    weights = np.concatenate([np.zeros(1), np.exp2(-gaps / half_life)])
-    return np.cumsumprod(e, weights) * (float(np.log(np.asarray(2.0))) / half_life)
-
-
 def subjects(name: str, durations: Any, observed: Any) -> tuple[Any, Any]:
     """Times and events as floats."""
     t = np.asarray(durations).astype(np.float64)
@@ -122,38 +103,11 @@ def plot(survival: Survival, path: str) -> None:
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    spread = 2 * survival.variance**0.5
-    axes.step(survival.times, survival.survival, where="post")
-    axes.fill_between(
-        survival.times, survival.survival - spread, survival.survival + spread, step="post", alpha=0.2
-    )
-    axes.set(xlabel="time", ylabel="probability of survival", ylim=(0, 1.02))
+    start = min(0.0, float(survival.times[0]))  # nobody has had an event yet
+    times = [start, *survival.times]
+    curve, spread = [1.0, *survival.survival], [0.0, *(2 * survival.variance**0.5)]
+    band = [(max(s - d, 0.0), min(s + d, 1.0)) for s, d in zip(curve, spread, strict=True)]
+    axes.step(times, curve, where="post")
+    axes.fill_between(times, [b[0] for b in band], [b[1] for b in band], step="post", alpha=0.2)
+    axes.set(xlabel="time", ylabel="probability of survival", xlim=(start, None), ylim=(0, 1.02))
     figure.savefig(path)
-
-
-@click.command("kaplan-meier")
-@click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Times, .npy.")
-@click.option("--events", type=click.Path(exists=True, dir_okay=False), help="Events seen, .npy.")
-@click.option("--picture", type=click.Path(dir_okay=False), help="Draw the curve into a file.")
-@click.option("--output", type=click.Path(dir_okay=False), help="Write the table, a .npz file.")
-def command(data: str, events: str | None, picture: str | None, output: str | None) -> None:
-    """Estimate survival curves.
-
-    Example: spartan-ng app kaplan-meier --data times.npy --events seen.npy
-    """
-    model = KaplanMeier()
-    try:
-        model.fit(np.load(data), np.load(events) if events is not None else None)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    found = model.survival_
-    click.echo(
-        f"{int(found.at_risk[0])} subjects, {int(found.events.sum())} events, "
-        f"{len(found.times)} distinct times, median survival {model.median_:g}"
-    )
-    if picture is not None:
-        plot(found, picture)
-        click.echo(f"the curve is in {picture}")
-    if output is not None:
-        np.savez(output, times=found.times, survival=found.survival, variance=found.variance)
-        click.echo(f"the table is in {output}")

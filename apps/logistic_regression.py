@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Literal, Self, get_args
 
-import click
 from scipy import linalg, optimize
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator
+from spartan_ng.apps.estimator import Classifier, points
+from spartan_ng.progress import steps
 
-SOLVERS = ("newton", "lbfgs", "gradient")
+Solver = Literal["newton", "lbfgs", "gradient"]
 """Newton and gradient descent are for two classes, L-BFGS for any number."""
 
 
@@ -46,12 +46,12 @@ def logistic_regression(
     y: Any,
     *,
     C: float = 1.0,
-    solver: str | None = None,
+    solver: Solver | None = None,
     max_iter: int = 100,
     tol: float = 1e-6,
     fit_intercept: bool = True,
 ) -> Fit:
-    """Fit a linear model of the classes' log odds.
+    """Fit a linear model of the classes' log odds, by Newton's method, L-BFGS or gradients.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def logistic_regression(
     ------
     ValueError : shapes do not fit, fewer than two classes, or a solver that cannot do it
     """
-    X, y = _points(X), np.asarray(y)
+    X, y = points(X), np.asarray(y)
     if y.shape != X.shape[:1]:
         raise ValueError(f"logistic_regression: y has shape {y.shape}, X has {X.shape[0]} rows")
     if C <= 0:
@@ -76,8 +76,8 @@ def logistic_regression(
     if len(classes) < 2:
         raise ValueError(f"logistic_regression: y has one class only, {classes.tolist()}")
     solver = solver or ("newton" if len(classes) == 2 else "lbfgs")
-    if solver not in SOLVERS:
-        raise ValueError(f"logistic_regression: solver is {solver!r}, not one of {SOLVERS}")
+    if solver not in get_args(Solver):
+        raise ValueError(f"logistic_regression: solver is {solver!r}, not one of {get_args(Solver)}")
     if solver == "lbfgs" and len(classes) > 2:
         return _multinomial(X, y, classes, C, max_iter, tol, fit_intercept)
     if len(classes) > 2:
@@ -86,14 +86,6 @@ def logistic_regression(
     problem = _Binary(X, (y == classes[1]).astype(X.dtype).persist(), C, fit_intercept)
     point, objective, n_iter = solve(problem, max_iter, tol)
     return Fit(point[:-1], float(point[-1]), classes, objective, n_iter)
-
-
-def _points(X: Any) -> Any:
-    """X as a two-dimensional array of floating-point numbers."""
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}; it must be (n_points, n_features)")
-    return X if X.dtype.kind == "f" else X.astype(np.float64)
 
 
 def _sigmoid(z: Any) -> Any:
@@ -144,7 +136,7 @@ def _newton(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, in
     point = problem.start
     lazy_loss, lazy_gradient, p = problem.terms(point)
     loss, gradient, hessian = np.compute(lazy_loss, lazy_gradient, problem.hessian(p))
-    for n_iter in range(1, max_iter + 1):
+    for n_iter in steps(max_iter, "logistic regression"):
         if problem.small(gradient, tol):
             return point, float(loss), n_iter - 1
         step = linalg.solve(hessian, gradient, assume_a="pos")
@@ -185,7 +177,7 @@ def _gradient_descent(problem: _Binary, max_iter: int, tol: float) -> tuple[Any,
     ones = problem.X.shape[0] * problem.fit_intercept
     rate = 1.0 / (problem.C * (float((problem.X * problem.X).sum()) + ones) / 4 + 1)
     point = problem.start
-    for n_iter in range(1, max_iter + 1):
+    for n_iter in steps(max_iter, "logistic regression"):
         loss, gradient, _ = problem.terms(point)
         loss, gradient = np.compute(loss, gradient)
         if problem.small(gradient, tol):
@@ -221,29 +213,18 @@ def _multinomial(
     return Fit(point[:, :-1], point[:, -1], classes, objective, n_iter)
 
 
-class LogisticRegression(Estimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticRegression(Classifier):
     """Logistic regression as an estimator, with scikit-learn's names; see `logistic_regression`.
 
     Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `n_iter_`, `n_features_in_`.
     """
 
-    _kind: ClassVar[str] = "classifier"
-    _learned: ClassVar[str] = "coef_"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        solver: str | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.C = C
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
+    C: float = 1.0
+    solver: Solver | None = None
+    max_iter: int = 100
+    tol: float = 1e-6
+    fit_intercept: bool = True
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to points and their classes."""
@@ -258,10 +239,7 @@ class LogisticRegression(Estimator):
 
     def decision_function(self, X: Any) -> Any:
         """Log odds: shape (n_points,) for two classes, else (n_points, n_classes)."""
-        self._require_fit()
-        X = _points(X)
-        self._require_features(X.shape[1])
-        z = X @ self.coef_.T + self.intercept_
+        z = self._seen(X) @ self.coef_.T + self.intercept_
         return z[:, 0] if len(self.classes_) == 2 else z
 
     def predict_proba(self, X: Any) -> Any:
@@ -272,47 +250,3 @@ class LogisticRegression(Estimator):
             return np.stack([1 - p, p], axis=1)
         e = np.exp(z - z.max(axis=1)[:, None])
         return e / e.sum(axis=1)[:, None]
-
-    def predict(self, X: Any) -> Any:
-        """The most probable class of each point."""
-        z = self.decision_function(X)
-        index = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
-        return np.asarray(self.classes_)[index]
-
-    def score(self, X: Any, y: Any) -> float:
-        """The share of points whose class is predicted right."""
-        return float((self.predict(X) == np.asarray(y)).mean())
-
-
-@click.command("logistic-regression")
-@click.option(
-    "--data", required=True, type=click.Path(exists=True, dir_okay=False), help="Points, a .npy file."
-)
-@click.option(
-    "--target", required=True, type=click.Path(exists=True, dir_okay=False), help="Classes, a .npy file."
-)
-@click.option("--solver", type=click.Choice(SOLVERS), help="Default: newton for two classes, else lbfgs.")
-@click.option("-C", "strength", default=1.0, show_default=True, type=float, help="Inverse of the penalty.")
-@click.option("--max-iter", default=100, show_default=True, type=click.IntRange(min=1))
-@click.option("--tol", default=1e-6, show_default=True, type=float, help="Tolerance of the mean gradient.")
-@click.option("--output", type=click.Path(dir_okay=False), help="Write weights and intercept, a .npz file.")
-def command(
-    data: str, target: str, solver: str | None, strength: float, max_iter: int, tol: float, output: str | None
-) -> None:
-    """Fit a classifier with linear log odds.
-
-    Example: spartan-ng app logistic-regression --data points.npy --target classes.npy
-    """
-    model = LogisticRegression(C=strength, solver=solver, max_iter=max_iter, tol=tol)
-    X, y = np.load(data), np.load(target)
-    try:
-        model.fit(X, y)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(
-        f"{len(model.classes_)} classes, accuracy {model.score(X, y):.4f} on the data it was fitted to, "
-        f"{int(model.n_iter_[0])} iterations"
-    )
-    if output is not None:
-        np.savez(output, weights=model.coef_, intercept=model.intercept_, classes=model.classes_)
-        click.echo(f"the model is in {output}")

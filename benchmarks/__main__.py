@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
@@ -10,17 +11,19 @@ from benchmarks import machine, report
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
+STUDIES = ("tiling", "app-tilings", "scaling", "skew", "cascades", "planning", "cold")
+"""What is not side by side with other systems: tables of their own, in modules of their names."""
 
-@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, 'tiling'])}.")
+
+@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *STUDIES])}.")
 @click.argument("names", nargs=-1)
 @click.option("--no-memory", is_flag=True, help="Skip the measurement of peak memory in child processes.")
 def main(names: tuple[str, ...], no_memory: bool) -> None:
     """Run the named cases, or all of them."""
-    unknown = [n for n in names if n not in CASES and n != "tiling"]
+    unknown = [n for n in names if n not in CASES and n not in STUDIES]
     if unknown:
-        raise click.UsageError(
-            f"no benchmark named {', '.join(unknown)}; there are {', '.join(CASES)}, tiling"
-        )
+        known = ", ".join([*CASES, *STUDIES])
+        raise click.UsageError(f"no benchmark named {', '.join(unknown)}; there are {known}")
     bandwidth = machine.memory_bandwidth()
     heading = report.heading(bandwidth)
     click.echo(heading)
@@ -30,17 +33,12 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
             continue
         sections.append(report.section(case, measure(case, peaks=not no_memory), bandwidth))
         click.echo(sections[-1])
-    if "tiling" in names or not names:
-        _tiling()
+    for name in STUDIES:
+        if name in names or not names:
+            import_module(f"benchmarks.{name.replace('-', '_')}").main()
     if not names:
         report.RESULTS.write_text(heading + "\n".join(sections))
         click.echo(f"written to {report.RESULTS.name}")
-
-
-def _tiling() -> None:
-    from benchmarks import tiling
-
-    tiling.main()
 
 
 if __name__ == "__main__":

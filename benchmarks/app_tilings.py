@@ -6,61 +6,18 @@ bytes that real ones do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.apps.cox import cox
-from spartan_ng.apps.kaplan_meier import kaplan_meier
-from spartan_ng.apps.kmeans import kmeans
-from spartan_ng.apps.logistic_regression import logistic_regression
+from spartan_ng.apps.workloads import WORKLOADS, Workload
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 
 WORKERS = 4
 TILINGS = (None, "row", "column", "block")
 """What the optimizer chooses, and what is forced everywhere."""
-
-Workload = Callable[[float], Any]
-"""Runs an app on data whose bytes are proportional to the scale (8 MB at 1)."""
-
-
-def _points(scale: float) -> Any:
-    return np.random.default_rng(0).standard_normal((int(20_000 * scale), 50))
-
-
-def _kmeans(scale: float) -> Any:
-    X = _points(scale)
-    return kmeans(X, 8, init=X[:8], max_iter=3, tol=0.0).centers
-
-
-def _logistic_regression(scale: float) -> Any:
-    X = _points(scale)
-    y = (X[:, 0] + X[:, 1] > 0).astype(float)
-    return logistic_regression(X, y, max_iter=3, tol=0.0).objective
-
-
-def _cox(scale: float) -> Any:
-    X = _points(scale)[:, :10]
-    times = np.random.default_rng(1).exponential(size=X.shape[0])
-    return cox(X, times, times < 1.0, max_iter=2)
-
-
-def _kaplan_meier(scale: float) -> Any:
-    random = np.random.default_rng(2)
-    times = np.floor(1000 * random.exponential(size=int(1_000_000 * scale)))
-    return kaplan_meier(times, times % 4 < 3)
-
-
-WORKLOADS: Mapping[str, Workload] = {
-    "kmeans": _kmeans,
-    "logistic_regression": _logistic_regression,
-    "cox": _cox,
-    "kaplan_meier": _kaplan_meier,
-}
-"""The apps by name."""
 
 
 @dataclass(frozen=True, slots=True)

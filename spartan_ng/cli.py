@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import logging
 import os
-import pkgutil
 import signal
 import subprocess
 import sys
@@ -318,28 +316,22 @@ def status(address: str, timeout: float, keys: str | None) -> None:
 
 
 class _Apps(click.Group):
-    """The modules of `spartan_ng.apps` that have a click command called `command`."""
+    """The apps of the table, and the demo."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self._modules())
+        from spartan_ng.apps.table import APPS
+
+        return sorted([*APPS, "demo"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = self._modules().get(cmd_name.replace("_", "-"))
-        if module is None:
-            return None
-        command = getattr(importlib.import_module(module), "command", None)
-        return command if isinstance(command, click.Command) else None
+        from spartan_ng.apps import demo
+        from spartan_ng.apps.command import command_of
+        from spartan_ng.apps.table import APPS
 
-    @staticmethod
-    def _modules() -> dict[str, str]:
-        import spartan_ng.apps as apps
-
-        found = [m.name for m in pkgutil.iter_modules(apps.__path__, "spartan_ng.apps.")]
-        return {
-            name.rpartition(".")[2].replace("_", "-"): name
-            for name in found
-            if isinstance(getattr(importlib.import_module(name), "command", None), click.Command)
-        }
+        if cmd_name == "demo":
+            return demo.command
+        row = APPS.get(cmd_name.replace("_", "-"))
+        return None if row is None else command_of(row)
 
 
 @main.group(cls=_Apps)

@@ -11,6 +11,8 @@ from spartan_ng.errors import OptionError
 
 TILINGS = ("row", "column", "block", "duplicate", "single")
 """The tilings that can be forced."""
+FUSIONS = ("cost", "all", "no_redundancy", "off")
+"""The ways to choose what runs in one pass."""
 KERNELS = ("auto", "interpret", "compile")
 """The ways to run fused bodies."""
 
@@ -29,6 +31,9 @@ class Config:
     ----------
     small_bytes : operands up to this many bytes in all are worked on by NumPy at once, on the driver
     tiling : a tiling forced on every array ("row", "column", "block", "duplicate", "single"), or None
+    fusion : "cost" runs in one pass what is predicted to be fastest, computing again what is cheaper to
+        compute than to store; "all" stores as little as possible, "no_redundancy" computes nothing twice,
+        "off" stores every value
     disabled_passes : names of optimizer passes to leave out
     threads : threads of an embedded worker, None for all cores
     memory_bytes : memory budget of an embedded worker, None for what the machine has
@@ -41,6 +46,7 @@ class Config:
 
     small_bytes: int = 1 << 20
     tiling: str | None = None
+    fusion: str = "cost"
     disabled_passes: frozenset[str] = frozenset()
     threads: int | None = None
     memory_bytes: int | None = None
@@ -83,6 +89,10 @@ def _checked(name: str, value: Any) -> Any:
     if name == "progress":
         if value not in (None, True, False):
             raise OptionError(f"config: progress={value!r} is not None, True or False")
+        return value
+    if name == "fusion":
+        if value not in FUSIONS:
+            raise OptionError(f"config: fusion={value!r} is not one of {', '.join(FUSIONS)}")
         return value
     if name == "kernels":
         if value not in KERNELS:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, nothing otherwise.
+"""Progress of long work, of a plan or of an iterating algorithm: a bar on a terminal, nothing otherwise.
 
 Work that ends within a second shows nothing, and pays nothing but a look at the clock for each report.
 """
@@ -19,10 +19,11 @@ DELAY_S = 1.0
 
 
 class Bar:
-    """Called with (stages done, stages in all) while a plan runs; draws once it has taken a while."""
+    """Called with (done, in all) while work goes on; draws once it has taken a while."""
 
-    def __init__(self, delay_s: float = DELAY_S) -> None:
+    def __init__(self, delay_s: float = DELAY_S, name: str = "spartan_ng", unit: str = "stage") -> None:
         self._shows_from = time.monotonic() + delay_s
+        self._name, self._unit = name, unit
         self._bar: Any = None
 
     def __call__(self, done: int, total: int) -> None:
@@ -30,7 +31,7 @@ class Bar:
         if self._bar is None:
             if time.monotonic() < self._shows_from:
                 return
-            self._bar = _terminal_bar(total)
+            self._bar = _terminal_bar(total, self._name, self._unit)
         self._bar.total = total
         self._bar.n = done
         self._bar.refresh()
@@ -42,12 +43,10 @@ class Bar:
             self._bar = None
 
 
-def _terminal_bar(total: int) -> Any:
+def _terminal_bar(total: int, name: str, unit: str) -> Any:
     from tqdm import tqdm
 
-    return tqdm(
-        total=total, desc="spartan_ng", unit="stage", leave=False, file=sys.stderr, dynamic_ncols=True
-    )
+    return tqdm(total=total, desc=name, unit=unit, leave=False, file=sys.stderr, dynamic_ncols=True)
 
 
 def wanted() -> bool:
@@ -63,13 +62,22 @@ def _is_terminal(stream: Any) -> bool:
     return bool(stream.isatty())
 
 
+def steps(total: int, name: str) -> Iterator[int]:
+    """The numbers 1 to `total`, with a bar that counts the iterations of an algorithm called `name`."""
+    with progress(name, "iteration") as bar:
+        for step in range(1, total + 1):
+            yield step
+            if bar is not None:
+                bar(step, total)
+
+
 @contextmanager
-def progress() -> Iterator[Bar | None]:
+def progress(name: str = "spartan_ng", unit: str = "stage") -> Iterator[Bar | None]:
     """A bar for the work inside the `with` block, or None where nobody would see it."""
     if not wanted():
         yield None
         return
-    bar = Bar()
+    bar = Bar(name=name, unit=unit)
     try:
         yield bar
     finally:

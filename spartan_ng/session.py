@@ -23,10 +23,12 @@ from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.graph.evaluation import open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
+from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
+from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Settings, lower, weigh
 from spartan_ng.plan.plan import Plan
@@ -85,6 +87,8 @@ class Session:
         settings = self._settings(workers)
         order = topological(roots)
         structure, leaves = flatten(order, roots)
+        if self._adopt(leaves):
+            structure, leaves = flatten(order, roots)
         key = (structure, settings, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
@@ -129,6 +133,14 @@ class Session:
             self._copies.add(copy)
         return refs[:wanted]
 
+    def _adopt(self, leaves: list[ArrayRef]) -> bool:
+        """Have the values of arrays that another backend cut for its own workers; whether there are any."""
+        foreign = [r for r in leaves if r.tiling is not None and r.backend is not self.backend]
+        for ref in foreign:
+            self._bring(ref)
+            ref.tiling, ref.also = None, ()
+        return bool(foreign)
+
     @staticmethod
     def _bring(ref: ArrayRef) -> None:
         """Have the value of an array on the driver that another backend holds."""
@@ -149,7 +161,15 @@ class Session:
             self._run(plan, [leaves[i] for i in planned.leaves])
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
-        return explain_plan(plan, stats, alternatives=weighed)
+        fusion = self._compare(wanted) if len(plan.stages) <= _WEIGHED_STAGES else None
+        return explain_plan(plan, stats, alternatives=weighed, tiers=explain_plan_tiers(plan), fusion=fusion)
+
+    def _compare(self, roots: Sequence[Node]) -> ExplainedFusion | None:
+        """What the policies for fusion are predicted to cost."""
+        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        settings = self._settings(self.backend.workers)
+        stored = {r for r in rewritten if r.op is not Op.DATA}
+        return explain_fusion(topological(rewritten), stored, settings.fusion, settings.profile)
 
     def _weigh(
         self, roots: Sequence[Node], plan: Plan, settings: Settings
@@ -168,9 +188,8 @@ class Session:
         profile = replace(self.backend.profile, workers=workers)
         budget = profile.memory_bytes // 4 if config.duplicate_bytes is None else config.duplicate_bytes
         taken = sum(copy.nbytes // copy.tiling.ntiles for copy in list(self._copies) if copy.tiling)
-        return Settings(
-            profile, tiling, "fuse" not in disabled, duplicate_budget_bytes=max(0, budget - taken)
-        )
+        fusion = "off" if "fuse" in disabled else config.fusion
+        return Settings(profile, tiling, fusion, duplicate_budget_bytes=max(0, budget - taken))
 
 
 _session: Session | None = None

@@ -152,7 +152,20 @@ def _scan(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     if a.ndim == 0:
         return _scalar(draw, arrays, i)
     axis = draw(st.integers(0, a.ndim - 1))
-    return Step(f"cumsum(axis={axis})", _call("cumsum", axis=axis), (i,))
+    name = draw(st.sampled_from(["cumsum", "minimum", "hypot", "reduceat"]))
+    if name == "cumsum" or a.dtype == bool:
+        return Step(f"cumsum(axis={axis})", _call("cumsum", axis=axis), (i,))
+    if name == "reduceat" and a.shape[axis]:
+        starts = range(0, a.shape[axis], 1 + a.shape[axis] // 40)
+        return Step(
+            f"maximum.reduceat(axis={axis})",
+            lambda xp, a: xp.maximum.reduceat(a, list(starts), axis),
+            (i,),
+        )
+    ufunc = "hypot" if name == "hypot" and a.dtype.kind == "f" else "minimum"
+    return Step(
+        f"{ufunc}.accumulate(axis={axis})", lambda xp, a: getattr(xp, ufunc).accumulate(a, axis), (i,)
+    )
 
 
 def _matmul(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:

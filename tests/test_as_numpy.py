@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import os
+import runpy
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import numpy
 import pytest
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -26,6 +32,38 @@ def run(tmp_path, text, *command):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
+
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
+
+
+@functools.cache
+def by_numpy(script):
+    """What a script prints with NumPy."""
+    found = io.StringIO()
+    with contextlib.redirect_stdout(found), numpy.printoptions():
+        runpy.run_path(str(script), run_name="__main__")
+    return found.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("small_bytes", ["usual", "0"])
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+def test_scripts_print_what_they_print_with_numpy(script, small_bytes):
+    """Unmodified scripts as people write them; with nothing small, everything goes through the optimizer."""
+    start = "from spartan_ng import config, as_numpy; import sys; "
+    if small_bytes == "0":
+        start += "config.small_bytes = 0; "
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"{start}as_numpy.run(sys.argv[1], [])", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == by_numpy(script)
 
 
 SCRIPT = """

@@ -59,7 +59,7 @@ def test_folders_refuse_another_name(name: str) -> None:
 
 
 def test_extras_are_the_documented_ones() -> None:
-    assert set(_project()["project"]["optional-dependencies"]) == {"apps", "test", "bench"}
+    assert set(_project()["project"]["optional-dependencies"]) == {"apps", "test", "bench", "mpi"}
 
 
 def test_ci_runs_the_test_command() -> None:

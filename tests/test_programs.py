@@ -3,6 +3,7 @@ pass off. Layout never changes an answer."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +18,10 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
-from spartan_ng.config import TILINGS, config
+from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.optimizer.fusion import select
+from spartan_ng.optimizer.fusion.costs import PlanCosts
+from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.programs import Program, programs
@@ -89,6 +93,27 @@ def test_each_pass_off(program: Program, off: str, workers: int) -> None:
         check(program)
 
 
+@SLOW
+@given(program=programs(), fusion=st.sampled_from(FUSIONS), workers=st.sampled_from([1, 3]))
+def test_each_way_to_fuse(program: Program, fusion: str, workers: int) -> None:
+    with running_on(SimulatedBackend(workers)), config.override(fusion=fusion):
+        check(program)
+
+
+@SLOW
+@given(program=programs(), seed=st.integers(0, 2**32 - 1), workers=st.sampled_from([1, 1, 3]))
+def test_any_choice_of_materialization_points(program: Program, seed: int, workers: int) -> None:
+    """What selection chooses is a matter of time only: any assignment gives the same answer."""
+    rng = random.Random(seed)
+
+    def choose(costs: PlanCosts, most: int) -> Found:
+        return Found(rng.getrandbits(len(costs.partition.points)), 0, 0, False)
+
+    with running_on(SimulatedBackend(workers)), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "search", choose)
+        check(program)
+
+
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(program=programs(most=12))
 def test_two_runs_are_bit_identical(program: Program) -> None:
@@ -113,7 +138,7 @@ def test_predicted_bytes_are_the_bytes_moved(workers: int) -> None:
     with running_on(backend), config.override(tiling="row", small_bytes=0):
         x = sp.asarray(np.random.default_rng(0).random((60, 40)))
         y = (x + x.T[:40, :40].sum(axis=0)) @ sp.ones((40, 3))
-        sp.compute(y.sum(axis=0), (x * 2).cumsum(axis=0))
+        sp.compute(y.sum(axis=0), (x * 2).cumsum(axis=0), x.mean(), x.std(axis=0))
         ran = session.current().last_run
     assert ran is not None
     plan, stats = ran

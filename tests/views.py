@@ -180,6 +180,22 @@ class Views(RuleBasedStateMachine):
             numpy.testing.assert_array_equal(pair[0][index], pair[1][index])
             numpy.testing.assert_array_equal(pair[0][pair[0] != 0], pair[1][pair[1] != 0])
 
+    @rule(pair=pairs, value=st.integers(-9, 9))
+    def read_diagonal_after_a_write(self, pair, value):
+        if pair[1].ndim > 1 and pair[1].size:
+            ours, theirs = np.diagonal(pair[0], 1), numpy.diagonal(pair[1], 1)
+            pair[0][0] = value
+            pair[1][0] = value
+            numpy.testing.assert_array_equal(ours, theirs)
+
+    @rule(pair=pairs, order=st.sampled_from("CFAK"))
+    def read_in_order(self, pair, order):
+        numpy.testing.assert_array_equal(pair[0].ravel(order), pair[1].ravel(order))
+
+    @rule(target=pairs, pair=pairs, order=st.sampled_from("CFK"))
+    def copy_in_order(self, pair, order):
+        return self.enter(pair[0].copy(order), pair[1].copy(order))
+
     @rule(pair=pairs, name=st.sampled_from(["max", "any", "argmin", "cumsum"]), data=st.data())
     def fold(self, pair, name, data):
         ours, theirs = pair

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import JobCancelled
 from spartan_ng.plan.plan import Plan, Stage
 from spartan_ng.worker.program import Program, Task
@@ -170,12 +171,13 @@ class Executor:
 
     def load(self, run: Run, operand: Operand) -> Any:
         """Gather an operand: this rank's part as a view, others' pieces from their workers."""
-        return operand.present(self.gather(run, operand))
+        return _unpacked(operand.present(self.gather(run, operand)))
 
-    def load_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
-        """Gather several operands, all requests under way at once."""
+    def load_all(self, run: Run, operands: Iterable[Operand], packed: bool = False) -> list[Any]:
+        """Gather several operands, all requests under way at once; compressed ones stay so if `packed`."""
         started = [(o, self._start(run, o)) for o in operands]
-        return [o.present(self._finish(run, o, parts)) for o, parts in started]
+        found = [o.present(self._finish(run, o, parts)) for o, parts in started]
+        return found if packed else [_unpacked(value) for value in found]
 
     def gather(self, run: Run, operand: Operand) -> Any:
         """The operand's region in the array's own axes."""
@@ -277,10 +279,14 @@ class Executor:
         return self._blas.limit(limits=1, user_api="blas")
 
 
+def _unpacked(value: Any) -> Any:
+    return value.toarray() if is_compressed(value) else value
+
+
 def data_bytes(data: Any) -> int:
     """Bytes of what a read brought."""
     if isinstance(data, list):
         return sum(d.nbytes for _, d in data)
-    if isinstance(data, np.ndarray):
-        return data.nbytes
+    if isinstance(data, np.ndarray) or is_compressed(data):
+        return int(data.nbytes)
     return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)

@@ -42,7 +42,7 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     The mask's running count says which stretch of the input holds them.
     """
     assert task.box is not None, "checked by the caller"
-    mask = ex.load(run, task.operands[0])
+    mask = dense(ex.load(run, task.operands[0]))
     read = stage.reads[0]
     lo, hi = task.box[0]
     rows = np.flatnonzero(mask)[lo:hi]
@@ -64,7 +64,7 @@ def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     """Look up rows: the runs of rows that are asked for are read from where they lie, and no others."""
     assert task.box is not None, "checked by the caller"
     (axis,) = stage.params
-    (indices,) = ex.load_all(run, task.operands)
+    indices = dense(ex.load(run, task.operands[0]))
     read = stage.reads[0]
     before, after = task.box[:axis], task.box[axis + indices.ndim :]
     wanted = np.unique(indices)
@@ -72,7 +72,7 @@ def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     for lo, hi in _runs(wanted):
         operands.append(resolve(read, (*before, (lo, hi), *after), run.plan.slots[read.slot], ex.rank))
         rows.append(np.arange(lo, hi))
-    found = np.concatenate(ex.load_all(run, operands), axis=axis)
+    found = np.concatenate([dense(x) for x in ex.load_all(run, operands)], axis=axis)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
     np.take(found, np.searchsorted(np.concatenate(rows), indices), axis=axis, out=out)
@@ -93,7 +93,7 @@ def _runs(wanted: Any) -> list[tuple[int, int]]:
 def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     """Indices that fall into the own part of the base; later ones win, or all accumulate."""
     (accumulate,) = stage.params
-    base, indices, values = ex.load_all(run, task.operands)
+    base, indices, values = (dense(x) for x in ex.load_all(run, task.operands))
     assert task.box is not None, "checked by the caller"
     lo, hi = task.box[0]
     slot = run.plan.slots[stage.slot]

@@ -14,6 +14,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
+from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.plan.plan import (
     Accumulate,
@@ -24,6 +25,7 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
+    Row,
     ScanOffsets,
     ScanTile,
     ScanTotals,
@@ -53,6 +55,9 @@ class Task:
     sizes: tuple[int, ...] = ()
     cut: Cut = field(default_factory=list)
     tier: Tier | None = None
+    ordered: Ordered | None = None
+    dying: int | None = None
+    """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
 
 
 class Program:
@@ -63,10 +68,13 @@ class Program:
         self.rank = rank
         self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
         for stage, task in zip(plan.stages, self.tasks, strict=True):
-            _prepare(stage, task)
+            _prepare(plan, stage, task)
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in dynamic_slots(stage))
         self.dying = self._last_uses()
+        for stage, task, slots in zip(plan.stages, self.tasks, self.dying, strict=True):
+            if isinstance(stage, ScanTile) and task.box is not None:
+                task.dying = self._dying_operand(stage, task.box, slots)
 
     def _count_remote_reads(self) -> Counter[int]:
         """How often other ranks will read this rank's tile of each slot."""
@@ -78,6 +86,22 @@ class Program:
                     for operand in (*task.operands, *task.later):
                         count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
         return count
+
+    def _dying_operand(self, stage: ScanTile, box: Box, dying: list[int]) -> int | None:
+        """The read whose whole tile dies with the stage, where its last row is the scan itself."""
+        if stage.rows[-1].kind != "scan":
+            return None
+        out = self.plan.slots[stage.slot]
+        for i, read in enumerate(stage.reads):
+            slot = self.plan.slots[read.slot]
+            plain = read.labels == tuple(range(len(stage.domain))) == read.order
+            plain = plain and all((a.start, a.step) == (0, 1) for a in read.axes)
+            alone = read.slot in dying and read.slot not in self.dynamic and not self.remote_reads[read.slot]
+            same = (slot.shape, slot.dtype, slot.format) == (out.shape, out.dtype, out.format)
+            once = sum(r.slot == read.slot for r in stage.reads) == 1
+            if plain and alone and same and once and slot.tiling.box_on(slot.shape, self.rank) == box:
+                return i
+        return None
 
     def _last_uses(self) -> list[list[int]]:
         """For each stage, the slots that this rank needs no more after it (never inputs or outputs)."""
@@ -177,18 +201,16 @@ def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, 
 
 def _totals_task(plan: Plan, stage: ScanTotals, rank: int) -> Task:
     """A part of the scanned arrays; of states, with all arrays of a state."""
-    first = stage.reads[0]
-    shape = first.shape[1:] if stage.of_states else first.shape
-    box = stage.grid.box_on(shape, rank)
+    box = stage.grid.box_on(stage.domain, rank)
     if box is not None and stage.of_states:
-        box = ((0, first.shape[0]), *box)
-    return _grid_task(plan, stage.reads, box, rank)
+        box = ((0, stage.reads[0].shape[0]), *box)
+    return _grid_task(plan, stage.reads, box, rank, stretch=False)
 
 
 def _scan_task(plan: Plan, stage: ScanTile | ScanOffsets, box: Box, rank: int) -> Task:
     """The own part, and later the row of offsets before it (the first part of a line has none)."""
     if isinstance(stage, ScanTile):
-        task = _grid_task(plan, stage.reads, box, rank)
+        task = _grid_task(plan, stage.reads, box, rank, stretch=False)
         axis, cross = stage.axis, box
     else:
         task = Task(box, [identity(stage.states, box, plan.slots[stage.states], rank)])
@@ -311,13 +333,27 @@ def _reducer(stage: Fused, write: Write) -> Reducer | None:
     return Reducer(write.reducer, operand.labels)
 
 
-def _prepare(stage: Stage, task: Task) -> None:
+def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
         task.body = Body(stage)
         task.reducers = [_reducer(stage, w) for w in stage.writes]
-        task.sizes = block_sizes(stage, task.box)
+        sparse = frozenset(r.slot for r in stage.reads if plan.slots[r.slot].format == "csr")
+        task.sizes = block_sizes(stage, task.box, sparse=sparse)
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
+    elif isinstance(stage, ScanTile) and task.box is not None:
+        task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
+    elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
+        scan = Row(
+            "scan",
+            stage.fn,
+            stage.args,
+            (stage.axis,),
+            plan.slots[stage.slot].dtype,
+            stage.domain,
+            tuple(range(len(stage.domain))),
+        )
+        task.ordered = Ordered(stage.reads, (*stage.rows, scan), stage.domain, task.box)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]

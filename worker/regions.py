@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.plan.plan import WHOLE, Read, Slot
 from spartan_ng.worker.store import Region
 
@@ -48,6 +48,8 @@ class Operand:
 
     def _turned(self, array: Any) -> Any:
         ndim = len(self.shape)
+        if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
+            array = dense(array)  # an axis is new, or seen at one index
         if is_sparse(array):
             if any(self.flips):
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
@@ -133,10 +135,10 @@ def gathered(parts: list[tuple[Piece, Any]], shape: tuple[int, ...], dtype: np.d
     """The pieces' data put together; one piece is taken as it is."""
     if len(parts) == 1:
         return parts[0][1]
-    if parts and is_sparse(parts[0][1]):
+    if parts and sparse.issparse(parts[0][1]):
         parts = sorted(parts, key=lambda p: p[0].place[0].start)
         return sparse.vstack([data for _, data in parts], format="csr")
     out = np.empty(shape, dtype)
     for piece, data in parts:
-        out[piece.place] = data
+        out[piece.place] = dense(data)
     return out

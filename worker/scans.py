@@ -2,31 +2,27 @@
 
 Distributed cumulative aggregates (BTW '19), section 3.1. The forward cascade leaves a part's state in a row
 of the totals; where a line of totals has been collected, each is replaced by the state of all before it; the
-backward cascade scans each part behind its row. Within a tile the same scheme runs over threads.
+backward cascade scans each part behind its row. Within a tile the same scheme runs over threads: lines side
+by side where there are enough, else totals of chunks of the lines first, then each chunk behind them.
 """
 
 from __future__ import annotations
 
-from math import prod
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.scans import compiled_scan
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan, compiled_total
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, State, cumulation
-from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.program import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-_CHUNKS = 8
-"""Chunks that a large tile is scanned in, whatever the number of threads: the answer's last bits depend
-on them."""
-_LARGE = 1 << 17
-_BLOCK = 1 << 15
-"""Elements that are accumulated and offset in one go, so that both passes stay in the cache."""
 
 
 def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> None:
@@ -34,14 +30,22 @@ def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> No
     if task.box is None:
         return
     slot = run.plan.slots[stage.slot]
-    how = cumulation(stage.fn, stage.axis, slot.dtype)
-    loaded = ex.load_all(run, task.operands)
+    loaded = [dense(x) for x in ex.load_all(run, task.operands)]
     if stage.of_states:
+        how = cumulation(stage.fn, stage.axis, slot.dtype)
         total = _reduced(how, _rows(loaded[0], stage.axis))
-    else:
-        chunks = _chunks(loaded[0].shape, stage.axis)
-        total = _reduced(how, _totals(ex, run, how, loaded, stage.axis, chunks))
-    ex.put(run, stage.slot, np.stack(total))
+        ex.put(run, stage.slot, np.stack(total))
+        return
+    ordered = task.ordered
+    assert ordered is not None, "prepared with the program"
+    box = ordered.box
+    compiled = compiled_total(ordered.reads, ordered.rows, loaded, ordered.cut, ex.errstate)
+    states = _totals(ex, run, ordered, compiled, loaded, list(ordered.cut.chunks))
+    shape = tuple(1 if d == stage.axis else n for d, n in enumerate(box_shape(box)))
+    out = np.empty((slot.shape[0], *shape), slot.dtype)
+    for piece, found in zip(ordered.cut.pieces, states, strict=True):
+        out[(slice(None), *_place(piece, box, stage.axis))] = _reduced(ordered.how, found)
+    ex.put(run, stage.slot, out)
 
 
 def run_scan_offsets(ex: Executor, run: Run, stage: ScanOffsets, task: Task) -> None:
@@ -61,15 +65,27 @@ def run_scan_offsets(ex: Executor, run: Run, stage: ScanOffsets, task: Task) -> 
 
 
 def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
-    """The part's cumulative values, behind its row of the offsets."""
+    """The part's cumulative values, and what its pass makes of them, behind its row of the offsets."""
     if task.box is None:
         return
-    xs = ex.load_all(run, task.operands)
+    operands = [dense(x) for x in ex.load_all(run, task.operands)]
     before = _before(ex, run, task, stage.axis)
-    slot = run.plan.slots[stage.slot]
-    out = ex.store.allocate(xs[0].shape, slot.dtype)
-    _scan(ex, run, stage.fn, xs, out, stage.axis, before)
+    ordered = task.ordered
+    assert ordered is not None, "prepared with the program"
+    out = None if task.dying is None else _own(ex, run, operands[task.dying])
+    if out is None:
+        out = ex.store.allocate(box_shape(task.box), run.plan.slots[stage.slot].dtype)
+    _scan(ex, run, ordered, operands, out, before)
     ex.put(run, stage.slot, out)
+
+
+def _own(ex: Executor, run: Run, operand: Any) -> Any | None:
+    """The tile of a dying operand, to be scanned in place, unless it is (part of) somebody's input."""
+    if type(operand) is not np.ndarray or not (operand.flags.c_contiguous and operand.flags.writeable):
+        return None
+    given = [ex.store.get(run.keys[s]) for s in run.plan.inputs if ex.store.holds(run.keys[s])]
+    shared = any(isinstance(g, np.ndarray) and np.may_share_memory(g, operand) for g in given)
+    return None if shared else operand
 
 
 def _before(ex: Executor, run: Run, task: Task, axis: int) -> State | None:
@@ -94,66 +110,59 @@ def _reduced(how: Cumulation, states: list[State]) -> State:
     return total
 
 
-def _chunks(shape: tuple[int, ...], axis: int) -> list[tuple[int, int]]:
-    """The intervals of the axis that a tile is scanned in."""
-    n = shape[axis]
-    count = min(_CHUNKS, n) if prod(shape) >= _LARGE else 1
-    return [(i * n // count, (i + 1) * n // count) for i in range(count)]
+def _place(piece: Box, box: Box, axis: int) -> tuple[slice, ...]:
+    """A piece's part of a row of states."""
+    return tuple(
+        slice(None) if d == axis else slice(a - lo, b - lo)
+        for d, ((a, b), (lo, _)) in enumerate(zip(piece, box, strict=True))
+    )
 
 
-def _part(array: Any, axis: int, lo: int, hi: int) -> Any:
-    return array[(slice(None),) * axis + (slice(lo, hi),)]
+def _chunk(piece: Box, axis: int, chunk: tuple[int, int]) -> Box:
+    return (*piece[:axis], chunk, *piece[axis + 1 :])
 
 
 def _totals(
-    ex: Executor, run: Run, how: Cumulation, xs: list[Any], axis: int, chunks: list[tuple[int, int]]
-) -> list[State]:
-    """The state of each chunk."""
+    ex: Executor,
+    run: Run,
+    ordered: Ordered,
+    compiled: CompiledScan | None,
+    operands: list[Any],
+    chunks: list[tuple[int, int]],
+) -> list[list[State]]:
+    """For each piece the state of each chunk."""
+    cut = ordered.cut
+    parts = [_chunk(p, ordered.axis, c) for p, c in product(cut.pieces, chunks)]
 
-    def total(chunk: tuple[int, int]) -> State:
-        return how.total([_part(x, axis, *chunk) for x in xs])
+    def total(part: Box) -> State:
+        return ordered.total(operands, part) if compiled is None else compiled.total(part)
 
-    return ex.parallel(run, chunks, lambda: total, len(chunks) <= 1)
+    found = iter(ex.parallel(run, parts, lambda: total, len(parts) <= 1))
+    return [[next(found) for _ in chunks] for _ in cut.pieces]
 
 
 def _scan(
-    ex: Executor,
-    run: Run,
-    fn: str | UserFunction,
-    xs: list[Any],
-    out: Any,
-    axis: int,
-    before: State | None,
+    ex: Executor, run: Run, ordered: Ordered, operands: list[Any], out: Any, before: State | None
 ) -> None:
-    """Scan a tile into `out`: whole lines side by side where there are enough; else totals of chunks of
-    the lines first, then each chunk behind them."""
-    how = cumulation(fn, axis, out.dtype)
-    compiled = None
-    if isinstance(fn, str):
-        compiled = compiled_scan(fn, xs, out, axis, ex.errstate)
-    pieces = compiled.pieces(ex.threads) if compiled is not None else None
-    if compiled is not None and pieces is not None:
-        carried = None if before is None else before[0]
+    """Scan a tile into `out`."""
+    cut, axis = ordered.cut, ordered.axis
+    compiled = compiled_scan(ordered.reads, ordered.rows, operands, out, cut, ex.errstate)
+    carries: list[State | None] = []
+    totals = _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
+    for piece, found in zip(cut.pieces, totals, strict=True):
+        place = _place(piece, cut.box, axis)
+        carry = None if before is None else tuple(s[place] for s in before)
+        carries.append(carry)
+        for total in found:
+            carry = total if carry is None else ordered.how.combine(carry, total)
+            carries.append(carry)
 
-        def scan_piece(piece: tuple[tuple[int, int], tuple[int, int]]) -> None:
-            compiled.run(*piece, (0, out.shape[axis]), carried)
-
-        ex.parallel(run, pieces, lambda: scan_piece, False)
-        return
-    chunks = _chunks(out.shape, axis)
-    step = max(1, _BLOCK // max(1, out.size // max(out.shape[axis], 1)))
-    whole = (0, prod(out.shape[:axis])), (0, prod(out.shape[axis + 1 :]))
-    offsets = [before]
-    for total in _totals(ex, run, how, xs, axis, chunks[:-1]):
-        offsets.append(total if offsets[-1] is None else how.combine(offsets[-1], total))
-
-    def scan_chunk(item: tuple[tuple[int, int], State | None]) -> None:
-        (lo, hi), carry = item
+    def scan(item: tuple[Box, State | None]) -> None:
+        part, carry = item
         if compiled is not None:
-            compiled.run(*whole, (lo, hi), None if carry is None else carry[0])
-            return
-        for a in range(lo, hi, step):
-            b = min(a + step, hi)
-            carry = how.scan([_part(x, axis, a, b) for x in xs], _part(out, axis, a, b), carry)
+            compiled.run(part, carry)
+        else:
+            ordered.run(operands, part, out, carry)
 
-    ex.parallel(run, list(zip(chunks, offsets, strict=True)), lambda: scan_chunk, len(chunks) == 1)
+    parts = [_chunk(p, axis, c) for p, c in product(cut.pieces, cut.chunks)]
+    ex.parallel(run, list(zip(parts, carries, strict=True)), lambda: scan, len(parts) == 1)

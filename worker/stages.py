@@ -17,9 +17,12 @@ from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.sampled import Bound
+from spartan_ng.kernels.compiled.select import SampledChoice
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.sampled import runner
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -60,19 +63,21 @@ class Pass:
     gives the run's state."""
     small: bool
     blas: bool
+    bound: Bound | None = None
+    """A compiled sampled body with its operands."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """A pass over the blocks of the task's box."""
     if task.box is None:
         return
-    operands = ex.load_all(run, task.operands)
+    operands = ex.load_all(run, task.operands, packed=True)
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
     assert tier is not None, "a task with a box has tiers"
 
-    def runner() -> Runner:
-        return Runner(body, operands, box, task.sizes)
+    def interpreter() -> Runner:
+        return runner(body, operands, box, task.sizes)
 
     small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
     blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
@@ -80,19 +85,22 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     blas = blas and (choice is None or choice.body.calls_blas)
     start = time.perf_counter()
     if len(stage.writes) > 1:
+        assert not isinstance(choice, SampledChoice), "a loop over non-zeros has one result"
         run_sweep(ex, run, stage, task, operands, choice, small, blas)
     else:
         (write,) = stage.writes
         (reducer,) = task.reducers
-        how = (
-            Pass(_cells(task.cut), _interpreted(runner, write, reducer), small, blas)
-            if choice is None
-            else Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
-        )
+        if choice is None:
+            how = Pass(_cells(task.cut), _interpreted(interpreter, write, reducer), small, blas)
+        elif isinstance(choice, SampledChoice):
+            bound = choice.body.bind(operands)
+            how = Pass(choice.cells, lambda out, target: bound.run, small, blas, bound)
+        else:
+            how = Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
         if reducer is not None:
             _reduced(ex, run, write, task, how, reducer)
         else:
-            _plain(ex, run, stage, write, task, how, runner)
+            _plain(ex, run, stage, write, task, how, interpreter)
     if choice is None:
         tier.record(time.perf_counter() - start)
 
@@ -103,12 +111,12 @@ def _cells(cut: Cut) -> list[Cell]:
 
 
 def _interpreted(
-    runner: Callable[[], Runner], write: Write, reducer: Reducer | None
+    interpreter: Callable[[], Runner], write: Write, reducer: Reducer | None
 ) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
     """Tier 0's workers."""
 
     def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
-        one = runner()
+        one = interpreter()
 
         def block_state(block: Box) -> Any:
             assert reducer is not None, "only reduced stages have states"
@@ -157,7 +165,7 @@ def _plain(
     write: Write,
     task: Task,
     how: Pass,
-    runner: Callable[[], Runner],
+    interpreter: Callable[[], Runner],
 ) -> None:
     """Every block fills its part of the output tile."""
     slot = run.plan.slots[write.slots[0]]
@@ -165,12 +173,22 @@ def _plain(
     own = labelled_box(write.labels, slot.shape, task.box)
     runs = [r for cell in how.cells for r in cell.runs]
     blocks = [b for r in runs for b in r]
+    if slot.format == "csr" and how.bound is not None:
+        bound, values = how.bound, how.bound.values()
+        ex.parallel(run, runs, lambda: lambda r: bound.run(r, values), how.small)
+        pattern = bound.driver
+        matrix = sparse.csr_array(
+            (values, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape
+        )
+        ex.put(run, write.slots[0], matrix)
+        return
     if slot.format == "csr":
-        parts = ex.parallel(run, blocks, lambda: _block_value(runner(), write), how.small, how.blas)
-        ex.put(run, write.slots[0], sparse.vstack(parts, format="csr"))
+        parts = ex.parallel(run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas)
+        places = [labelled_box(write.labels, slot.shape, b) for b in blocks]
+        ex.put(run, write.slots[0], _stacked(places, parts))
         return
     if len(blocks) == 1 and stage.heavy:
-        value = _block_value(runner(), write)(blocks[0])
+        value = _block_value(interpreter(), write)(blocks[0])
         ex.put(run, write.slots[0], np.ascontiguousarray(value))
         return
     out = ex.store.allocate(box_shape(own), slot.dtype)
@@ -184,6 +202,15 @@ def _plain(
 
     ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas)
     ex.put(run, write.slots[0], out)
+
+
+def _stacked(places: list[Box], parts: list[Any]) -> Any:
+    """A CSR tile from its blocks, which lie in the order of their rows, then columns."""
+    bands: dict[tuple[int, int], list[Any]] = {}
+    for (rows, _), part in zip(places, parts, strict=True):
+        bands.setdefault(rows, []).append(part)
+    stacked = [band[0] if len(band) == 1 else sparse.hstack(band, format="csr") for band in bands.values()]
+    return sparse.vstack(stacked, format="csr")
 
 
 def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
@@ -271,7 +298,7 @@ def _reshaped(
     first = task.box[0][0] * prod(whole[1:]) if whole else 0
     lows = _first_index(read.shape, first, first + size - 1)
     offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
-    flat = np.ascontiguousarray(covering).reshape(-1)[offset : offset + size]
+    flat = np.ascontiguousarray(dense(covering)).reshape(-1)[offset : offset + size]
     out = ex.store.allocate(shape, flat.dtype)
     np.copyto(out, flat.reshape(shape))
     return out

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
+from spartan_ng.worker.recycle import Recycler
 
 Key = tuple[str, int]
 Region = tuple[tuple[int, int, int], ...]
@@ -44,8 +45,9 @@ class _Held:
 class Store:
     """Tiles by key. Thread-safe; callbacks run on the thread that completes the tile."""
 
-    def __init__(self, pool: BufferPool | None = None) -> None:
+    def __init__(self, pool: BufferPool | None = None, recycler: Recycler | None = None) -> None:
         self.pool = pool
+        self._recycler = recycler
         self.spilled_bytes = 0
         """Bytes written to disk since the start."""
         self._tiles: dict[Key, _Held] = {}
@@ -55,7 +57,7 @@ class Store:
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """An uninitialized buffer for a tile; MemoryBudgetError where it cannot fit."""
         if self.pool is None:
-            return np.empty(shape, dtype)
+            return np.empty(shape, dtype) if self._recycler is None else self._recycler.allocate(shape, dtype)
         return self.pool.allocate(shape, dtype, self._spill)
 
     def adopt(
@@ -96,6 +98,10 @@ class Store:
                 held.tile, held.spilled = tile, None
                 held.reserved_bytes = self._reserve(tile)
             return held.tile
+
+    def holds(self, key: Key) -> bool:
+        """Whether the tile is complete."""
+        return key in self._tiles
 
     def is_spilled(self, key: Key) -> bool:
         """Whether a tile is on disk, so that `get` takes a while."""

@@ -17,12 +17,13 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.blocks import Sweep
-from spartan_ng.kernels.body import Runner, labelled_box
+from spartan_ng.kernels.body import labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.select import Choice
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.sampled import runner
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker.program import Task
@@ -99,7 +100,7 @@ def _interpreted(task: Task, operands: list[Any], places: _Places) -> Callable[[
     body, box = task.body, task.box
 
     def make() -> Callable[[Any], States]:
-        one = Runner(body, operands, box, task.sizes)
+        one = runner(body, operands, box, task.sizes)
 
         def block_states(block: Box) -> list[State | None]:
             targets = places.targets(block)

@@ -218,6 +218,7 @@ from spartan_ng.api.histograms import (
     trapezoid,
 )
 from spartan_ng.api.io import (
+    compress_columns,
     from_sparse,
     fromfile,
     genfromtxt,
@@ -631,6 +632,7 @@ __all__ = [
     "complex128",
     "complexfloating",
     "compress",
+    "compress_columns",
     "compute",
     "concat",
     "concatenate",

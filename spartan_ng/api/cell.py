@@ -137,7 +137,8 @@ class Cell:
         self._node = build.data(ref)
         if ref.format == "dense" and ref.value is not None:
             self.value = laid_out(ref.value, self.order)
-            self.borrowed = self.value is ref.value and not ref.value.flags.owndata
+            own = ref.private or ref.value.flags.owndata
+            self.borrowed = self.value is ref.value and not own
 
     def writable(self) -> Any:
         """The value, for a write in place; None where a functional update is better.

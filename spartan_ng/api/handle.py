@@ -83,7 +83,7 @@ class Handle:
             (ref,) = run([self._node()])
             self._settle(ref)
         value = value_of(ref)
-        return value.toarray() if sparse.issparse(value) else value
+        return value if isinstance(value, np.ndarray) else value.toarray()
 
     # --- shape and kind ----------------------------------------------------------------------------
 
@@ -275,6 +275,9 @@ def in_order(a: ndarray, order: Any) -> ndarray:
 def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
     """A scipy.sparse matrix as an array of format "csr"."""
     value = sparse.csr_array(matrix, dtype=dtype)
+    if not value.has_canonical_format:  # elementwise functions look at each element once
+        value = value.copy()
+        value.sum_duplicates()
     ref = ArrayRef(value.shape, value.dtype, value=value, format="csr", nnz=int(value.nnz))
     return make(Cell(node=build.data(ref)))
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api import creation, indexing, ufuncs
+from spartan_ng.api.cell import order_of
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, wrap, wrap_node
 from spartan_ng.api.views import Broadcast, full_shape, without_copy
@@ -38,6 +39,8 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
     if order == "F":
         new = full_shape(shape, a.size, a.shape)
         return transpose(reshape(transpose(a), new[::-1], copy=copy))
+    if order == "A" and a.ndim > 1 and a._layout().flags.fnc:
+        return reshape(a, shape, "F", copy=copy)
     if order not in ("C", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     new = full_shape(shape, a.size, a.shape)
@@ -55,8 +58,12 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
 
 @numpy_function(np.ravel)
 def ravel(a: Any, order: str = "C") -> ndarray:
-    """One axis, as a view where NumPy gives one."""
-    return reshape(a, (-1,), order) if as_handle(a).size else reshape(a, (0,), order)
+    """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
+    a = as_handle(a)
+    if order == "K" and a.ndim > 1:
+        axes = order_of(a._layout())
+        a = a if axes is None else transpose(a, axes)
+    return reshape(a, (-1,), order) if a.size else reshape(a, (0,), order)
 
 
 @numpy_function(np.transpose, np.permute_dims)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
-from spartan_ng.ops.scans import SCANS
+from spartan_ng.ops.scans import SCANS, SEGMENTED
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -49,7 +51,8 @@ def reduce(
         keywords = {} if initial is _NONE else {"initial": _scalar(initial)}
         if flags is not True:
             keywords["where"] = np.asarray(flags, bool)
-        return wrap(numpys.reduce(value, axis, dtype, None, keepdims, **keywords))
+        result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
+        return result if value.dtype.kind == "O" else wrap(result)
     if name not in FOLDS or a.dtype.kind not in _NUMBERS:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
@@ -321,12 +324,18 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
-    elif name not in SCANS or a.dtype.kind not in _NUMBERS:
+    elif a.dtype.kind not in _NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
         if a.ndim == 0 and axis in (0, -1):
             raise TypeError("cannot accumulate on a scalar")
         where = build.axis_index(axis, a.ndim)
+        if name not in SCANS:
+            kind = getattr(np, name).accumulate(np.ones(1, a.dtype), dtype=dtype).dtype
+            keywords = (("ufunc", name), ("dtype", kind.str))
+            node = build.along_axis("accumulate", [a._node()], where, dtype=kind, keywords=keywords)
+            result = wrap_node(node)
+            return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
         target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
         node = a._node() if name in _LOGICAL else build.cast(a._node(), target)
         result = wrap_node(node if a.size == 0 else build.scan(name, node, where, target))
@@ -453,14 +462,23 @@ def _plain_key(key: Any) -> Any:
     return plain if isinstance(key, tuple) else plain[0]
 
 
+_FEW_SEGMENTS = 16
+"""Segments up to so many are folded one by one; more of them are one scan."""
+
+
 def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: Any) -> ndarray:
-    """`ufunc.reduceat`, slice by slice."""
+    """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
     a = as_handle(array)
     at = [int(i) for i in np.asarray(indices)]
     where = build.axis_index(axis, a.ndim)
     n = a.shape[where]
     if builtins.any(not 0 <= i < n for i in at):
         raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
+    ascending = builtins.all(i < j for i, j in pairwise(at))
+    if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
+        kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
+        result = segments(name, build.cast(a._node(), kind), at, where)
+        return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
     before = (slice(None),) * where
     parts = []
     for lo, hi in zip(at, [*at[1:], n], strict=True):
@@ -468,3 +486,18 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
         parts.append(reduce(name, part, where, dtype, None, True)._node())
     result = wrap_node(build.concatenate(parts, where))
     return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
+
+
+def segments(name: str, a: Node, starts: Sequence[int], axis: int) -> ndarray:
+    """The fold of each segment of `axis` that begins at the ascending `starts`: its scan's last value."""
+    from spartan_ng.api.rearranging import take
+
+    n = a.shape[axis]
+    begins = np.zeros(n, a.dtype)
+    begins[list(starts)] = 1
+    along = tuple(n if d == axis else 1 for d in range(a.ndim))
+    flags = build.broadcast(as_handle(begins.reshape(along))._node(), a.shape)
+    scanned = wrap_node(build.recurrence(f"{SEGMENTED}{name}", a, flags, axis))
+    last: Any = np.append(np.asarray(starts, np.int64)[1:], n) - 1
+    found: ndarray = take(scanned, last, axis)
+    return found

@@ -162,8 +162,7 @@ def rolling_mean(x: Any, window: int, axis: int = 0) -> ndarray:
 def segment_sum(x: Any, starts: Any, axis: int = 0) -> ndarray:
     """Sums of the segments that begin at the ascending indices `starts`, the last up to the end.
 
-    A frame-wise cumulative sum (a weight of 0 at each start), of which the last of each segment is taken, so
-    that segments do not lose each other's precision.
+    A cumulative sum that starts anew with each segment, so that segments do not lose each other's precision.
     """
     a = as_handle(x)
     where = build.axis_index(axis, a.ndim)
@@ -171,13 +170,7 @@ def segment_sum(x: Any, starts: Any, axis: int = 0) -> ndarray:
     n = a.shape[where]
     if first.ndim != 1 or first.size == 0 or (np.diff(first) <= 0).any() or first[0] < 0 or first[-1] >= n:
         raise ShapeError(f"segment_sum: starts must ascend within [0, {n})")
-    weights = np.ones(n)
-    weights[first] = 0
-    shape = tuple(n if i == where else 1 for i in range(a.ndim))
-    sums = cumsumprod(a, as_handle(weights).reshape(shape), where)
-    last: Any = np.append(first[1:], n) - 1
-    taken: ndarray = rearranging.take(sums, last, where)
-    return taken
+    return reductions.segments("add", a._node(), first.tolist(), where)
 
 
 def run_lengths(x: Any) -> tuple[ndarray, ndarray]:

@@ -58,6 +58,8 @@ def sort(
     descending: bool = False,
 ) -> ndarray:
     """A sorted copy; NaNs come last, or first where `descending` (the array API standard's)."""
+    if order is not None:
+        return gathered(np.sort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     _kind(kind, stable)
     result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
@@ -75,6 +77,8 @@ def argsort(
     descending: bool = False,
 ) -> ndarray:
     """The indices that sort; where `descending`, equal elements still keep their order."""
+    if order is not None:
+        return gathered(np.argsort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     a = _turned(a, where) if descending else a
     result = wrap_node(
@@ -91,6 +95,8 @@ def _turned(a: ndarray, axis: int) -> ndarray:
 @numpy_function(np.partition, eager=True)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """A copy whose element `kth` is where a sort would put it, smaller ones before it."""
+    if order is not None:
+        return gathered(np.partition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     keywords = (("kth", _kth(kth, a.shape[where])),)
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
@@ -99,6 +105,8 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
 @numpy_function(np.argpartition, eager=True)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """The indices that partition."""
+    if order is not None:
+        return gathered(np.argpartition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     keywords = (("kth", _kth(kth, a.shape[where])),)
     return wrap_node(

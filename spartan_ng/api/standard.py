@@ -121,8 +121,10 @@ def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The quotients, rounded down; where one operand is infinite, the limit, an infinity or a zero."""
     x1, x2 = ufuncs.operand(x1), ufuncs.operand(x2)
-    if np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2))).kind != "f":
+    dtype = np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2)))
+    if dtype.kind != "f":
         return standard(api.floor_divide(x1, x2))
+    x1, x2 = as_handle(x1, dtype), as_handle(x2, dtype)
     apart = api.not_equal(api.isinf(x1), api.isinf(x2))
     rounded = api.floor_divide(api.where(apart, 1, x1), api.where(apart, 1, x2))
     return standard(api.where(apart, api.divide(x1, x2), rounded))

@@ -33,8 +33,8 @@ class ArrayRef:
 
     Parameters
     ----------
-    shape, dtype, format : the array's; format is "dense" or "csr"
-    value : the driver's own copy (numpy.ndarray or scipy.sparse.csr_array), or None
+    shape, dtype, format : the array's; format is "dense", "csr" or "compressed"
+    value : the driver's own copy (numpy.ndarray, scipy.sparse.csr_array, CompressedMatrix), or None
     """
 
     __slots__ = (
@@ -44,6 +44,7 @@ class ArrayRef:
         "dtype",
         "format",
         "nnz",
+        "private",
         "serial",
         "shape",
         "skewed",
@@ -71,6 +72,8 @@ class ArrayRef:
         """Whether the rows of a CSR array are so unequal that its plan looks at them."""
         self.also: tuple[ArrayRef, ...] = ()
         """The same array in other tilings, where the workers keep it more than once."""
+        self.private = False
+        """Whether nobody else sees the value's memory, though it is a view of a buffer."""
         self.backend: object | None = None
         """The backend whose workers hold tiles under this `serial`, if any."""
         self.serial = next(_serial)
@@ -80,6 +83,8 @@ class ArrayRef:
         """Bytes of the dense form, or of a CSR array's data and indices (12 bytes a non-zero)."""
         if self.format == "csr" and self.nnz is not None:
             return self.nnz * (self.dtype.itemsize + 4) + 8 * (self.shape[0] + 1)
+        if self.format == "compressed" and self.value is not None:
+            return int(self.value.nbytes)
         n = self.dtype.itemsize
         for s in self.shape:
             n *= s

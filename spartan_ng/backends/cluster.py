@@ -26,6 +26,7 @@ from scipy import sparse
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
@@ -281,9 +282,9 @@ class ClusterBackend:
             return _stack([(at, self._wait(f)) for at, f in parts], box, ref.dtype)
         out = np.empty(box_shape(box), ref.dtype)
         for at, future in parts:
-            out[tuple(slice(lo - o, hi - o) for (lo, hi), (o, _) in zip(at, box, strict=True))] = self._wait(
-                future
-            )
+            part = self._wait(future)
+            place = tuple(slice(lo - o, hi - o) for (lo, hi), (o, _) in zip(at, box, strict=True))
+            out[place] = part.toarray() if is_compressed(part) else part
         return out
 
     def _wait(self, future: Future[Any]) -> Any:

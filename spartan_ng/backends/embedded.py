@@ -16,6 +16,7 @@ from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.executor import Executor, NoPeers
+from spartan_ng.worker.recycle import Recycler
 from spartan_ng.worker.store import Key, Store
 
 
@@ -24,7 +25,8 @@ class EmbeddedBackend:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
-        self._store = Store()
+        self._recycler = Recycler()
+        self._store = Store(recycler=self._recycler)
         self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
         self._jobs = count(1)
 
@@ -68,11 +70,12 @@ class EmbeddedBackend:
         stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
         return [self._result(plan, s, v) for s, v in zip(plan.outputs, values, strict=True)], stats
 
-    @staticmethod
-    def _result(plan: Plan, number: int, value: Any) -> ArrayRef:
+    def _result(self, plan: Plan, number: int, value: Any) -> ArrayRef:
         slot = plan.slots[number]
         nnz = int(value.nnz) if slot.format == "csr" else None
-        return ArrayRef(slot.shape, slot.dtype, value=value, format=slot.format, nnz=nnz)
+        ref = ArrayRef(slot.shape, slot.dtype, value=value, format=slot.format, nnz=nnz)
+        ref.private = slot.format == "dense" and self._recycler.owns(value)
+        return ref
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """A view of the value."""

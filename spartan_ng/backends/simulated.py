@@ -72,7 +72,7 @@ class SimulatedBackend:
             box = tiling.box_on(ref.shape, rank)
             if box is not None:
                 part = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
-                store.put(("driver", ref.serial), part if ref.format == "csr" else np.asarray(part))
+                store.put(("driver", ref.serial), np.asarray(part) if ref.format == "dense" else part)
         self._own(ref, tiling)
 
     def _own(self, ref: ArrayRef, tiling: Tiling) -> None:

@@ -351,10 +351,30 @@ def axis_index(axis: Any, ndim: int) -> int:
 
 
 def _map_format(fn: str | UserFunction, inputs: tuple[Node, ...]) -> str:
-    """The result's format: sparse where every zero of the sparse operand stays zero."""
+    """The result's format: sparse where every zero of the sparse operand stays zero, compressed for
+    functions of one compressed operand and scalars.
+
+    What the row does not say for sure, it may still do for the scalars at hand: 0 > 0, 0 ** 3, 0 / 2.
+    """
+    if [i.format for i in inputs].count("compressed") == 1 and not isinstance(fn, UserFunction):
+        scalars = all(i.format == "compressed" or (i.size == 1 and i.ndim <= 2) for i in inputs)
+        return "compressed" if scalars and ELEMENTWISE[fn].nout == 1 else "dense"
     sparse = [i.format == "csr" for i in inputs]
     if not any(sparse) or isinstance(fn, UserFunction):
         return "dense"
-    zero = ELEMENTWISE[fn].zero
-    keeps = zero in ("unary", "any") or (zero == "all" and all(sparse))
-    return "csr" if keeps else "dense"
+    row = ELEMENTWISE[fn]
+    if row.zero in ("unary", "any") or (row.zero == "all" and all(sparse)):
+        return "csr"
+    zeros = [i.dtype.type(0) if i.format == "csr" else _scalar_value(i) for i in inputs]
+    if row.nout != 1 or any(z is None for z in zeros):
+        return "dense"
+    with np.errstate(all="ignore"):
+        return "csr" if row.function(*zeros) == 0 else "dense"
+
+
+def _scalar_value(node: Node) -> Any:
+    """The value of a scalar that the driver holds, cast or not; None for all else."""
+    if node.fn == "cast" and node.shape == ():
+        value = _scalar_value(node.inputs[0])
+        return None if value is None else value.astype(node.dtype)
+    return node.data.value if node.data is not None and node.shape == () else None

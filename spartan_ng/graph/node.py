@@ -14,7 +14,8 @@ Spartan (ATC '15), section 3.1-3.2. What each operator's `fn` and `params` hold:
 - TRANSPOSE: of (a,); params (axes,).
 - RESHAPE, BROADCAST: of (a,); the shape says all.
 
-`format` is "dense" or "csr" (two-dimensional, cut along rows).
+`format` is "dense", "csr" or "compressed" (both two-dimensional, cut along rows). A compressed value is
+dense where it is stored as the result of a stage.
 Nodes never change and are equal only to themselves. Walk them with a stack: chains get 100,000 long.
 """
 
@@ -90,16 +91,17 @@ class Node:
 
 def topological(roots: Iterable[Node]) -> list[Node]:
     """Every node the roots depend on, inputs before users, each once, in a fixed order."""
-    order: list[Node] = []
-    seen: set[Node] = set()
-    for root in roots:
-        stack: list[tuple[Node, bool]] = [(root, False)]
-        while stack:
-            node, inputs_done = stack.pop()
-            if inputs_done:
-                order.append(node)
-            elif node not in seen:
-                seen.add(node)
-                stack.append((node, True))
-                stack.extend((i, False) for i in reversed(node.inputs) if i not in seen)
-    return order
+    done: dict[Node, None] = {}
+    stack = list(roots)
+    stack.reverse()
+    while stack:
+        node = stack[-1]
+        if node not in done:
+            waiting = [i for i in node.inputs if i not in done]
+            if waiting:
+                waiting.reverse()
+                stack += waiting
+                continue
+            done[node] = None
+        stack.pop()
+    return list(done)

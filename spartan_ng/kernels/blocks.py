@@ -19,8 +19,18 @@ from spartan_ng.plan.plan import WHOLE, Fused
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
 that are read twice; an operand that streams past counts a quarter."""
+_SPARSE_BLOCKS = 128
+"""Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
+each thread."""
+_COMPRESSED_BLOCKS = 8
+"""Runs of rows that a compressed tile is cut into: each goes through the dictionaries once more."""
+_STATES_BYTES = 1 << 27
+"""What the states of a sparse tile's blocks may take together."""
 _PRODUCT_SHARE = 4
 """How much more a block of a body with matrix products may take: BLAS cuts it again, and wants many rows."""
+_SPARSE_WIDTH = 0.03
+"""Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
+out of it costs more than working on a small one."""
 _TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 
@@ -48,21 +58,28 @@ class Sweep:
 Cut = list[Cell] | Sweep
 
 
-def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> tuple[int, ...]:
+def block_sizes(
+    stage: Fused,
+    tile: Box,
+    held: frozenset[int] | None = None,
+    sparse: frozenset[int] = frozenset(),
+) -> tuple[int, ...]:
     """The extents of a block along each domain dimension.
 
     `held` names the registers that stay in the cache between steps (None: every row, and what is read
-    twice); the other rows take no memory.
+    twice); the other rows take no memory. `sparse` names the slots of CSR operands.
     """
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
         return tuple(sizes)
+    if stage.driver >= 0 and stage.driver_labels[0] not in (WHOLE, *stage.whole):
+        return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
-    widths = _widths(stage, held)
+    widths = _widths(stage, held, sparse)
     product = any(row.kind == "contract" and len(row.shape) > 1 for row in stage.rows)
     most = _PRODUCT_SHARE * CACHE_BYTES if product else CACHE_BYTES
     while _footprint(widths, sizes) > most:
@@ -83,6 +100,18 @@ def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ..
     return (max(1, (1 << 16) // max(row, 1)), *shape[1:])
 
 
+def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
+    """Runs of the driver's stored rows: enough to share, and as few as keep the states of them small."""
+    rows, _ = stage.driver_labels
+    pieces = _SPARSE_BLOCKS if stage.is_sampled else _COMPRESSED_BLOCKS
+    for write in stage.writes:
+        if write.reducer is not None and rows not in write.labels:
+            state_bytes = prod(write.reducer.shape) * write.reducer.dtype.itemsize
+            pieces = min(pieces, max(_STATES_BYTES // max(state_bytes, 1), 4))
+    sizes[rows] = -(-sizes[rows] // pieces)
+    return tuple(sizes)
+
+
 def _contiguous_dimension(stage: Fused) -> int | None:
     """The dimension that all operands have contiguous in memory; None where they disagree."""
     last = {
@@ -93,13 +122,19 @@ def _contiguous_dimension(stage: Fused) -> int | None:
     return last.pop() if len(last) == 1 else None
 
 
-def _widths(stage: Fused, held: frozenset[int] | None) -> list[tuple[int, tuple[int, ...]]]:
+def _widths(
+    stage: Fused, held: frozenset[int] | None, sparse: frozenset[int]
+) -> list[tuple[float, tuple[int, ...]]]:
     """For each operand and register: bytes an element with its whole axes, and its dimensions."""
-    out = []
+    out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
+    tables = _tables(stage)
     for i, r in enumerate(stage.reads):
+        if i in tables:
+            continue
         labels = [(a.label, a.size) for a in r.axes]
-        width = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
+        width: float = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
+        width = _SPARSE_WIDTH if r.slot in sparse else width
         out.append(
             (width * prod(n for d, n in labels if d == WHOLE), tuple(d for d, _ in labels if d != WHOLE))
         )
@@ -112,8 +147,16 @@ def _widths(stage: Fused, held: frozenset[int] | None) -> list[tuple[int, tuple[
     return out
 
 
-def _footprint(widths: Sequence[tuple[int, tuple[int, ...]]], sizes: Sequence[int]) -> int:
-    total = 0
+def _tables(stage: Fused) -> set[int]:
+    """Registers in which rows are only looked up: no block size brings them into the cache."""
+    looked_up = {row.args[0] for row in stage.rows if row.kind == "take"}
+    others = [row.args[row.kind == "take" :] for row in stage.rows]
+    others += [w.reducer.args for w in stage.writes if w.reducer is not None]
+    return looked_up.difference(*others)
+
+
+def _footprint(widths: Sequence[tuple[float, tuple[int, ...]]], sizes: Sequence[int]) -> float:
+    total = 0.0
     for width, dims in widths[:64]:
         for d in dims:
             width *= sizes[d]
@@ -145,6 +188,11 @@ def _steps(lo: int, hi: int, size: int) -> list[tuple[int, int]]:
     """`[lo, hi)` cut at the multiples of `size`."""
     bounds = [lo, *range((lo // size + 1) * size, hi, size), hi] if hi > lo else []
     return list(pairwise(bounds))
+
+
+def is_one_block(span: tuple[int, int], size: int) -> bool:
+    """Whether no multiple of `size` cuts `[lo, hi)`: a tile no larger than a block may still lie in two."""
+    return len(_steps(*span, size)) <= 1
 
 
 def sweep(tile: Box, sizes: tuple[int, ...]) -> Sweep:

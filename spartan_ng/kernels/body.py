@@ -15,10 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
-from spartan_ng.kernels.reducers import _sparse_fold, fold_axes
+from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -71,12 +72,17 @@ class Body:
         return _assign(last, [fills(r) for r in rows])
 
 
+_FRESH = frozenset({"negative"})
+"""Functions that NumPy (2.4) gets wrong on two elements a stride apart with a strided `out`: they make
+their own value."""
+
+
 def fills(row: Row) -> bool:
     """Whether the row's function writes into a buffer it is given."""
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
     known = ELEMENTWISE[row.fn]
-    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O"
+    return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O" and row.fn not in _FRESH
 
 
 def _assign(last: list[int], fills: list[bool]) -> tuple[list[int], int]:
@@ -101,6 +107,8 @@ class Runner:
         self.body = body
         self.tile = tile
         self.registers: list[Any] = [None] * (body.nreads + len(body.stage.rows))
+        self.evaluates = list(body.evaluates)
+        """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
         self._slicers = [slicer(r, tile) for r in body.stage.reads]
         self._scratch = self._allocate(sizes)
@@ -141,9 +149,7 @@ class Runner:
         """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
         self.load(block)
         registers, first = self.registers, self.body.nreads
-        for i, (evaluate, out) in enumerate(
-            zip(self.body.evaluates, self._buffers(block), strict=True), first
-        ):
+        for i, (evaluate, out) in enumerate(zip(self.evaluates, self._buffers(block), strict=True), first):
             if results and out is not None and i in results:
                 out = results[i]
             registers[i] = evaluate(registers, block, out)
@@ -198,11 +204,11 @@ def _map(row: Row) -> Evaluate:
         return lambda regs, block, out: regs[source].astype(dtype, copy=False)
     if known.nout > 1:
         (which,) = row.params
-        return lambda regs, block, out: function(*[regs[a] for a in args])[which]
-    if not known.is_ufunc:
-        return lambda regs, block, out: function(*[regs[a] for a in args])
+        return lambda regs, block, out: function(*[dense(regs[a]) for a in args])[which]
     if row.format != "dense":
         return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
+    if not known.is_ufunc:
+        return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
     if len(args) == 2:
         x, y = args
 
@@ -218,17 +224,26 @@ def _map(row: Row) -> Evaluate:
 
 
 def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
-    """An elementwise function that keeps zeros, on at least one sparse operand."""
+    """An elementwise function that keeps zeros on at least one sparse operand, or any function of one
+    compressed operand and scalars."""
+    packed = [k for k, a in enumerate(args) if is_compressed(a)]
+    if len(packed) == 1 and all(k in packed or np.size(a) == 1 for k, a in enumerate(args)):
+        (at,) = packed
+        scalars = [a if k == at else np.reshape(a, ()) for k, a in enumerate(args)]
+        return args[at].map(lambda d: function(*[d if k == at else a for k, a in enumerate(scalars)]))
+    if packed or not any(is_sparse(a) for a in args):
+        return function(*[dense(a) for a in args])
     if len(args) == 1:
         out = args[0].tocsr().copy()
         out.data = function(out.data)
         return out
-    a, b = args
-    if name == "multiply":
-        return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
-    if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
-        return a + b if name == "add" else a - b
-    return sparse.csr_array(function(dense(a), dense(b)))
+    if len(args) == 2:
+        a, b = args
+        if name == "multiply":
+            return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
+        if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
+            return a + b if name == "add" else a - b
+    return sparse.csr_array(function(*[dense(a) for a in args]))
 
 
 def _user_map(row: Row) -> Evaluate:
@@ -256,15 +271,17 @@ def _fold(row: Row) -> Evaluate:
     (axes,) = row.params
     if isinstance(row.fn, UserFunction):
         function = guarded(row.fn, "fold")
-        return lambda regs, block, out: fold_axes(function, regs[row.args[0]], axes)
+        return lambda regs, block, out: fold_axes(function, dense(regs[row.args[0]]), axes)
     known = FOLDS[str(row.fn)]
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         x = regs[row.args[0]]
-        if is_sparse(x):
-            return _sparse_fold(known.name, x, axes, row.dtype)
         where = regs[row.args[1]] if len(row.args) > 1 else None
-        return known.finalize(known.block(x, axes, row.dtype, where, 0))
+        if is_sparse(x) and where is None:
+            value = sparse_fold(known.name, x, axes, row.dtype)
+            if value is not None:
+                return value
+        return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
 
     return evaluate
 
@@ -285,13 +302,29 @@ def _contract(row: Row) -> Evaluate:
 def _along_axis(row: Row) -> Evaluate:
     name, axis, keywords = row.params
     function, options = AXIS_FUNCTIONS[name].function, dict(keywords)
-    return lambda regs, block, out: function(*[regs[a] for a in row.args], axis=axis, **options)
+    return lambda regs, block, out: function(*[dense(regs[a]) for a in row.args], axis=axis, **options)
 
 
 def _take(row: Row) -> Evaluate:
     (axis,) = row.params
     a, indices = row.args
-    return lambda regs, block, out: np.take(regs[a], regs[indices], axis=axis)
+
+    def take(regs: list[Any], block: Box, out: Any) -> Any:
+        if sparse.issparse(regs[a]):
+            return _sparse_take(regs[a], regs[indices], axis)
+        table = dense(regs[a])
+        if not table.flags.c_contiguous:  # `np.take` would copy all of it first
+            return table[(slice(None),) * axis + (regs[indices],)]
+        return np.take(table, regs[indices], axis=axis)
+
+    return take
+
+
+def _sparse_take(a: Any, indices: Any, axis: int) -> Any:
+    """Rows or columns of a sparse block, dense; the indices' axes stand for the axis."""
+    flat = indices.reshape(-1)
+    found = dense(a.tocsr()[flat] if axis == 0 else a.tocsc()[:, flat])
+    return found.reshape((*found.shape[:axis], *indices.shape, *found.shape[axis + 1 :]))
 
 
 def _transpose(row: Row) -> Evaluate:
@@ -303,14 +336,14 @@ def _transpose(row: Row) -> Evaluate:
 def _broadcast(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.broadcast_to(
-        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
     )
 
 
 def _reshape(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.reshape(
-        regs[a], tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
     )
 
 
@@ -332,6 +365,13 @@ def _random(row: Row) -> Evaluate:
     return evaluate
 
 
+def _scan(row: Row) -> Evaluate:
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        raise AssertionError("a scan's blocks run in order, each behind the state of those before it")
+
+    return evaluate
+
+
 KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "map": _map,
     "fold": _fold,
@@ -343,4 +383,5 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "reshape": _reshape,
     "iota": _iota,
     "random": _random,
+    "scan": _scan,
 }

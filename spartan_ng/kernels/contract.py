@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.compressed import is_compressed
+from spartan_ng.kernels.formats import dense, is_sparse
 
 Labels = tuple[int, ...]
 
 
 def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`."""
+    if is_compressed(a) or is_compressed(b):
+        return _compressed(a, b, la, lb, lo)
     if is_sparse(a) or is_sparse(b):
         return _sparse(a, b, la, lb, lo)
     shape = _arrange(la, lb, lo)
@@ -74,6 +77,23 @@ def _batched(a: Any, b: Any, shape: _Arrangement) -> Any:
     right = b.reshape(*batch, inner, prod(columns))
     out = np.matmul(left, right).reshape((*batch, *rows, *columns))
     return out.transpose(shape.order_out)
+
+
+def _compressed(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """A compressed matrix of floats times something dense; other products are those of the dense form."""
+    if is_compressed(a) and is_compressed(b):
+        b = dense(b)
+    if is_compressed(b):
+        a, b, la, lb = b, a, lb, la
+    b = dense(b)
+    shape = _arrange(la, lb, lo)
+    plain = len(shape.inner) == 1 and not shape.batch and len(shape.rows) == 1 and len(shape.columns) <= 1
+    if not plain or any(x.dtype.kind != "f" for x in (a, b)):
+        return contract(dense(a), b, la, lb, lo)
+    left = a.T if la[0] == shape.inner[0] else a
+    right = b.T if b.ndim == 2 and lb[1] == shape.inner[0] else b
+    out = left @ right
+    return out.T if shape.order_out == [1, 0] else out
 
 
 def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:

@@ -1,4 +1,4 @@
-"""Dense and sparse blocks: which one a value is, and the dense form of either."""
+"""Dense, sparse and compressed blocks: which one a value is, and the dense form of each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from spartan_ng.compressed import is_compressed
+
 
 def is_sparse(value: Any) -> bool:
-    """Whether a block is one of SciPy's sparse arrays."""
-    return type(value) is not np.ndarray and bool(sparse.issparse(value))
+    """Whether a block is one of SciPy's sparse arrays, or compressed, which looks like one."""
+    return type(value) is not np.ndarray and (bool(sparse.issparse(value)) or is_compressed(value))
 
 
 def dense(value: Any) -> Any:

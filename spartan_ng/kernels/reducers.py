@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled.deviations import deviation_state
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
@@ -59,8 +60,11 @@ class Reducer:
         (axes,) = self.row.params
         where = args[1] if len(args) > 1 else None
         x = args[0]
-        if is_sparse(x):
-            return (_sparse_fold(self.fold.name, x, axes, self.row.dtype),)
+        if is_sparse(x) and where is None:
+            value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
+            if value is not None:
+                return (value,)
+        x, where = dense(x), dense(where)
         if isinstance(self.fold, PrefixFold):
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:
@@ -76,7 +80,7 @@ class Reducer:
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
         assert isinstance(self.row.fn, UserFunction), "a user's fold has a user's function"
-        return (fold_axes(guarded(self.row.fn, "fold"), args[0], axes),)
+        return (fold_axes(guarded(self.row.fn, "fold"), dense(args[0]), axes),)
 
     def _contract(self, args: list[Any], box: Box) -> State:
         value = contract(args[0], args[1], *self.row.params)
@@ -109,9 +113,13 @@ def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return x
 
 
-def _sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Folds over a sparse block; those that need every zero get the dense block."""
-    if name == "add":
-        axis = None if len(axes) == 2 else axes[0]
-        return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
-    return FOLDS[name].block(x.toarray(), axes, dtype, None, 0)[0]
+def sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """A fold over a sparse or compressed block; None for those that need the dense one."""
+    if not axes:
+        return None
+    if is_compressed(x):
+        return x.fold(name, axes, dtype)
+    if name != "add":
+        return None
+    axis = None if len(axes) == 2 else axes[0]
+    return np.asarray(x.sum(axis=axis, dtype=dtype))[()]

@@ -8,15 +8,60 @@ nothing, and the product of its weights; a compensated sum has a sum and what ro
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
+from spartan_ng.arrays import Box
 from spartan_ng.kernels.user import guarded
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import MONOIDS, SCANS, Monoid, Recurrence, Scan, recurrence
 
 State = tuple[Any, ...]
+
+_PIECES = 32
+"""Pieces (times chunks) that a large tile is scanned in."""
+_LARGE = 1 << 17
+"""Elements from which a tile is cut at all."""
+_NEIGHBOURS = 64
+"""Neighbours in a row that stay together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a tile is scanned side by side: boxes of whole lines, and where those are too few, chunks of the
+    axis, whose totals come first. It depends on the tile's box alone, as the answer's last bits do."""
+
+    box: Box
+    pieces: tuple[Box, ...]
+    chunks: tuple[tuple[int, int], ...]
+    dimensions: frozenset[int]
+    """The dimensions that pieces cut."""
+
+
+def cut_lines(box: Box, axis: int) -> Cut:
+    """The pieces and chunks of the tile at `box`."""
+    sizes = [hi - lo for lo, hi in box]
+    left = _PIECES if prod(sizes) >= _LARGE else 1
+    spans: list[list[tuple[int, int]]] = []
+    for d, (lo, hi) in enumerate(box):
+        least = _NEIGHBOURS if d == len(box) - 1 else 1
+        count = 1 if d == axis else max(1, min(left, sizes[d] // least))
+        left = -(-left // count)
+        spans.append(_even(lo, hi, count))
+    pieces = tuple(product(*spans))
+    count = 1 if prod(sizes) < _LARGE or len(pieces) >= _PIECES // 4 else -(-_PIECES // len(pieces))
+    chunks = tuple(_even(*box[axis], min(count, max(sizes[axis], 1))))
+    return Cut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
+
+
+def _even(lo: int, hi: int, parts: int) -> list[tuple[int, int]]:
+    """`[lo, hi)` in even parts."""
+    n = hi - lo
+    return [(lo + p * n // parts, lo + (p + 1) * n // parts) for p in range(parts)]
 
 
 class Cumulation(Protocol):

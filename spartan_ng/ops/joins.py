@@ -64,7 +64,13 @@ def _from_half(transform: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _accumulate(a: Any, axis: int, ufunc: str, dtype: str) -> Any:
+    """The `accumulate` of a ufunc that does not associate: line by line, from the first element on."""
+    return getattr(np, ufunc).accumulate(a, axis=axis, dtype=np.dtype(dtype))
+
+
 _ROWS = [
+    AxisFunction("accumulate", _accumulate, 2),
     AxisFunction("sort", np.sort),
     # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout.
     AxisFunction("argsort", lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable")),

@@ -121,9 +121,24 @@ def _compensated(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, 
     return total, np.where(np.isfinite(total), lost_a + lost_b + lost, np.zeros((), total.dtype))
 
 
+SEGMENTED = "segmented_"
+"""Before a scan's name: its values start anew wherever a second operand is not 0."""
+
+
+def _segmented(row: Scan) -> Monoid:
+    """The scan within segments: the state is a value, and whether a segment has begun since."""
+
+    def combine(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
+        (a, begun), (b, begins) = before, after
+        return np.where(begins != 0, b, row.ufunc(a, b)), np.where(begins != 0, begins, begun)
+
+    return Monoid(f"{SEGMENTED}{row.name}", 2, 2, lambda x, start: (x, start), combine, lambda s: s[0])
+
+
 MONOIDS: dict[str, Monoid] = {
     m.name: m
     for m in (
+        *map(_segmented, _ROWS),
         recurrence(np.add, _weigh, _join_weights, "cumsumprod"),
         Monoid("compensated_add", 1, 2, lambda x: (x, np.zeros_like(x)), _compensated, lambda s: s[0] + s[1]),
     )

@@ -13,38 +13,61 @@ from collections.abc import Callable
 from math import prod
 
 from spartan_ng.arrays import Tiling, cut
-from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import states_of
-from spartan_ng.plan.plan import Fused, Read, ScanOffsets, ScanTotals, Slot, Stage, Write
+from spartan_ng.plan.plan import (
+    WHOLE,
+    Fused,
+    Read,
+    Row,
+    ScanOffsets,
+    ScanTotals,
+    Slot,
+    Stage,
+    Write,
+)
 from spartan_ng.plan.reads import plain_read
 
 Emit = Callable[[Stage, int], None]
 
 
 class Cascade:
-    """The stages around one scan whose axis is cut by `grid`."""
+    """The stages around one scan (a row over `domain`) whose axis is cut by `grid`."""
 
-    def __init__(self, fn: str | UserFunction, axis: int, node: Node, grid: Tiling, fan: int) -> None:
-        self.fn, self.axis, self.node = fn, axis, node
-        self.states = states_of(fn)
+    def __init__(self, scan: Row, domain: tuple[int, ...], grid: Tiling, fan: int) -> None:
+        assert scan.fn is not None, "a scan has a function"
+        (axis,) = scan.params
+        self.fn: str | UserFunction = scan.fn
+        self.axis, self.dtype, self.domain = axis, scan.dtype, domain
+        self.states = states_of(scan.fn)
         self.tilings = levels(grid, axis, fan)
-        across = prod(n for i, n in enumerate(node.shape) if i != axis)
-        self.row_bytes = self.states * across * node.dtype.itemsize
+        across = prod(n for i, n in enumerate(domain) if i != axis)
+        self.row_bytes = self.states * across * scan.dtype.itemsize
 
-    def emit(self, reads: tuple[Read, ...], slots: list[Slot], emit: Emit) -> tuple[int, int]:
-        """Emit both cascades; the slot of the parts' offsets, and the bytes that reading them moves."""
+    def emit(
+        self,
+        reads: tuple[Read, ...],
+        rows: tuple[Row, ...],
+        args: tuple[int, ...],
+        slots: list[Slot],
+        emit: Emit,
+        read_bytes: int,
+    ) -> tuple[int, int]:
+        """Emit both cascades; the slot of the parts' offsets, and the bytes that reading them moves.
+
+        The registers `args` of `reads` and `rows` are scanned; reading them moves `read_bytes`.
+        """
         collected = []
         tilings = self.tilings
         for level, tiling in enumerate(tilings[:-1]):
             totals = self._slot(slots, level, tiling)
-            of_states = level > 0
-            stage = ScanTotals(f"totals {self.fn}", self.fn, self.axis, reads, totals, tiling, of_states)
-            emit(stage, 0)
+            name, shape = f"totals {self.fn}", self._shape(level)
+            stage = ScanTotals(name, self.fn, self.axis, shape, reads, rows, args, totals, tiling, level > 0)
+            emit(stage, read_bytes if level == 0 else 0)
             above = self._slot(slots, level, tilings[level + 1])
             emit(self._collect(slots[above], totals, above), self.up_bytes(level))
             collected.append(above)
-            reads = (plain_read(above, slots[above]),)
+            reads, rows, args = (plain_read(above, slots[above]),), (), (0,)
         offsets, moved = None, 0
         for level in reversed(range(len(collected))):
             slot = self._slot(slots, level, tilings[level + 1])
@@ -74,12 +97,18 @@ class Cascade:
 
     def _slot(self, slots: list[Slot], level: int, tiling: Tiling) -> int:
         """A slot for the states of a level's parts, lying as `tiling` says."""
-        parts = self.tilings[level].parts[self.axis]
-        shape = list(self.node.shape)
-        shape[self.axis] = parts
+        shape = list(self.domain)
+        shape[self.axis] = self.tilings[level].parts[self.axis]
         wide = Tiling((1, *tiling.parts), (0, *tiling.strides))
-        slots.append(Slot((self.states, *shape), self.node.dtype, wide))
+        slots.append(Slot((self.states, *shape), self.dtype, wide))
         return len(slots) - 1
+
+    def _shape(self, level: int) -> tuple[int, ...]:
+        """What a level's parts are parts of: the domain, or the states of the level below."""
+        if level == 0:
+            return self.domain
+        n = self.tilings[level - 1].parts[self.axis]
+        return (*self.domain[: self.axis], n, *self.domain[self.axis + 1 :])
 
     def _collect(self, slot: Slot, source: int, target: int) -> Fused:
         """States from where they were made to the places of the next level."""
@@ -107,10 +136,48 @@ def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:
     return out
 
 
-def copied(read: Read, grid: Tiling, node: Node, slots: list[Slot], emit: Emit, moved: int) -> Read:
+def copied(read: Read, grid: Tiling, slots: list[Slot], emit: Emit, moved: int) -> Read:
     """An operand brought to the grid's places once, for the two stages that read it."""
-    slots.append(Slot(read.shape, node.dtype, grid))
+    slots.append(Slot(read.shape, slots[read.slot].dtype, grid))
     slot = len(slots) - 1
     write = Write((slot,), 0, tuple(range(len(read.shape))))
     emit(Fused("copy", read.shape, grid, (read,), (), (write,)), moved)
     return plain_read(slot, slots[slot])
+
+
+def is_full(read: Read, domain: tuple[int, ...]) -> bool:
+    """Whether an operand has the domain's axes."""
+    return read.shape == domain and read.labels == tuple(range(len(domain)))
+
+
+def moved_bytes(read: Read, slot: Slot, domain: tuple[int, ...], grid: Tiling) -> int:
+    """Bytes that all tasks of a grid together pull for an operand."""
+    if slot.tiling.duplicate or grid.ntiles == 1 == slot.tiling.ntiles:
+        return 0
+    moved = 0
+    for rank in _ranks(grid):
+        box = grid.box_on(domain, rank)
+        own = slot.tiling.box_on(slot.shape, rank)
+        if box is None:
+            continue
+        needed, held = 1, int(own is not None)
+        for k, axis in enumerate(read.axes):
+            lo, hi = box[axis.label] if axis.label != WHOLE else (0, axis.size)
+            every = range(axis.start + axis.step * lo, axis.start + axis.step * hi, axis.step)
+            needed *= len(every)
+            held *= _within(every, *own[k]) if own is not None else 0
+        moved += (needed - held) * slot.dtype.itemsize
+    return moved
+
+
+def _ranks(grid: Tiling) -> range:
+    """The ranks that may have a task of a grid."""
+    return range(1 + grid.rank(tuple(p - 1 for p in grid.parts)))
+
+
+def _within(indices: range, lo: int, hi: int) -> int:
+    """How many of the indices lie in `[lo, hi)`."""
+    if indices.step < 0:
+        indices = indices[::-1]
+    first = max(0, -(-(lo - indices.start) // indices.step))
+    return max(0, min(len(indices), -(-(hi - indices.start) // indices.step)) - first)

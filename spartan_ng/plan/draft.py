@@ -15,12 +15,13 @@ import numpy as np
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root
+from spartan_ng.optimizer.fusion.sampling import Drivers, is_sampled
 from spartan_ng.plan.plan import Read, Row
 from spartan_ng.plan.reads import base_of, view_read
 
 _Pending = tuple[Node, Labels, tuple[int, ...]]
 _End = int | _Pending
-_KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.INDEX: "iota", Op.RANDOM: "random"}
+_KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.SCAN: "scan", Op.INDEX: "iota", Op.RANDOM: "random"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class Draft:
     reads: list[Read] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     separate: bool = False
+    driver: int = -1
+    """The sparse read at whose non-zeros the sampled rows are computed, or else a compressed read; -1: there
+    is none."""
 
     @property
     def node(self) -> Node:
@@ -70,8 +74,11 @@ class Draft:
 class Body:
     """The rows of one fused group; registers are numbered reads first, once all reads are known."""
 
-    def __init__(self, group: Group, slots: Mapping[Node, int]) -> None:
+    def __init__(self, group: Group, slots: Mapping[Node, int], drivers: Drivers) -> None:
         self._slots = slots
+        self._drivers = drivers
+        self._sparse: dict[int, Node] = {}
+        self._packed: list[int] = []
         self._reads: dict[Read, int] = {}
         self._rows: list[_Pending] = []
         self._rows_at: dict[tuple[Node, Labels], int] = {}
@@ -87,13 +94,16 @@ class Body:
             end = self._row_at(r.node, r.out) if r.inputs is None else self._pending(r.node, r.out, r.inputs)
             assert end is not None, "a stored member has a row"
             ends.append((r.node, r.out, end))
+        kept = [e for _, _, end in ends for e in ((end,) if isinstance(end, int) else end[2])]
+        driver, sampled = self._sample([-1 - e for e in kept if e < 0])
         return Draft(
             [self._result(*end) for end in ends],
             group.domain,
             tuple(sorted(group.whole)),
             tuple(sorted(group.uncut)),
             list(self._reads),
-            [self._numbered(*r) for r in self._rows],
+            [replace(self._numbered(*r), sampled=i in sampled) for i, r in enumerate(self._rows)],
+            driver=driver,
         )
 
     def _root_end(self) -> _End:
@@ -110,6 +120,31 @@ class Body:
         if isinstance(end, int):
             return Result(node, self._slots[node], out, self._register(end))
         return Result(node, self._slots[node], out, reducer=self._numbered(*end))
+
+    def _sample(self, kept: list[int]) -> tuple[int, set[int]]:
+        """The sparse read that most rows may be sampled at (of equals, the one with the fewest non-zeros),
+        and those rows; the rows `kept` are used outside the body."""
+        best: tuple[int, set[int]] = (-1, set())
+        if self._drivers:
+            for register in sorted(self._sparse, key=lambda r: self._sparse[r].nbytes):
+                sampled = self._sampled(self._sparse[register], kept)
+                if len(sampled) > len(best[1]):
+                    best = register, sampled
+        packed = [r for r in self._packed if best[0] < 0]
+        return (packed[0], set()) if packed else best
+
+    def _sampled(self, driver: Node, kept: list[int]) -> set[int]:
+        """The rows needed at the non-zeros of `driver` alone: sparse ones, and what only they need."""
+        sampled: set[int] = set()
+        everywhere = set(kept)
+        for i in reversed(range(len(self._rows))):
+            node, _, args = self._rows[i]
+            fits = is_sampled(node) and driver in self._drivers.get(node, ())
+            if fits and (node.format == "csr" or i not in everywhere):
+                sampled.add(i)
+            else:
+                everywhere.update(-1 - a for a in args if a < 0)
+        return sampled
 
     def _root_view(self, node: Node, labels: Labels) -> int:
         """A stored view: its read, or the row of the fused node below it."""
@@ -169,7 +204,12 @@ class Body:
         read = view_read(node, labels, base, self._slots[base])
         if read.expand and not expand:
             read = replace(read, expand=False)
-        return self._reads.setdefault(read, len(self._reads))
+        register = self._reads.setdefault(read, len(self._reads))
+        if node.format == "csr":
+            self._sparse.setdefault(register, node)
+        elif node.format == "compressed" and base.op is Op.DATA:
+            self._packed.append(register)
+        return register
 
     def _register(self, number: int) -> int:
         return number if number >= 0 else len(self._reads) - number - 1

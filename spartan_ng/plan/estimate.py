@@ -61,6 +61,8 @@ def written_slots(stage: Stage) -> tuple[int, ...]:
 
 def operators(stage: Stage) -> tuple[str, ...]:
     """The user's operations in a stage, in order."""
+    if isinstance(stage, ScanTile):
+        return tuple(_operator(row) for row in stage.rows)
     if not isinstance(stage, Fused):
         return (stage.name,)
     rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
@@ -86,11 +88,13 @@ def grid(plan: Plan, stage: Stage) -> Tiling:
 
 def domain(plan: Plan, stage: Stage) -> tuple[int, ...]:
     """The sizes of the index space that a stage's tasks cover."""
-    return stage.domain if isinstance(stage, Fused) else plan.slots[written_slots(stage)[0]].shape
+    return stage.domain if isinstance(stage, Fused | ScanTile) else plan.slots[written_slots(stage)[0]].shape
 
 
 def flops(plan: Plan, stage: Stage) -> int:
     """Floating-point operations of all tasks of a stage."""
+    if isinstance(stage, ScanTile):
+        return sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
     if not isinstance(stage, Fused):
         per_element = _SORT_FLOPS if isinstance(stage, SortParts) else 1
         return per_element * prod(domain(plan, stage))
@@ -99,7 +103,7 @@ def flops(plan: Plan, stage: Stage) -> int:
     return rows + sum(_row_flops(w.reducer, whole, stage) for w in stage.writes if w.reducer is not None)
 
 
-def _row_flops(row: Row, elements: int, stage: Fused) -> int:
+def _row_flops(row: Row, elements: int, stage: Fused | ScanTile) -> int:
     """Operations of one row that is applied to `elements` elements."""
     if row.kind == "contract":
         labels, _, out = row.params

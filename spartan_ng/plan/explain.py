@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
+from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.picture import draw
-from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.plan.plan import Fused, Plan, Slot
 from spartan_ng.plan.text import shape_text, size_text, time_text
 
 MOST_ALTERNATIVES = 4
@@ -76,6 +77,10 @@ class ExplainedStage:
     measured_seconds: float | None
     alternatives: tuple[tuple[str, int, float], ...] = ()
     """Grids that the stage could have had: bytes and seconds of the cheapest whole plan with each."""
+    template: str | None = None
+    """Of a fused stage: "Cell", "Row", "MAgg", "Outer", or "basic" for one operator alone."""
+    tiers: tuple[str, ...] = ()
+    """What of a fused stage is compiled once it is hot, and why the rest is interpreted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class Explanation:
     slots: tuple[ExplainedSlot, ...]
     stages: tuple[ExplainedStage, ...]
     measured_seconds: float | None = None
+    fusion: ExplainedFusion | None = None
 
     @property
     def predicted_bytes(self) -> int:
@@ -114,6 +120,7 @@ class Explanation:
             "measured_seconds": self.measured_seconds,
             "arrays": [_plain(s) for s in self.slots],
             "stages": [_plain(s) for s in self.stages],
+            "fusion": None if self.fusion is None else asdict(self.fusion),
         }
 
     def __str__(self) -> str:
@@ -134,11 +141,16 @@ class Explanation:
             scalars = len(arrays) < len(stage.reads)
             reads = ", ".join([*arrays, *(["scalars"] if scalars else [])]) or "nothing"
             writes = ", ".join(self.slots[w].label for w in stage.writes)
-            lines.append(f"{indent}{stage.kind} over {shape_text(stage.domain)} cut {stage.grid}")
+            kind = stage.kind if stage.template is None else f"{stage.kind} ({stage.template})"
+            lines.append(f"{indent}{kind} over {shape_text(stage.domain)} cut {stage.grid}")
             lines.append(f"{indent}{reads} -> {writes}")
             lines.append(f"{indent}{costs(stage)}")
+            lines += [f"{indent}runs {tier}" for tier in _condensed(stage.tiers)]
             if stage.alternatives:
                 lines.append(f"{indent}the plan with this stage cut otherwise: {others(stage)}")
+        if self.fusion is not None and self.fusion.partitions:
+            lines.append(f"fusion by {self.fusion.policy}:")
+            lines += [f"  {line}" for line in self.fusion.lines]
         return "\n".join(lines)
 
     def _repr_svg_(self) -> str:
@@ -157,6 +169,8 @@ def explain(
     stats: Measured | None = None,
     profile: ClusterProfile | None = None,
     alternatives: Mapping[int, Sequence[Alternative]] | None = None,
+    tiers: Mapping[int, tuple[str, ...]] | None = None,
+    fusion: ExplainedFusion | None = None,
 ) -> Explanation:
     """Explain a plan; with the statistics of a run, what it measured stands beside what was predicted.
 
@@ -166,6 +180,8 @@ def explain(
     stats : what a run of this plan took, stage by stage
     profile : the cluster that seconds are predicted for; by default one with the plan's number of workers
     alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh`)
+    tiers : by the number of a fused stage, what runs it
+    fusion : what the policies for fusion are predicted to cost
     """
     weighed = _by_stage(plan, alternatives or {})
     profile = profile or ClusterProfile(workers=plan.workers)
@@ -188,10 +204,18 @@ def explain(
                 measured_bytes=None if found is None else found.bytes_moved,
                 measured_seconds=None if found is None else found.seconds,
                 alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
+                template=template(stage) if isinstance(stage, Fused) else None,
+                tiers=(tiers or {}).get(i, ()),
             )
         )
     slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
-    return Explanation(plan.workers, slots, tuple(stages), None if stats is None else stats.seconds)
+    return Explanation(plan.workers, slots, tuple(stages), None if stats is None else stats.seconds, fusion)
+
+
+def _condensed(tiers: Sequence[str]) -> list[str]:
+    """What is compiled is said once; what is not, with its reason."""
+    rest = [t for t in tiers if not t.endswith(": compiled")]
+    return [*(["compiled"] if len(rest) < len(tiers) else []), *rest]
 
 
 def _by_stage(

@@ -17,16 +17,15 @@ import numpy as np
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
-from spartan_ng.plan.cascade import Cascade, copied
+from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Body, Draft, Result
 from spartan_ng.plan.plan import (
     Accumulate,
@@ -37,15 +36,14 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
-    Row,
     ScanTile,
     Slot,
     SortParts,
     Stage,
     Write,
 )
-from spartan_ng.plan.reads import base_of, plain_read, view_read
-from spartan_ng.plan.sketches import sketch_array, sketch_stage
+from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
+from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
 
 NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
@@ -56,7 +54,7 @@ class Settings:
 
     profile: ClusterProfile
     forced_tiling: str | None = None
-    fuse: bool = True
+    fusion: str = "cost"
     solver: str = "exact"
     duplicate_budget_bytes: int | None = None
     scan_fan: int = 32
@@ -78,13 +76,10 @@ class Lowering:
         self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
-        grouping = group(
-            order,
-            {r for r in roots if r.op is not Op.DATA},
-            settings.fuse,
-            cut_lines=settings.profile.workers > 1,
-        )
+        stored = {r for r in roots if r.op is not Op.DATA}
+        grouping = form_stages(order, stored, settings.fusion, settings.profile)
         self.groups = list(reversed(grouping.groups))
+        self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Slot] = []
@@ -105,8 +100,9 @@ class Lowering:
             forced=self.settings.forced_tiling,
             duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
         )
-        for node, tiling in zip(self.nodes, tilings.arrays, strict=True):
-            self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
+        for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
+            stored = "dense" if node.format == "compressed" and node.data is None else node.format
+            self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
@@ -137,15 +133,22 @@ class Lowering:
         return [self._draft(g) for g in self.groups]
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
-        """Stages and arrays as tiling sees them."""
-        stages = [sketch_stage(d, self.nodes, self.measured) for d in drafts]
+        """Stages and arrays as tiling sees them: the nodes' arrays, then those of scans' aggregates."""
         arrays = [sketch_array(n, self.sparse_bytes) for n in self.nodes]
         wanted = {self.number[r] for r in self.roots}
-        return stages, [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
+        arrays = [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
+        stages = []
+        for draft in drafts:
+            stage = sketch_stage(draft, self.nodes, self.measured)
+            if (cascade := sketch_cascade(draft, len(arrays))) is not None:
+                arrays.append(cascade[0])
+                stage = replace(stage, writes=(*stage.writes, cascade[1]))
+            stages.append(stage)
+        return stages, arrays
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
-            return Body(g, self.number).draft()
+            return Body(g, self.number, self.drivers).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
         result = Result(node, self.number[node], tuple(range(node.ndim)))
@@ -199,10 +202,10 @@ class Lowering:
         grid = tilings.grids[index]
         read_bytes = tilings.read_bytes[index]
         combine_bytes = tilings.combine_bytes[index]
-        if not draft.separate:
-            self._fused(draft, grid, read_bytes, combine_bytes)
-        elif draft.node.op is Op.SCAN:
+        if any(row.kind == "scan" for row in draft.rows):
             self._scan(draft, grid, read_bytes)
+        elif not draft.separate:
+            self._fused(draft, grid, read_bytes, combine_bytes)
         elif is_line_sort(draft.node):
             self._sort(draft, grid, read_bytes)
         elif draft.node.fn == "tile_as":
@@ -232,6 +235,7 @@ class Lowering:
             writes,
             draft.whole,
             heavy=is_heavy(draft),
+            driver=draft.driver,
         )
         self._emit(stage, read_bytes)
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
@@ -294,21 +298,29 @@ class Lowering:
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
         """The cascades where the axis is cut, then each part's own cumulative aggregate."""
-        fn = draft.node.fn
-        assert fn is not None, "a scan has a function"
-        (axis,) = draft.node.params
-        reads, offsets = tuple(draft.reads), None
-        moved = read_bytes
+        reads, rows = tuple(draft.reads), tuple(draft.rows)
+        scan = next(row for row in rows if row.kind == "scan")
+        (axis,) = scan.params
+        offsets, moved = None, read_bytes
         if grid.parts[axis] > 1:
-            if read_bytes:
-                here = [read_bytes, *[0] * (len(reads) - 1)]
-                reads = tuple(
-                    copied(r, grid, n, self.slots, self._emit, b)
-                    for r, n, b in zip(reads, draft.node.inputs, here, strict=True)
-                )
-            cascade = Cascade(fn, axis, draft.node, grid, self.settings.scan_fan)
-            offsets, moved = cascade.emit(reads, self.slots, self._emit)
-        self._emit(ScanTile(f"scan {fn}", fn, axis, reads, offsets, draft.slot, grid), moved)
+            moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
+            used, _, _ = rows_before(reads, rows)
+            brought = [
+                m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)
+            ]
+            reads = tuple(
+                copied(r, grid, self.slots, self._emit, m) if b else r
+                for r, m, b in zip(reads, moves, brought, strict=True)
+            )
+            moves = [0 if b else m for m, b in zip(moves, brought, strict=True)]
+            cascade = Cascade(scan, draft.domain, grid, self.settings.scan_fan)
+            before = rows_before(reads, rows)
+            extra = sum(m for r, m in zip(reads, moves, strict=True) if r in before[0])
+            offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
+            moved += sum(moves)
+        name = stage_name(draft)
+        tile = ScanTile(name, draft.domain, reads, rows, offsets, draft.slot, grid)
+        self._emit(tile, moved)
 
 
 def lower(
@@ -340,13 +352,6 @@ def weigh(
         duplicate_budget_bytes=settings.duplicate_budget_bytes,
     )
     return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
-
-
-def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of a reducer's states."""
-    if row.kind == "fold" and isinstance(row.fn, str):
-        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
-    return (row.dtype,)
 
 
 def is_heavy(draft: Draft) -> bool:

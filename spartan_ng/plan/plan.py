@@ -82,7 +82,7 @@ class Row:
 
     kind: str
     """"map", "fold", "contract", "bincount", "along_axis", "take", "transpose", "broadcast", "reshape",
-    "iota" or "random"."""
+    "iota", "random", or (in a `ScanTile`) "scan"."""
     fn: str | UserFunction | None
     args: tuple[int, ...]
     params: tuple[Any, ...]
@@ -90,6 +90,8 @@ class Row:
     shape: tuple[int, ...]
     labels: tuple[int, ...]
     format: str = "dense"
+    sampled: bool = False
+    """Whether the value is needed (and computed) at the non-zeros of the stage's driver alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ class Fused:
     """One pass over a domain cut by `grid`: every block runs the body's rows.
 
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
-    matrix product, which runs on tiles and not on cache-sized blocks.
+    matrix product, which runs on tiles and not on cache-sized blocks. `driver` is the read whose
+    stored rows the blocks follow: the sparse one at whose non-zeros the sampled rows are computed, or a
+    compressed one; -1 where there is none.
     """
 
     name: str
@@ -125,6 +129,18 @@ class Fused:
     writes: tuple[Write, ...]
     whole: tuple[int, ...] = ()
     heavy: bool = False
+    driver: int = -1
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether rows are computed at the driver's non-zeros."""
+        return self.driver >= 0 and any(row.sampled for row in self.rows)
+
+    @property
+    def driver_labels(self) -> tuple[int, int]:
+        """The domain dimensions of the driver's stored rows and columns."""
+        rows, columns = self.reads[self.driver].axes
+        return rows.label, columns.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +158,17 @@ class Combine:
 class ScanTotals:
     """A level of a scan's forward cascade: the state of each part of `grid`, as one row along `axis`.
 
-    Arrays of states have a leading axis for the arrays of a state. The first level reads a scan's
-    operands, the others (`of_states`) an array of states.
+    Arrays of states have a leading axis for the arrays of a state. The first level scans the registers
+    `args` of reads and rows over the `domain`, the others (`of_states`) read an array of states.
     """
 
     name: str
     fn: str | UserFunction
     axis: int
+    domain: tuple[int, ...]
     reads: tuple[Read, ...]
+    rows: tuple[Row, ...]
+    args: tuple[int, ...]
     slot: int
     grid: Tiling
     of_states: bool
@@ -172,15 +191,27 @@ class ScanOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ScanTile:
-    """A cumulative aggregate: each tile's own, behind its row of `offsets` (None: the axis is not cut)."""
+    """One pass with a cumulative aggregate among its rows: each tile's own, behind its row of `offsets`
+    (None: the axis is not cut). The last row is the result."""
 
     name: str
-    fn: str | UserFunction
-    axis: int
+    domain: tuple[int, ...]
     reads: tuple[Read, ...]
+    rows: tuple[Row, ...]
     offsets: int | None
     slot: int
     grid: Tiling
+
+    @property
+    def scan(self) -> Row:
+        """The row that is the cumulative aggregate."""
+        return next(row for row in self.rows if row.kind == "scan")
+
+    @property
+    def axis(self) -> int:
+        """The scanned dimension of the domain."""
+        (axis,) = self.scan.params
+        return int(axis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ underlying array when a tile is read; no view is ever copied for its own sake.
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, unit_reshape
-from spartan_ng.plan.plan import Axis, Read, Slot
+from spartan_ng.plan.plan import Axis, Read, Row, Slot
 
 
 def base_of(node: Node, stored: Container[Node]) -> Node:
@@ -37,6 +38,30 @@ def view_read(node: Node, labels: Labels, base: Node, slot: int) -> Read:
         (current,) = current.inputs
     stretched = any((o < 0 or axes[o].size != n) and n != 1 for o, n in zip(order, node.shape, strict=True))
     return Read(slot, tuple(axes), tuple(order), node.shape, labels, stretched)
+
+
+def rows_before(
+    reads: tuple[Read, ...], rows: tuple[Row, ...]
+) -> tuple[tuple[Read, ...], tuple[Row, ...], tuple[int, ...]]:
+    """The reads and rows that the scan among `rows` rests on, numbered anew, and the scanned registers."""
+    scan = next(row for row in rows if row.kind == "scan")
+    needed, waiting = set[int](), list(scan.args)
+    while waiting:
+        register = waiting.pop()
+        if register not in needed:
+            needed.add(register)
+            waiting += rows[register - len(reads)].args if register >= len(reads) else ()
+    number = {register: i for i, register in enumerate(sorted(needed))}
+    kept = tuple(
+        replace(row, args=tuple(number[a] for a in row.args))
+        for i, row in enumerate(rows, len(reads))
+        if i in needed
+    )
+    return (
+        tuple(r for i, r in enumerate(reads) if i in needed),
+        kept,
+        tuple(number[a] for a in scan.args),
+    )
 
 
 def _under_transpose(view: Node, axes: list[Axis], order: list[int]) -> tuple[list[Axis], list[int]]:

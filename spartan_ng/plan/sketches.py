@@ -7,13 +7,16 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
-from spartan_ng.plan.draft import Draft
+from spartan_ng.plan.draft import Draft, Result
 from spartan_ng.plan.plan import WHOLE, Read, Row
 
 _USER_FLOPS = 1_000_000
@@ -22,7 +25,7 @@ _USER_FLOPS = 1_000_000
 
 def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
-    uncut = (1,) if node.format == "csr" else ()
+    uncut = (1,) if node.format != "dense" else ()
     ref = node.data
     if ref is None:
         return ArraySketch(node.shape, sparse_bytes.get(node, node.nbytes), uncut=uncut)
@@ -52,8 +55,22 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    writes = tuple(Access(r.slot, r.out) for r in draft.results)
+    writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r)) for r in draft.results)
     return StageSketch(draft.domain, cuttable, reads, writes, _flops(draft, arrays))
+
+
+def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of a reducer's states."""
+    if row.kind == "fold" and isinstance(row.fn, str):
+        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
+    return (row.dtype,)
+
+
+def _state_bytes(result: Result) -> int | None:
+    """Bytes of one partial state of a result that is reduced over the domain."""
+    if result.reducer is None:
+        return None
+    return result.node.size * sum(d.itemsize for d in state_dtypes(result.reducer, result.node))
 
 
 def updates_key(
@@ -70,7 +87,13 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
-    return sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers))
+    total = sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
+    sampled = sum(_row_flops(row, draft, arrays) for row in draft.rows if row.sampled)
+    if sampled:
+        driver = arrays[draft.reads[draft.driver].slot]
+        if driver.data is not None and driver.data.nnz is not None:
+            sampled = sampled * driver.data.nnz // max(driver.size, 1)
+    return total + sampled
 
 
 def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
@@ -104,18 +127,33 @@ def _inner(row: Row, draft: Draft) -> int:
 
 
 def _kind(node: Node) -> str:
-    if node.op in (Op.SCAN, Op.RESHAPE, Op.FILTER):
+    if node.op in (Op.RESHAPE, Op.FILTER):
         return node.op.value
     return "sort" if is_line_sort(node) else str(node.fn) if isinstance(node.fn, str) else "user"
 
 
-def _scan(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Local but for one aggregate row a part; a sort's merge is charged when its grid is known."""
+def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Local; the merge is charged when the grid is known."""
     node = draft.node
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
     return StageSketch(node.shape, cuttable, reads, (write,), 2 * node.size)
+
+
+def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:
+    """What a scan's cascades move: as if each part's aggregate were combined into array `number`.
+
+    One row a part goes up, and one comes down; None where the stage has no scan.
+    """
+    scan = next((row for row in draft.rows if row.kind == "scan"), None)
+    if scan is None or scan.fn is None:
+        return None
+    (axis,) = scan.params
+    labels = tuple(d for d in range(len(draft.domain)) if d != axis)
+    shape = tuple(draft.domain[d] for d in labels)
+    both_ways = 2 * states_of(scan.fn) * prod(shape) * scan.dtype.itemsize
+    return ArraySketch(shape, both_ways), Access(number, labels, state_bytes=both_ways)
 
 
 def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -196,7 +234,6 @@ def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 
 
 _SEPARATE = {
-    "scan": _scan,
     "reshape": _reshape,
     "concatenate": _assemble,
     "assign": _assemble,
@@ -204,6 +241,6 @@ _SEPARATE = {
     "scatter": _scatter,
     "take": _take,
     "tile_as": _tile_as,
-    "sort": _scan,
+    "sort": _sort,
     "user": _user,
 }

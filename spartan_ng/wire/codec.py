@@ -18,6 +18,8 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import csr_array
 
+from spartan_ng.compressed.groups import Codes, Group, Offsets, Runs
+from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.wire.functions import dump_function, load_function
 
@@ -47,10 +49,11 @@ _fields: dict[type[Any], tuple[str, ...]] = {}
 
 
 def register(cls: type[_T]) -> type[_T]:
-    """Let instances of the dataclass `cls` travel; only registered classes are ever built by `decode`."""
+    """Let instances of the dataclass `cls` travel (but for fields `_…`, which have defaults); only registered
+    classes are ever built by `decode`."""
     assert cls.__name__ not in _registered, f"two wire classes are called {cls.__name__}"
     _registered[cls.__name__] = cls
-    _fields[cls] = tuple(f.name for f in dataclasses.fields(cls))  # type: ignore[arg-type]
+    _fields[cls] = tuple(f.name for f in dataclasses.fields(cls) if f.name[0] != "_")  # type: ignore[arg-type]
     return cls
 
 
@@ -197,3 +200,6 @@ _DECODERS: dict[str, Callable[[Any, Sequence[Buffer]], Any]] = {
     "f": lambda body, b: Blob(tuple([b[i] for i in body])),
     "u": _decode_function,
 }
+
+for _kind in (CompressedMatrix, Group, Codes, Offsets, Runs):
+    register(_kind)

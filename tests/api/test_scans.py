@@ -6,7 +6,10 @@ import numpy
 import pytest
 
 import spartan_ng.api as np
+from spartan_ng import session
+from spartan_ng.config import config
 from spartan_ng.errors import NotAssociative, ShapeError
+from spartan_ng.plan.plan import Fused, ScanTile
 
 RNG = numpy.random.default_rng(11)
 X = RNG.standard_normal((40, 6))
@@ -97,6 +100,61 @@ def test_averages_and_windows(mode):
         np.ewma(np.array(X), 0)
     with pytest.raises(ValueError, match="window of 41"):
         np.rolling_sum(np.array(X), 41)
+
+
+@pytest.mark.parametrize("name", ["subtract", "divide", "power", "floor_divide", "arctan2", "hypot"])
+def test_accumulate_of_what_does_not_associate(mode, name):
+    y = RNG.random((9, 4)) + 0.5
+    for axis in (0, 1):
+        expected = getattr(numpy, name).accumulate(y, axis)
+        got = getattr(np, name).accumulate(np.array(y), axis)
+        assert got.dtype == expected.dtype
+        numpy.testing.assert_array_equal(got.compute(), expected)
+    with pytest.raises(numpy.exceptions.AxisError):
+        getattr(np, name).accumulate(np.array(y), 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "multiply", "minimum", "fmax", "logical_or", "bitwise_xor", "logaddexp"]
+)
+def test_reduceat_of_many_segments(mode, name):
+    floats = RNG.standard_normal((60, 5))
+    x = RNG.integers(1, 6, (60, 5)) if name == "bitwise_xor" else floats
+    starts = numpy.sort(RNG.choice(numpy.arange(2, 60), 25, replace=False))
+    expected = getattr(numpy, name).reduceat(x, starts)
+    got = getattr(np, name).reduceat(np.array(x), starts)
+    assert got.dtype == expected.dtype
+    equal(got, expected)
+    equal(getattr(np, name).reduceat(np.array(x.T), starts, 1), expected.T)
+    unsorted = numpy.append(starts, [0, 3])
+    equal(getattr(np, name).reduceat(np.array(x), unsorted), getattr(numpy, name).reduceat(x, unsorted))
+
+
+def test_maps_join_the_scan(mode):
+    """Maps before and behind a scan run in its stage, but not what others ask for, or another layout."""
+    x, y = np.array(X), np.array(X * 2)
+    counts = np.arange(1, 41).reshape(40, 1)
+    wanted = numpy.cumsum(X * X * 2, 0) / numpy.arange(1, 41).reshape(40, 1) - X
+    equal(np.cumsum(x * y, 0) / counts - x, wanted)
+    equal(np.cumsum(np.sin(x), 1) * X[0], numpy.cumsum(numpy.sin(X), 1) * X[0])
+    scanned = np.cumsum(x, 0)
+    doubled = scanned * 2
+    np.persist(scanned, doubled)
+    equal(doubled, numpy.cumsum(X, 0) * 2)
+    equal(np.cumsum(x.T, 1).T + np.cumsum(x, 0), 2 * numpy.cumsum(X, 0))
+    equal(np.cumsum(np.cumsum(x, 0) + 1, 1), numpy.cumsum(numpy.cumsum(X, 0) + 1, 1))
+    equal(np.cumsum(x - x.mean(0), 0), numpy.cumsum(X - X.mean(0), 0), 1e-9)
+    equal(np.cumsum(x, 0) @ np.array(X.T), numpy.cumsum(X, 0) @ X.T)
+    equal((np.cumsum(x, 0) / counts).max(0), (numpy.cumsum(X, 0) / numpy.arange(1, 41).reshape(40, 1)).max(0))
+
+
+def test_one_stage_for_maps_around_a_scan(mode):
+    with config.override(small_bytes=0):
+        x, y = np.array(X), np.array(X * 2)
+        for program in (np.cumsum(x * y, 0), np.cumsum(x, 0) / np.arange(1, 41).reshape(40, 1)):
+            stages = session.current().plan([program._node()])[0].plan.stages
+            assert sum(isinstance(s, ScanTile) for s in stages) == 1
+            assert not any(isinstance(s, Fused) and s.rows for s in stages)
 
 
 def test_segments_and_runs(mode):

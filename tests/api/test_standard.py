@@ -72,6 +72,9 @@ def test_floor_divide_of_infinities(mode):
         theirs = numpy.floor_divide(x, y)
         numpy.testing.assert_array_equal(np.array(x) // np.array(y), theirs)
     assert (xp.asarray([7]) // 2).dtype == numpy.int64
+    for quotient in (xp.asarray([7.0], dtype=xp.float32) // 2.0, 7.0 // xp.asarray([2.0], dtype=xp.float32)):
+        assert quotient.dtype == numpy.float32
+        assert quotient.tolist() == [3]
     with pytest.raises(TypeError):
         a // {}
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from click.testing import CliRunner
 from sklearn import cluster, datasets, metrics
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spartan_ng.apps.estimator import NotFittedError
-from spartan_ng.apps.kmeans import KMeans, command, kmeans
+from spartan_ng.apps.kmeans import KMeans, kmeans
 
 
 def brute_inertia(X, centers) -> float:
@@ -105,33 +104,3 @@ def test_estimator_works_in_a_pipeline() -> None:
     iris = datasets.load_iris()
     labels = make_pipeline(StandardScaler(), KMeans(3, random_state=0)).fit_predict(iris.data)
     assert metrics.adjusted_rand_score(iris.target, numpy.asarray(labels)) > 0.5
-
-
-def test_command_writes_what_it_found(tmp_path) -> None:
-    X = datasets.load_iris().data
-    numpy.save(tmp_path / "points.npy", X)
-    out = tmp_path / "found.npz"
-    arguments = [
-        "--data",
-        str(tmp_path / "points.npy"),
-        "--clusters",
-        "3",
-        "--seed",
-        "0",
-        "--output",
-        str(out),
-    ]
-    done = CliRunner().invoke(command, arguments)
-    assert done.exit_code == 0, done.output
-    assert "3 clusters, inertia 78.8" in done.output
-    with numpy.load(out) as found:
-        assert brute_inertia(X, found["centers"]) == pytest.approx(78.85, abs=0.01)
-        assert found["labels"].shape == (150,)
-
-
-def test_command_tells_bad_data_in_one_line(tmp_path) -> None:
-    numpy.save(tmp_path / "a.npy", numpy.ones((3, 2)))
-    done = CliRunner().invoke(command, ["--data", str(tmp_path / "a.npy"), "--clusters", "9"])
-    assert done.exit_code == 1
-    assert done.output.startswith("Error: ")
-    assert done.output.count("\n") == 1

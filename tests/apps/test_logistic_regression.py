@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from click.testing import CliRunner
 from sklearn import datasets, linear_model
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from spartan_ng.apps.estimator import NotFittedError
-from spartan_ng.apps.logistic_regression import LogisticRegression, command, logistic_regression
+from spartan_ng.apps.logistic_regression import LogisticRegression, logistic_regression
 
 
 def cancer():
@@ -85,7 +84,7 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="use lbfgs"):
         logistic_regression(X, numpy.arange(4), solver="newton")
     with pytest.raises(ValueError, match="not one of"):
-        logistic_regression(X, numpy.arange(4), solver="saga")
+        logistic_regression(X, numpy.arange(4), solver="saga")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must be"):
         logistic_regression(X[0], numpy.arange(4))
 
@@ -99,27 +98,3 @@ def test_estimator_follows_the_conventions() -> None:
     assert cross_val_score(model, X, y, cv=3).min() > 0.95
     with pytest.raises(ValueError, match="columns"):
         model.fit(X, y).predict(X[:, :3])
-
-
-def test_command_writes_the_model(tmp_path) -> None:
-    X, y = cancer()
-    numpy.save(tmp_path / "X.npy", X)
-    numpy.save(tmp_path / "y.npy", y)
-    out = tmp_path / "model.npz"
-    arguments = ["--data", str(tmp_path / "X.npy"), "--target", str(tmp_path / "y.npy"), "--output", str(out)]
-    done = CliRunner().invoke(command, arguments)
-    assert done.exit_code == 0, done.output
-    assert "2 classes, accuracy 0.98" in done.output
-    with numpy.load(out) as model:
-        right = (X @ model["weights"][0] + model["intercept"][0] > 0) == y
-        assert right.mean() > 0.98
-
-
-def test_command_tells_bad_data_in_one_line(tmp_path) -> None:
-    numpy.save(tmp_path / "a.npy", numpy.ones((3, 2)))
-    done = CliRunner().invoke(
-        command, ["--data", str(tmp_path / "a.npy"), "--target", str(tmp_path / "a.npy")]
-    )
-    assert done.exit_code == 1
-    assert done.output.startswith("Error: ")
-    assert done.output.count("\n") == 1

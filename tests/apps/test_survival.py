@@ -1,15 +1,14 @@
-"""Survival curves, hazards and decayed rates against lifelines and plain NumPy."""
+"""Survival curves and hazards against lifelines and plain NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from spartan_ng.apps import cox as cox_app
 from spartan_ng.apps import kaplan_meier as km_app
 from spartan_ng.apps.cox import CoxRegression, cox
-from spartan_ng.apps.kaplan_meier import KaplanMeier, event_rate, kaplan_meier
+from spartan_ng.apps.kaplan_meier import KaplanMeier, kaplan_meier
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -61,18 +60,6 @@ def test_cox(anywhere, rossi):
     np.testing.assert_allclose(found.log_likelihood, reference.log_likelihood_, rtol=1e-8)
 
 
-def test_decayed_rates(anywhere):
-    rng = np.random.default_rng(0)
-    t = np.sort(rng.random(50)) * 10
-    e = rng.integers(0, 2, 50)
-    weights = np.tril(np.exp2(-(t[:, None] - t) / 1.5))
-    np.testing.assert_allclose(event_rate(t, e, 1.5).compute(), weights @ e * np.log(2) / 1.5, rtol=1e-10)
-    with pytest.raises(ValueError, match="ascend"):
-        event_rate([2.0, 1.0], [1, 1], 1.0)
-    with pytest.raises(ValueError, match="half_life"):
-        event_rate([1.0, 2.0], [1, 1], 0)
-
-
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="no subjects"):
         kaplan_meier([])
@@ -84,24 +71,11 @@ def test_bad_input() -> None:
         cox(np.ones((3, 1)), [1, 2])
 
 
-def test_commands(tmp_path, waltons, rossi) -> None:
-    times, seen, data = (str(tmp_path / f"{n}.npy") for n in ("times", "seen", "data"))
-    np.save(times, waltons["T"].to_numpy())
-    np.save(seen, waltons["E"].to_numpy())
-    picture, table = str(tmp_path / "curve.svg"), str(tmp_path / "table.npz")
-    options = ["--data", times, "--events", seen, "--picture", picture, "--output", table]
-    result = CliRunner().invoke(km_app.command, options)
-    assert result.exit_code == 0, result.output
-    assert "163 subjects, 156 events" in result.output
-    assert (tmp_path / "curve.svg").stat().st_size > 1000
-    assert {"times", "survival", "variance"} == set(np.load(table).files)
-    np.save(times, rossi["week"].to_numpy())
-    np.save(seen, rossi["arrest"].to_numpy())
-    np.save(data, rossi[["fin", "age"]].to_numpy(float))
-    options = ["--data", data, "--times", times, "--events", seen, "--picture", picture]
-    result = CliRunner().invoke(cox_app.command, options)
-    assert result.exit_code == 0, result.output
-    assert "covariate 1: weight -0.0" in result.output
+def test_pictures(tmp_path, waltons, rossi) -> None:
+    km_app.plot(kaplan_meier(waltons["T"].to_numpy(), waltons["E"].to_numpy()), str(tmp_path / "curve.svg"))
+    X = rossi[["fin", "age"]].to_numpy(float)
+    cox_app.plot(cox(X, rossi["week"].to_numpy(), rossi["arrest"].to_numpy()), str(tmp_path / "weights.svg"))
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("curve.svg", "weights.svg"))
 
 
 def test_estimator(rossi) -> None:

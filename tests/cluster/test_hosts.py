@@ -13,7 +13,8 @@ import pytest
 
 from spartan_ng.wire.security import keygen
 
-HOSTS = [("spartan-a", "10.213.7.1"), ("spartan-b", "10.213.7.2")]
+PID = os.getpid()
+HOSTS = [(f"spartan-{PID}-a", "10.213.7.1"), (f"spartan-{PID}-b", "10.213.7.2")]
 
 
 def ip(*arguments):
@@ -23,8 +24,8 @@ def ip(*arguments):
 def namespaces_possible():
     if shutil.which("ip") is None:
         return False
-    made = ip("netns", "add", "spartan-probe").returncode == 0
-    ip("netns", "del", "spartan-probe")
+    made = ip("netns", "add", f"spartan-{PID}-probe").returncode == 0
+    ip("netns", "del", f"spartan-{PID}-probe")
     return made
 
 
@@ -41,26 +42,28 @@ def hosts():
         "add",
         "spartan-c0",
         "netns",
-        "spartan-a",
+        HOSTS[0][0],
         "type",
         "veth",
         "peer",
         "name",
         "spartan-c1",
         "netns",
-        "spartan-b",
+        HOSTS[1][0],
     )
-    for i, (name, address) in enumerate(HOSTS):
-        for command in (
-            ["addr", "add", f"{address}/24", "dev", f"spartan-c{i}"],
-            ["link", "set", f"spartan-c{i}", "up"],
-            ["link", "set", "lo", "up"],
-        ):
-            done = ip("-n", name, *command)
-            assert done.returncode == 0, done.stderr
-    yield
-    for name, _ in HOSTS:
-        ip("netns", "del", name)
+    try:
+        for i, (name, address) in enumerate(HOSTS):
+            for command in (
+                ["addr", "add", f"{address}/24", "dev", f"spartan-c{i}"],
+                ["link", "set", f"spartan-c{i}", "up"],
+                ["link", "set", "lo", "up"],
+            ):
+                done = ip("-n", name, *command)
+                assert done.returncode == 0, done.stderr
+        yield
+    finally:
+        for name, _ in HOSTS:
+            ip("netns", "del", name)
 
 
 PROGRAM = """

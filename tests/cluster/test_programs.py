@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import spartan_ng as sp
 from spartan_ng import session
@@ -44,3 +45,16 @@ def test_bytes_on_the_wire_are_as_predicted(tiling: str | None) -> None:
     measured = explained.measured_bytes
     assert measured is not None
     assert abs(measured - explained.predicted_bytes) <= 0.05 * explained.predicted_bytes
+
+
+@pytest.mark.parametrize("tiling", [None, "row", "duplicate"])
+def test_sparse_and_compressed_operands(tiling: str | None) -> None:
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 200), density=0.05, rng=rng, format="csr")
+    U, V, few = rng.random((300, 5)), rng.random((200, 5)), rng.integers(0, 4, (9000, 6)) * 1.0
+    with config.override(small_bytes=0, tiling=tiling):
+        x, u, v, c = sp.asarray(X), sp.asarray(U), sp.asarray(V), sp.compress_columns(few)
+        found = sp.compute((x * sp.exp(u @ v.T)).T @ u, sp.sum(c**2), c.T @ (c @ sp.ones(6)), c * 2)
+    expected = ((X.toarray() * np.exp(U @ V.T)).T @ U, (few**2).sum(), few.T @ (few @ np.ones(6)), few * 2)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
+from spartan_ng.config import config
 from spartan_ng.errors import EvaluationError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
@@ -26,6 +27,20 @@ def test_folds_products_and_scans(session):
     np.testing.assert_allclose(evaluate(session, total(build.map_("multiply", a, b))), (x * y).sum())
     product = build.matmul(build.transpose(a, (1, 0)), b, np.dtype(float))
     np.testing.assert_allclose(evaluate(session, product), x.T @ y)
+
+
+@pytest.mark.parametrize(("tiling", "axis"), [("row", 0), ("column", 1)])
+def test_scans_move_one_row_of_aggregates_a_part(session, tiling, axis):
+    """Up from every part but the collecting one, and down to every part but the first."""
+    x = rng.random((300, 210))
+    with config.override(tiling=tiling):
+        product = build.map_("multiply", build.constant(x), build.constant(x))
+        found = evaluate(session, build.scan("add", product, axis))
+    np.testing.assert_allclose(found, np.cumsum(x * x, axis))
+    plan, stats = session.last_run
+    assert plan.workers > 1
+    row = x.nbytes // x.shape[axis]
+    assert stats.bytes_moved == 2 * (plan.workers - 1) * row
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2,), (7, 5), (50_000,), (3, 1000, 17), (300, 0, 4)])

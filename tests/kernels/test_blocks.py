@@ -62,3 +62,12 @@ def test_whole_dimensions_are_not_cut() -> None:
     shape = (1000, 5000)
     sizes = block_sizes(_stage(shape, whole=(1,)), tuple((0, n) for n in shape))
     assert sizes[1] == 5000
+
+
+def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:
+    table, wanted = (1_000_000, 5), (512,)
+    read = Read(0, (Axis(-1, 0, 1, table[0]), Axis(1, 0, 1, 5)), (-1, 1), table, (0, 1))
+    indices = Read(1, (Axis(0, 0, 1, 512),), (0,), wanted, (0,))
+    row = Row("take", None, (0, 1), (0,), np.dtype(float), (512, 5), (0, 1))
+    stage = Fused("take", (512, 5), Tiling.single(2), (read, indices), (row,), (Write((2,), 2, (0, 1)),), ())
+    assert block_sizes(stage, ((0, 512), (0, 5))) == (512, 5)

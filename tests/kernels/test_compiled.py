@@ -8,7 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import spartan_ng as snp
 from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled.compile import compiler
@@ -349,3 +352,20 @@ def test_steps_name_their_reason():
 
 def _packed(plan, stage):
     return tuple((plan.slots[r.slot].dtype, r.shape, (8,) * len(r.shape)) for r in stage.reads)
+
+
+@pytest.mark.parametrize("columns", [20, 7])
+def test_tiles_no_larger_than_a_block_that_lie_in_two(columns):
+    random = np.random.default_rng(0)
+    a, x = random.random((100, 2)), random.random((100, columns))
+    backend = SimulatedBackend(3)
+    session.use(backend)
+    try:
+        with config.override(small_bytes=0, kernels="compile"):
+            with config.override(tiling="column"):
+                left, right = snp.persist(snp.asarray(a) * 1.0, snp.asarray(x) * 1.0)
+            got = (left.T @ (right * (1 - right * right))).compute()
+    finally:
+        backend.close()
+        session.use(EmbeddedBackend())
+    np.testing.assert_allclose(got, a.T @ (x * (1 - x * x)), rtol=1e-12)

@@ -12,8 +12,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy import sparse
 
+import spartan_ng as sp
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.ops.functions import UserFunction
@@ -206,3 +209,29 @@ def test_what_has_a_value_needs_no_stage() -> None:
     import spartan_ng as sp
 
     assert sp.explain(sp.ones(3) + 1).to_dict()["stages"] == []
+
+
+def test_the_text_names_templates_tiers_and_the_policies_costs() -> None:
+    x = sp.asarray(np.ones((50_000, 20)))
+    with config.override(small_bytes=0):
+        e = sp.exp(x)
+        shares = e / e.sum()
+        ordered = sp.sort(x, axis=1).sum()
+        explanation = sp.explain(shares, ordered)
+    text = str(explanation)
+    assert "fused (Row)" in text
+    assert "interpreted (along_axis)" in text, "what cannot be compiled says so"
+    (partition,) = explanation.to_dict()["fusion"]["partitions"]
+    assert 0 < partition["chosen_s"] <= min(partition["fuse_all_s"], partition["no_redundancy_s"])
+    assert "no redundancy" in text
+
+
+def test_an_outer_operator_says_that_it_runs_at_non_zeros_alone() -> None:
+    rng = np.random.default_rng(0)
+    x = sp.asarray(sparse.random_array((2000, 2000), density=0.01, format="csr", rng=rng))
+    u, v = sp.asarray(rng.random((2000, 10))), sp.asarray(rng.random((2000, 10)))
+    with config.override(small_bytes=0):
+        explanation = sp.explain((x * sp.log(u @ v.T + 1e-15)).sum())
+    (stage,) = explanation.stages
+    assert stage.template == "Outer"
+    assert stage.tiers[0].endswith("at non-zeros alone")

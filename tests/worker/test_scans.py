@@ -7,6 +7,7 @@ import operator
 import numpy as np
 import pytest
 
+from benchmarks import cascades
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
@@ -16,7 +17,8 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
-from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTotals
+from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTile, ScanTotals
+from spartan_ng.worker.program import Program
 
 TILINGS = ["row", "column", "block", "duplicate", None]
 
@@ -165,3 +167,47 @@ def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], t
             value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), axis), 3, tiling)
             if shape[axis] <= 3000:
                 np.testing.assert_allclose(value, recurrence_rows(y, w, axis), rtol=1e-10)
+
+
+@pytest.mark.parametrize("workers", [4, 64])
+def test_counted_bytes_and_levels_are_the_papers(workers: int) -> None:
+    """Section 3.1: one row a part and level each way; counted from ranks' tasks, and moved when it runs."""
+    found = cascades.counted(workers, columns=4)
+    assert found.levels == found.formula_levels
+    assert found.path_rows == found.formula_path_rows
+    assert found.moved_bytes == found.formula_bytes
+    _, moved, plan = run(build.scan("add", leaf(np.ones((workers * 64, 4))), 0), workers, "row")
+    assert sum(moved) == sum(plan.predicted_bytes) == found.formula_bytes
+
+
+def test_tiling_charges_the_cascades_rows() -> None:
+    """An intermediate array that may lie anywhere is cut across the axis, which costs nothing."""
+    x = build.map_("add", leaf(np.ones((4096, 1))), leaf(np.ones((1, 256))))
+    for axis in (0, 1):
+        plan = planned(build.fold("maximum", build.scan("add", x, axis), (0, 1)), 4)
+        (tile,) = [s for s in plan.stages if isinstance(s, ScanTile)]
+        assert tile.grid.parts[axis] == 1
+        assert not any(isinstance(s, ScanTotals) for s in plan.stages)
+
+
+def test_maps_around_a_cut_scan_move_no_more() -> None:
+    """cumsum(x * y) / w with both arrays cut along the axis: the cascade's rows are all that moves."""
+    x, y = np.random.default_rng(3).random((2, 64, 8))
+    product = build.map_("multiply", leaf(x), leaf(y))
+    root = build.map_("divide", build.scan("add", product, 0), leaf(y))
+    value, moved, plan = run(root, 4, "row")
+    np.testing.assert_allclose(value, np.cumsum(x * y, 0) / y, rtol=1e-12)
+    assert moved == list(plan.predicted_bytes)
+    assert sum(moved) == 2 * 3 * 8 * 8
+
+
+def test_a_dying_input_is_scanned_in_place() -> None:
+    """The second scan of two takes over the first one's tile; an input or a result stays what it is."""
+    x = np.random.default_rng(3).random((60, 8))
+    first = build.scan("add", leaf(x), 0)
+    plan = planned(build.scan("multiply", first, 0), 1)
+    inner, outer = (Program(plan, 0).tasks[i].dying for i in range(2))
+    assert inner is None
+    assert outer == 0
+    value, _, _ = run(build.scan("multiply", first, 0), 3, "row")
+    np.testing.assert_allclose(value, np.cumprod(np.cumsum(x, 0), 0), rtol=1e-9)

@@ -11,13 +11,14 @@ from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.layout import Layout
 from spartan_ng.kernels.compiled.segments import Ending, Segment
+from spartan_ng.plan.plan import Row
 
 STRIP = 1024
 """Elements of a line that are folded in one go."""
 _LANES = {True: 32, False: 8}
 """Values that a NaN-aware extreme is kept in, for one long line and for many short ones."""
 
-_HEAD = """\
+HEAD = """\
 import numpy as np
 from numba import carray, njit
 
@@ -163,12 +164,15 @@ class _Emitter:
             elif kind == "s":
                 self._say(f"x{k} = load(x{k}_a + i * x{k}_w, {self.codes[k]})")
         for k, (register, row) in enumerate(self.segment.rows):
-            self._say(f"r{k} = {expression(row, [value[a] for a in row.args])}")
+            self._say(f"r{k} = {self._expression(row, value)}")
             value[register] = f"r{k}"
         for k, register in enumerate(self.segment.stores):
             self._store(f"y{k}", len(self.segment.operands) + k, value[register])
         for i, ending in enumerate(self.segment.endings):
             self._fold(i, ending, value, in_lanes)
+
+    def _expression(self, row: Row, value: dict[int, str]) -> str:
+        return expression(row, [value[a] for a in row.args], [self.dtype_of[a] for a in row.args])
 
     def _store(self, name: str, number: int, text: str) -> None:
         if self.layout.inner[number] == "c":
@@ -253,4 +257,4 @@ def emit(parts: list[tuple[Segment, Layout]]) -> str:
         calls.append(f"        segment_{i}(table[b, {at}:{at + emitter.fields}])\n")
         at += emitter.fields
     head = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
-    return _HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])
+    return HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])

@@ -8,6 +8,7 @@ faster than NumPy's own loop on a cached block: it stays a NumPy call between tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -103,26 +104,40 @@ def obstacle(row: Row, operands: list[np.dtype[Any]]) -> str:
         return "a cast from float to integer" if operands[0].kind == "f" and row.dtype.kind in "iu" else ""
     if name not in FORMULAS:
         return "NumPy's own loop"
-    return "" if _loop(row, name, operands) else f"operands of {', '.join(map(str, operands))}"
+    return "" if _loop(row, operands) else f"operands of {', '.join(map(str, operands))}"
 
 
-def _loop(row: Row, name: str, operands: list[np.dtype[Any]]) -> bool:
-    """Whether NumPy's loop for the operands takes them as they are and gives the row's dtype."""
+@lru_cache(maxsize=1024)
+def _loop_dtypes(name: str, operands: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that NumPy's loop takes its operands in, and the one it gives; objects where it has none."""
+    ufunc: Any = ELEMENTWISE[name].function
+    try:
+        found: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes((*operands, None))
+    except TypeError:
+        return (np.dtype(object),) * (len(operands) + 1)
+    return found
+
+
+def _loop(row: Row, operands: list[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that NumPy's loop for the operands takes, where the row's formula holds for them."""
+    name = str(row.fn)
     kinds = FORMULAS[name].kinds
     if name == "where":
-        return operands[0].kind == "b" and all(d == row.dtype for d in operands[1:])
-    first = operands[0]
-    if any(d != first for d in operands) or not (
-        first.kind in kinds or ("d" in kinds and first == np.float64)
-    ):
-        return False
-    ufunc: Any = ELEMENTWISE[name].function
-    return bool(ufunc.resolve_dtypes((*operands, None)) == (*operands, row.dtype))
+        fits = operands[0].kind == "b" and all(d == row.dtype for d in operands[1:])
+        return tuple(operands) if fits else ()
+    *taken, out = _loop_dtypes(name, tuple(operands))
+    first = taken[0]
+    fits = code(first) in DTYPES and (first.kind in kinds or ("d" in kinds and first == np.float64))
+    same = out == row.dtype and all(d == first for d in taken)
+    exact = all(a == b or a.kind in "biu" or b.kind == "f" for a, b in zip(operands, taken, strict=True))
+    return tuple(taken) if fits and same and exact else ()
 
 
-def expression(row: Row, names: list[str]) -> str:
-    """The row's text with `names` for its operands."""
+def expression(row: Row, names: list[str], operands: list[np.dtype[Any]]) -> str:
+    """The row's text with `names` for its operands, which have these dtypes."""
     target = code(row.dtype)
     if row.fn == "cast":
         return f"{names[0]} != 0" if target == "b1" else f"{target}({names[0]})"
-    return FORMULAS[str(row.fn)].text.format(*names, T=target)
+    taken = _loop(row, operands)
+    cast = [n if a == b else f"{code(b)}({n})" for n, a, b in zip(names, operands, taken, strict=True)]
+    return FORMULAS[str(row.fn)].text.format(*cast, T=target)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.kernels.blocks import is_one_block
 from spartan_ng.kernels.body import fills, labelled_box
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
@@ -163,9 +164,7 @@ class Compiled:
     def _loop(self, segment: Segment, box: Box) -> Loop:
         extents = self.extents(segment, box)
         strides = self.strides(segment, box)
-        uncut = tuple(
-            d == WHOLE or self.sizes[d] >= self.tile[d][1] - self.tile[d][0] for d, _ in segment.space
-        )
+        uncut = tuple(d == WHOLE or is_one_block(self.tile[d], self.sizes[d]) for d, _ in segment.space)
         widths = [d.itemsize for d in self.dtypes(segment)]
         return Loop(segment, lay_out(segment, strides, widths, extents, uncut))
 

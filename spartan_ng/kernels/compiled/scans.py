@@ -1,189 +1,293 @@
-"""Compiled scans of contiguous pieces: one pass that reads an element and writes its cumulative value.
+"""Compiled scans of a tile: what a stage's rows come to, laid out for its operands, and run piece by piece.
 
-Distributed cumulative aggregates (BTW '19), section 4.1: offsets are applied during f_cumagg, without a copy.
-A piece is `outer` lines of `n` rows of `inner` neighbours. Rows of several neighbours go side by side, which
-vectorizes; a single line takes four elements at a time, so that one addition in four waits for the last.
+The source is `cumulate`'s. A kernel takes a table of 64-bit integers with a line for each group of lines of
+the tile that one walk covers: sizes, then addresses and byte strides.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import Box
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
+from spartan_ng.kernels.compiled.cumulate import Operand, Text, source, steps_of
+from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
+from spartan_ng.kernels.compiled.segments import VIEWS
+from spartan_ng.kernels.scans import Cut
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import SEGMENTED
+from spartan_ng.plan.plan import WHOLE, Read, Row
 
 LEAST = 1 << 16
 """Elements from which a compiled scan is worth having."""
+LONGEST = 60
+"""Rows beyond which compiling takes too long for what it brings."""
+_STRIP = 1024
+"""Neighbours that go side by side: their states stay in the first-level cache."""
 
-_STEPS = {
-    "add": "{0} + {1}",
-    "multiply": "{0} * {1}",
-    "minimum": "choose(({0} < {1}) | ({0} != {0}), {0}, {1})",
-    "maximum": "choose(({0} > {1}) | ({0} != {0}), {0}, {1})",
-}
-_TYPES = {"f4": "np.float32", "f8": "np.float64", "i4": "np.int32", "i8": "np.int64"}
-
-_HEAD = """\
-import numpy as np
-from numba import carray, njit
-
-from spartan_ng.kernels.compiled.intrinsics import choose, pointer
+State = tuple[np.ndarray[Any, Any], ...]
 
 
-@njit(nogil=True, error_model='numpy')
-def kernel(t):
-    for r in range(t.shape[0]):
-        n, inner = t[r, 5], t[r, 6]
-        for o in range(t[r, 4]):
-            offset = o * t[r, 7] * {width}
-            m = (n - 1) * t[r, 8] + inner
-            x = carray(pointer(t[r, 0] + offset), (m,), {type})
-            w = carray(pointer(t[r, 1] + offset), (m,), {type})
-            y = carray(pointer(t[r, 2] + offset), (m,), {type})
-            b = carray(pointer(t[r, 3] + o * t[r, 9] * {width}), (inner,), {type})
-"""
-_WIDE = """\
-            row = t[r, 8]
-            if t[r, 3] == 0:
-                for j in range(inner):
-                    y[j] = x[j]
-            else:
-                for j in range(inner):
-                    y[j] = {first}
-            for i in range(row, n * row, row):
-                before, here, weight, there = y[i - row:], x[i:], w[i:], y[i:]
-                for j in range(inner):
-                    there[j] = {next}
-"""
-_LINE = """\
-            i = 0
-            if t[r, 3] == 0:
-                c = x[0]
-                y[0] = c
-                i = 1
-            else:
-                c = b[0]
-            while {unrolled}:
-                p = x[i]
-                q = {pq}
-                s = {qs}
-                u = {su}
-                y[i] = {cp}
-                y[i + 1] = {cq}
-                y[i + 2] = {cs}
-                c = {cu}
-                y[i + 3] = c
-                i += 4
-            while i < n:
-                c = {single}
-                y[i] = c
-                i += 1
-"""
-_WEIGHTED = "{x} + choose({w} == 0, {zero}, {w} * {c})"
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An operand (or the result) of a tile: its address and its byte stride along each domain dimension."""
+
+    address: int
+    strides: tuple[int, ...]
+    lows: Box
+    """The box that the array's first element belongs to."""
+
+    def at(self, corner: tuple[int, ...]) -> int:
+        """The address of an element."""
+        return self.address + sum(
+            (i - lo) * s for i, (lo, _), s in zip(corner, self.lows, self.strides, strict=True)
+        )
 
 
-@lru_cache(maxsize=64)
-def source(name: str, dtype: str, line: bool) -> str:
-    """The text of the scan `name` over lines, or over rows of several neighbours."""
-    kind = _TYPES[dtype]
-    head = _HEAD.format(width=dtype[1], type=kind)
-    if name == "cumsumprod":
+def scan_obstacle(rows: tuple[Row, ...], first: int, dtypes: list[np.dtype[Any]]) -> str:
+    """Why rows around a scan have no kernel, for reads of `dtypes`; empty where they have one."""
+    every = [*dtypes, *(r.dtype for r in rows)]
+    if len(rows) > LONGEST:
+        return "too many rows to compile"
+    if any(code(d) not in DTYPES for d in every):
+        return "a dtype that kernels do not know"
+    for row in rows:
+        operands = [every[a] for a in row.args]
+        if row.kind == "map" and (reason := obstacle(row, operands)):
+            return f"{row.fn}: {reason}"
+        if row.kind == "scan" and (reason := _step_obstacle(row, operands)):
+            return reason
+        if row.kind not in ("map", "scan", "iota", *VIEWS):
+            return row.kind
+    return ""
 
-        def step(c: str, x: str, w: str) -> str:
-            return _WEIGHTED.format(x=x, w=w, c=c, zero=f"{kind}(0)")
 
-        def joined(a: str, b: str) -> str:
-            return a
-
-    else:
-
-        def step(c: str, x: str, w: str) -> str:
-            return _STEPS[name].format(c, x)
-
-        def joined(a: str, b: str) -> str:
-            return _STEPS[name].format(a, b)
-
-    if not line:
-        first, following = step("b[j]", "x[j]", "w[j]"), step("before[j]", "here[j]", "weight[j]")
-        return head + _WIDE.format(first=first, next=following)
-    return head + _LINE.format(
-        unrolled="False" if name == "cumsumprod" else "i + 4 <= n",
-        pq=joined("p", "x[i + 1]"),
-        qs=joined("q", "x[i + 2]"),
-        su=joined("s", "x[i + 3]"),
-        cp=joined("c", "p"),
-        cq=joined("c", "q"),
-        cs=joined("c", "s"),
-        cu=joined("c", "u"),
-        single=step("c", "x[i]", "w[i]"),
-    )
+def _step_obstacle(row: Row, operands: list[np.dtype[Any]]) -> str:
+    if isinstance(row.fn, UserFunction) or row.fn is None or steps_of(row.fn) is None:
+        return f"{row.fn}: no step of its own"
+    plain = row.fn.removeprefix(SEGMENTED)
+    logical = plain.startswith("logical")
+    known = row.dtype.kind == "b" if logical else row.dtype.str[1:] in ("f4", "f8", "i4", "i8", "u4", "u8")
+    if plain.startswith("bitwise") and row.dtype.kind == "f":
+        known = False
+    exact = all(d == row.dtype or (d.kind in "fiub" and row.dtype.kind == "f") for d in operands)
+    exact = exact or (row.dtype.kind in "iu" and all(d.kind in "iub" for d in operands))
+    return "" if known and exact else f"{row.fn} of {', '.join(map(str, operands))} as {row.dtype}"
 
 
 def compiled_scan(
-    name: str, xs: list[Any], out: Any, axis: int, error_state: dict[str, Any]
+    reads: tuple[Read, ...],
+    rows: tuple[Row, ...],
+    operands: list[Any],
+    out: Any,
+    cut: Cut,
+    error_state: dict[str, Any],
 ) -> CompiledScan | None:
-    """The compiled scan of a tile, or None: NumPy has to do it (this time, while it is being compiled)."""
-    code = out.dtype.str[1:]
-    known = name in _STEPS or name == "cumsumprod"
-    if config.kernels == "interpret" or not known or code not in _TYPES or out.size < LEAST:
+    """The compiled form of a scan stage's rows on the tile that `cut` cuts; `out` is the result's tile.
+
+    None where NumPy has to do it (this time, while it is being compiled).
+    """
+    found = _prepared(reads, rows, operands, out, cut, error_state)
+    return found if found is not None and found.is_ready(values=True, totals=len(cut.chunks) > 1) else None
+
+
+def compiled_total(
+    reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], cut: Cut, error_state: dict[str, Any]
+) -> CompiledScan | None:
+    """As `compiled_scan`, for totals alone."""
+    found = _prepared(reads, rows, operands, None, cut, error_state)
+    return found if found is not None and found.is_ready(values=False, totals=True) else None
+
+
+def _prepared(
+    reads: tuple[Read, ...],
+    rows: tuple[Row, ...],
+    operands: list[Any],
+    out: Any,
+    cut: Cut,
+    error_state: dict[str, Any],
+) -> CompiledScan | None:
+    if config.kernels == "interpret" or prod(hi - lo for lo, hi in cut.box) < LEAST:
         return None
     if any(v not in ("ignore", "warn") for v in error_state.values()):
         return None
-    if any(type(x) is not np.ndarray or x.dtype != out.dtype or not x.flags.c_contiguous for x in xs):
+    if any(type(x) is not np.ndarray for x in operands):
         return None
-    kernel = compiler.kernel(source(name, code, prod(out.shape[axis + 1 :]) == 1))
-    if not kernel.settled:
-        compiler.request(kernel)
-        if config.kernels == "compile":
-            compiler.wait(PATIENCE_S)
-    return None if kernel.function is None else CompiledScan(kernel, xs, out, axis)
+    if scan_obstacle(rows, len(reads), [x.dtype for x in operands]):
+        return None
+    arrays = [_walked(r.labels, x, cut.box) for r, x in zip(reads, operands, strict=True)]
+    if any(a is None for a in arrays):
+        return None
+    return CompiledScan(len(reads), rows, [a for a in arrays if a is not None], operands, out, cut)
+
+
+def _walked(labels: tuple[int, ...], x: Any, box: Box) -> _Array | None:
+    """An operand's strides along the domain's dimensions; None where it has an axis beside them."""
+    strides = [0] * len(box)
+    for label, n, stride in zip(labels, x.shape, x.strides, strict=True):
+        if n == 1:
+            continue
+        if label == WHOLE or n != box[label][1] - box[label][0]:
+            return None
+        strides[label] += stride
+    return _Array(_address(x), tuple(strides), box)
 
 
 class CompiledScan:
-    """A tile's compiled scan, piece by piece."""
+    """A tile's compiled scan; pieces are boxes of the domain."""
 
-    def __init__(self, kernel: Kernel, xs: list[Any], out: Any, axis: int) -> None:
-        self.kernel = kernel
-        self.xs, self.out = xs, out
-        self.outer, self.n = prod(out.shape[:axis]), out.shape[axis]
-        self.inner = prod(out.shape[axis + 1 :])
-
-    def pieces(self, wanted: int) -> list[tuple[tuple[int, int], tuple[int, int]]] | None:
-        """Whole lines cut into about `wanted` pieces (intervals of outer and inner), whose answers do not
-        depend on the cut; None where lines are too few."""
-        neighbours = 128 // self.out.itemsize
-        if self.outer >= wanted:
-            cuts = _cuts(self.outer, wanted)
-            return [(c, (0, self.inner)) for c in cuts]
-        if self.outer * self.inner >= wanted * neighbours:
-            strips = _cuts(self.inner, max(1, min(wanted, self.inner // neighbours)))
-            return [((o, o + 1), s) for o in range(self.outer) for s in strips]
-        return None
-
-    def run(
-        self, lines: tuple[int, int], neighbours: tuple[int, int], rows: tuple[int, int], carry: Any
+    def __init__(
+        self, first: int, rows: tuple[Row, ...], reads: list[_Array], operands: list[Any], out: Any, cut: Cut
     ) -> None:
-        """Scan a piece into `out`, behind `carry`: an array with one value a line and neighbour."""
-        (o, o1), (j, j1), (i, i1) = lines, neighbours, rows
-        width = self.out.itemsize
-        start = ((o * self.n + i) * self.inner + j) * width
-        x, w = _address(self.xs[0]), _address(self.xs[-1])
-        before = 0
-        if carry is not None:
-            carry = np.ascontiguousarray(carry, self.out.dtype)
-            before = _address(carry) + (o * self.inner + j) * width
-        row = [x + start, w + start, _address(self.out) + start, before, o1 - o, i1 - i, j1 - j]
-        table = np.array([[*row, self.n * self.inner, self.inner, self.inner]], np.int64)
-        assert self.kernel.function is not None, "chosen only when compiled"
-        self.kernel.function(table)
+        box = cut.box
+        at = next(i for i, r in enumerate(rows) if r.kind == "scan")
+        (self.axis,) = rows[at].params
+        self.scan, self.dtype = first + at, rows[at].dtype
+        self._kept_alive = (operands, out)
+        self._arrays = dict(enumerate(reads))
+        for i, row in enumerate(rows, first):
+            if row.kind == "iota":  # an index is the address of a byte that nobody reads
+                steps = tuple(int(d == row.labels[0]) for d in range(len(box)))
+                lows = tuple((0, 0) for _ in box)
+                self._arrays[i] = _Array(0, steps, lows)
+        self._result = None if out is None else _walked(tuple(range(len(box))), out, box)
+        self._codes = {i: code(x.dtype) for i, x in enumerate(operands)}
+        self._rows, self._first = rows, first
+        self.box = box
+        self._outer, self._inner = self._walk(cut.dimensions)
+        self._kernels = {total: self._kernel(total) for total in (False, True)}
 
+    def is_ready(self, values: bool, totals: bool) -> bool:
+        """Whether the kernels for values and for totals are compiled, as far as they are wanted."""
+        wanted = [k for total, (k, _) in self._kernels.items() if (totals if total else values)]
+        waiting = [k for k in wanted if not k.settled]
+        for kernel in waiting:
+            compiler.request(kernel)
+        if waiting and config.kernels == "compile":
+            compiler.wait(PATIENCE_S)
+        return all(k.function is not None for k in wanted)
 
-def _cuts(n: int, parts: int) -> list[tuple[int, int]]:
-    return [(p * n // parts, (p + 1) * n // parts) for p in range(parts)]
+    def run(self, piece: Box, carry: State | None) -> None:
+        """Scan a piece into the result's tile, behind the state `carry`."""
+        self._call(piece, carry, total=False)
+
+    def total(self, piece: Box) -> State:
+        """The state of a piece."""
+        return self._call(piece, None, total=True)
+
+    def _walk(self, cut: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The dimensions before the axis, and those behind it, that are walked as one: pieces have all but
+        the first of them whole."""
+        every = [*self._arrays.values(), *([] if self._result is None else [self._result])]
+        sizes = [hi - lo for lo, hi in self.box]
+
+        def joined(last: int, first: int) -> tuple[int, ...]:
+            """Dimensions up to `last`, down to `first` as far as all arrays walk them as one."""
+            group = [last] if last >= first else []
+            while group and group[0] > first:
+                d = group[0]
+                if d in cut or any(a.strides[d - 1] != a.strides[d] * sizes[d] for a in every):
+                    break
+                group.insert(0, d - 1)
+            return tuple(group)
+
+        return joined(self.axis - 1, 0), joined(len(self.box) - 1, self.axis + 1)
+
+    def _kernel(self, total: bool) -> tuple[Kernel, list[int]]:
+        """The kernel for values or totals, and the registers of its operands."""
+        first, end = self._first, self.scan if total else self._first + len(self._rows) - 1
+        needed, waiting = set[int](), [end]
+        while waiting:
+            register = waiting.pop()
+            if register not in needed:
+                needed.add(register)
+                waiting += self._rows[register - first].args if register >= first else ()
+        rows = [(i, r) for i, r in enumerate(self._rows, first) if i in needed]
+        used = sorted(needed & self._arrays.keys())
+        line = prod(hi - lo for lo, hi in self.box[self.axis + 1 :]) == 1
+        text = Text(
+            str(self._rows[self.scan - first].fn),
+            self.scan,
+            tuple(Operand(i, self._codes.get(i, ""), self._kind(i, line)) for i in used),
+            tuple((i, r) for i, r in rows if r.kind in ("map", "scan")),
+            tuple((i, r.args[0]) for i, r in rows if r.kind in VIEWS),
+            end,
+            self._result_kind(line),
+            line,
+            total,
+        )
+        return compiler.kernel(source(text)), used
+
+    def _kind(self, register: int, line: bool) -> str:
+        width = np.dtype(self._codes[register]).itemsize if register in self._codes else 0
+        return self._step_kind(self._arrays[register], width, line)
+
+    def _result_kind(self, line: bool) -> str:
+        return (
+            "" if self._result is None else self._step_kind(self._result, self._rows[-1].dtype.itemsize, line)
+        )
+
+    def _step_kind(self, array: _Array, width: int, line: bool) -> str:
+        inner = self.axis if line else self._inner[-1]
+        step = array.strides[inner]
+        return "z" if step == 0 else "c" if step == width else "s"
+
+    def _call(self, piece: Box, carry: State | None, total: bool) -> State:
+        kernel, used = self._kernels[total]
+        sizes = tuple(1 if d == self.axis else hi - lo for d, (lo, hi) in enumerate(piece))
+        steps = steps_of(str(self._rows[self.scan - self._first].fn))
+        assert steps is not None, "chosen only where there are texts"
+        if carry is None:
+            states = tuple(np.empty(sizes, self.dtype) for _ in steps.step)
+        else:
+            states = tuple(np.array(c, self.dtype, order="C").reshape(sizes) for c in carry)
+        arrays = [self._arrays[i] for i in used]
+        if not total:
+            assert self._result is not None, "values go somewhere"
+            arrays.append(self._result)
+        lines = [self._fields(spot, piece, states, arrays, carry is None) for spot in self._spots(piece)]
+        assert kernel.function is not None, "chosen only when compiled"
+        kernel.function(np.array(lines, np.int64))
+        return states
+
+    def _spots(self, piece: Box) -> list[Box]:
+        """The boxes that one line of the table covers each."""
+        strips = []
+        for d, (lo, hi) in enumerate(piece):
+            if d in self._outer or d == self.axis or d in self._inner[1:]:
+                strips.append([(lo, hi)])
+            elif d in self._inner and len(self._inner) == 1:
+                strips.append([(a, min(a + _STRIP, hi)) for a in range(lo, hi, _STRIP)])
+            elif d in self._inner:
+                width = max(1, _STRIP // prod(piece[k][1] - piece[k][0] for k in self._inner[1:]))
+                strips.append([(a, min(a + width, hi)) for a in range(lo, hi, width)])
+            else:
+                strips.append([(a, a + 1) for a in range(lo, hi)])
+        return list(product(*strips))
+
+    def _fields(self, spot: Box, piece: Box, states: State, arrays: list[_Array], lift: bool) -> list[int]:
+        """The numbers of one line of the table."""
+        size = [hi - lo for lo, hi in spot]
+        corner = tuple(lo for lo, _ in spot)
+        lows = tuple((c, c + 1) if d == self.axis else piece[d] for d, c in enumerate(corner))
+        state = [_Array(_address(s), s.strides, lows) for s in states]
+        outer = prod(size[d] for d in self._outer)
+        inner = prod(size[d] for d in self._inner)
+        fields = [outer, size[self.axis], inner, int(lift)]
+        fields += [state[0].at(corner), state[-1].at(corner)]
+        fields.append(state[0].strides[self._outer[-1]] if self._outer else 0)
+        for array in arrays:
+            fields.append(array.at(corner))
+            fields.append(array.strides[self._outer[-1]] if self._outer else 0)
+            fields.append(array.strides[self.axis])
+            fields.append(array.strides[self._inner[-1]] if self._inner else 0)
+        return fields
 
 
 def _address(array: Any) -> int:

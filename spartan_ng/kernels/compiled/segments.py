@@ -196,7 +196,7 @@ class Splitter:
         space = self.places[members[0]].space
         assert space is not None, "segments have a space"
         maps = [(i, r) for i, r in rows if r.kind == "map"]
-        if len(maps) == len(rows) == 1 and not lone_maps and not _beats_numpy(rows[0][1]):
+        if len(maps) == len(rows) == 1 and not lone_maps and not self._beats_numpy(rows[0][1]):
             return [NumpyStep(members[0], ALONE)]
         inside = {i for i, _ in maps}
         endings = tuple(self._ending(i, r, space) for i, r in rows if r.kind != "map")
@@ -209,6 +209,17 @@ class Splitter:
         held = set(members)
         stores = tuple(i for i in inside if i in self.results or any(u not in held for u in self.users[i]))
         return [Segment(space, tuple(operands.values()), tuple(maps), tuple(sorted(stores)), endings)]
+
+    def _beats_numpy(self, row: Row) -> bool:
+        """Whether a loop for this map alone is worth compiling: its formula is, or operands lie turned to
+        each other in memory, which NumPy's loop does not walk in blocks of the cache."""
+        formula = FORMULAS.get(str(row.fn))
+        orders = {
+            tuple(o for o in self.stage.reads[a].order if o >= 0)
+            for a in row.args
+            if a < self.first and len(self.shapes[a]) > 1
+        }
+        return (formula is not None and formula.beats_numpy) or len(orders) > 1
 
     def _axes_of(self, row: Row, position: int, register: int, space: Space) -> tuple[int, ...]:
         """The loop's axis of each axis of an operand."""
@@ -262,12 +273,6 @@ class Splitter:
 def _axes(shape: tuple[int, ...], labels: tuple[int, ...], whole: tuple[int, ...]) -> Space:
     """Axes under one name: dimensions that blocks never cut are WHOLE."""
     return tuple((WHOLE if d in whole else d, n) for d, n in zip(labels, shape, strict=True))
-
-
-def _beats_numpy(row: Row) -> bool:
-    """Whether a loop for this map alone is worth compiling."""
-    formula = FORMULAS.get(str(row.fn))
-    return formula is not None and formula.beats_numpy
 
 
 def viewed_axes(row: Row, base: Space) -> tuple[int, ...] | None:

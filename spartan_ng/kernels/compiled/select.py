@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.blocks import Cell, Cut, block_sizes, cut
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
+from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.plan import Fused, Plan
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
@@ -41,26 +44,37 @@ class Choice:
     cut: Cut
 
 
+@dataclass(frozen=True, slots=True)
+class SampledChoice:
+    """The same for a body over non-zeros."""
+
+    body: Sampled
+    cells: list[Cell]
+
+
 class Tier:
     """One task's way from the interpreter to compiled loops."""
 
     def __init__(self, stage: Fused, tile: Box) -> None:
         self.stage = stage
         self.tile = tile
-        self._choices: dict[Signature, Choice | None] = {}
+        self._choices: dict[Signature | SparseSignature, Choice | SampledChoice | None] = {}
+        self._is_sampled = stage.is_sampled
         self._seconds = 0.0
         self._lock = threading.Lock()
 
-    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | None:
+    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | SampledChoice | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
-        if mode == "interpret" or self.stage.heavy or any(is_sparse(o) for o in operands):
+        if mode == "interpret" or self.stage.heavy:
+            return None
+        if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
         if any(v not in ("ignore", "warn") for v in error_state.values()):
             return None
         if mode == "auto" and self._seconds < HOT_S:
             return None
-        choice = self._prepared([np.asarray(o) for o in operands])
+        choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
         waiting = [k for k in choice.body.kernels if not k.settled]
@@ -74,13 +88,22 @@ class Tier:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
 
-    def _prepared(self, operands: list[Any]) -> Choice | None:
-        key = signature(operands)
+    def _dense(self, operands: list[Any]) -> Choice | SampledChoice | None:
+        key = signature([np.asarray(o) for o in operands])
+        return self._kept(key, lambda: prepare(self.stage, self.tile, key))
+
+    def _sampled(self, operands: list[Any]) -> Choice | SampledChoice | None:
+        key = sparse_signature(self.stage, operands)
+        return self._kept(key, lambda: _prepare_sampled(self.stage, self.tile, operands))
+
+    def _kept(
+        self, key: Signature | SparseSignature, make: Callable[[], Choice | SampledChoice | None]
+    ) -> Choice | SampledChoice | None:
         with self._lock:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
                     self._choices.clear()
-                self._choices[key] = prepare(self.stage, self.tile, key)
+                self._choices[key] = make()
             return self._choices[key]
 
 
@@ -94,6 +117,11 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     sizes = block_sizes(stage, tile, _held(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
     return Choice(body, cut(stage, tile, sizes, together=True))
+
+
+def _prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> SampledChoice | None:
+    found = prepare_sampled(stage, tile, operands) if len(stage.rows) <= LONGEST else None
+    return None if found is None else SampledChoice(*found)
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:
@@ -116,6 +144,8 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     """For people: what of a stage is compiled, and why the rest is not; reads have `dtypes`."""
     if len(stage.rows) > LONGEST:
         return [f"interpreted: {len(stage.rows)} rows take too long to compile"]
+    if stage.is_sampled:
+        return _explain_sampled(stage, dtypes)
     out = []
     for step in split(stage, dtypes):
         if isinstance(step, NumpyStep):
@@ -126,3 +156,31 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
         names = [*(str(r.fn) for _, r in step.rows), *(e.fold for e in step.endings)]
         out.append(f"{' > '.join(names)}: compiled")
     return out
+
+
+def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
+    """For each fused stage of a plan, which tiers run it once it is hot, and why not a higher one."""
+    found: dict[int, tuple[str, ...]] = {}
+    for i, stage in enumerate(plan.stages):
+        if not isinstance(stage, Fused):
+            continue
+        slots = [plan.slots[r.slot] for r in stage.reads]
+        if config.kernels == "interpret":
+            found[i] = ('interpreted (config.kernels is "interpret")',)
+        elif stage.heavy:
+            found[i] = ("BLAS on whole tiles",)
+        elif stage.driver < 0 and any(s.format != "dense" for s in slots):
+            found[i] = ("interpreted (sparse operands)",)
+        else:
+            found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
+    return found
+
+
+def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
+    operands: list[Any] = [
+        np.broadcast_to(np.empty((), d), r.shape) for d, r in zip(dtypes, stage.reads, strict=True)
+    ]
+    operands[stage.driver] = sparse.csr_array(stage.reads[stage.driver].shape, dtype=dtypes[stage.driver])
+    found = prepare_sampled(stage, tuple((0, n) for n in stage.domain), operands)
+    names = " > ".join(str(r.fn) if r.fn is not None else "matmul" for r in stage.rows if r.sampled)
+    return [f"{names}: {'interpreted' if found is None else 'compiled'}, at non-zeros alone"]

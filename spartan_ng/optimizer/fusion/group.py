@@ -12,6 +12,7 @@ This is the fuse-no-redundancy heuristic over the templates Cell, Row and (small
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -39,6 +40,7 @@ from spartan_ng.optimizer.fusion.merge import (
     unfollowed,
     users_first,
 )
+from spartan_ng.optimizer.fusion.sampling import Drivers, find_drivers, is_sampled_product, is_union
 
 LINE_BYTES = 1 << 18
 """The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
@@ -64,15 +66,26 @@ class Group:
     """Fused nodes and views with their labels, users before inputs."""
     separate: bool = False
     """A stage of its own kind: nothing is fused into it."""
+    scan: Node | None = None
+    """The cumulative aggregate in the stage: only maps stand around it, and no dimension stays whole."""
     more: list[Result] = field(default_factory=list)
     """Further results of the same pass."""
     users: dict[Group, None] = field(default_factory=dict)
     """Stages that read a result of this one."""
+    _held: set[Node] = field(default_factory=set)
+    _counted: int = 0
+    """So many of the members are in `_held`."""
 
     @property
     def stored(self) -> list[Node]:
         """The nodes whose values the stage stores."""
         return [self.root, *(r.node for r in self.more)]
+
+    def holds(self, node: Node) -> bool:
+        """Whether the stage computes the node."""
+        self._held.update(m for m, _ in self.members[self._counted :])
+        self._counted = len(self.members)
+        return node in self._held or node in self.stored
 
     def canonical(self, labels: Labels) -> Labels:
         """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
@@ -85,18 +98,31 @@ class Grouping:
 
     groups: list[Group]
     stored: dict[Node, Group]
+    drivers: Drivers = field(default_factory=dict)
+    fusing: Fusing = field(default_factory=dict)
+    refused: set[Node] = field(default_factory=set)
+    """Nodes that were to be fused into a stage where they do not fit; they are stored."""
 
 
 Demand = tuple[Group, Labels | None]
+Fusing = Mapping[Node, Collection[Node]]
+"""For a node, the operators that compute it in their own pass, each for itself; all others read it."""
 
 
-def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: bool = False) -> Grouping:
+def group(
+    order: list[Node],
+    roots: set[Node],
+    fuse: bool = True,
+    cut_lines: bool = False,
+    fusing: Fusing | None = None,
+) -> Grouping:
     """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
 
-    `cut_lines` says that there are workers to sort a single line together.
+    `cut_lines` says that there are workers to sort a single line together, `fusing` what selection has
+    chosen; a node that it does not mention is fused if all that read it are in one stage.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {})
+    result = Grouping([], {}, find_drivers(order, roots), fusing or {})
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -106,9 +132,11 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
-            and (target := _fusible_into(node, wanted, fuse)) is not None
+            and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
             for stage, labels in target:
+                if node.op is Op.SCAN:
+                    stage.scan = node
                 _join(node, stage, labels, demands)
         else:
             _store(node, result, demands, cut_lines, fuse)
@@ -159,15 +187,23 @@ def _store(
         for reader, labels in demands[node]:
             _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
-    if fuse and is_fusible(node, cut_lines):
-        stage = _as_member(node, users, demands) or _beside(node, users, demands)
+    joins = fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN
+    inside = _inside(node, users, demands, result) if joins else {}
+    readers = [u for u in users if u not in inside]
+    if joins:
+        hosts = inside if node in result.fusing and node not in result.refused else users
+        stage = _as_member(node, hosts, readers, demands, result.drivers) or _beside(node, readers, demands)
         if stage is not None:
-            stage.users |= {u: None for u in users if u is not stage}
+            inside.pop(stage, None)
+            stage.users |= {u: None for u in readers if u is not stage}
             result.stored[node] = stage
+            for other, labels in inside.items():
+                _join(node, other, labels, demands)
             return
     if is_fusible(node, cut_lines):
         shape = root(node)
         stage = Group(node, shape.domain, shape.out, set(shape.whole))
+        stage.scan = node if node.op is Op.SCAN else None
         _demand(node, stage, shape.inputs, demands)
     elif is_transparent(node) or node.op is Op.SLICE:
         labels = tuple(range(node.ndim))
@@ -177,18 +213,48 @@ def _store(
     else:
         stage = Group(node, node.shape, tuple(range(node.ndim)), set(), separate=True)
         _demand(node, stage, (None,) * len(node.inputs), demands)
-    stage.users = dict.fromkeys(users)
+    stage.users = dict.fromkeys(readers)
     result.groups.append(stage)
     result.stored[node] = stage
+    for other, labels in inside.items():
+        _join(node, other, labels, demands)
 
 
-def _as_member(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
-    """Compute the node in one of the stages that read it, which then stores it for the others, too."""
+def _inside(
+    node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]], result: Grouping
+) -> dict[Group, Labels]:
+    """The stages that compute the node for themselves, although it is stored for others."""
+    places: dict[Group, Labels] = {}
     for stage in users:
+        if not _computes(stage, node, result.fusing):
+            continue
+        target = _fusible_into(node, {d: None for d in demands[node] if d[0] is stage}, True, result)
+        if target is None:
+            result.refused.add(node)
+        else:
+            ((_, places[stage]),) = target
+    return places
+
+
+def _computes(stage: Group, node: Node, fusing: Fusing) -> bool:
+    """Whether selection has an operator of the stage compute the node in its own pass."""
+    takers = fusing.get(node, ())
+    return any(stage.holds(n) for n in takers)
+
+
+def _as_member(
+    node: Node,
+    hosts: Iterable[Group],
+    users: list[Group],
+    demands: dict[Node, dict[Demand, None]],
+    drivers: Drivers,
+) -> Group | None:
+    """Compute the node in one of the stages that ask for it, which then stores it for the others, too."""
+    for stage in hosts:
         wanted = {d: None for d in demands[node] if d[0] is stage}
         if not has_room(stage) or node.format != "dense" or node.op is Op.INDEX:
             continue
-        target = _fusible_into(node, wanted, fuse=True)
+        target = _fusible_into(node, wanted, True, Grouping([], {}, drivers=drivers))
         if target is not None and not follows(stage, [u for u in users if u is not stage]):
             ((_, labels),) = target
             if not unfollowed(stage, labels) <= stage.whole | _missing(node, stage, labels):
@@ -233,8 +299,8 @@ def _demand(
 
 
 def _keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
-    """Tiles of the stage must not cut the columns of a CSR array."""
-    if source.format == "csr" and labels is not None and labels[1] != WHOLE:
+    """Tiles of the stage must not cut the columns of a sparse or compressed array."""
+    if source.format != "dense" and labels is not None and labels[1] != WHOLE:
         stage.uncut.add(labels[1])
 
 
@@ -248,9 +314,11 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
             _demand(node, stage, input_labels(node, labels), demands)
 
 
-def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tuple[Group, Labels]] | None:
+def _fusible_into(
+    node: Node, wanted: dict[Demand, None], fuse: bool, result: Grouping
+) -> list[tuple[Group, Labels]] | None:
     """The stages (with labels) to compute the node in, or None where its value is to be stored."""
-    if node.op is Op.RANDOM or node.fn == "bincount":
+    if node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
         return None
     places = [(stage, labels) for stage, labels in wanted if labels is not None]
     if len(places) < len(wanted) or any(stage.separate for stage, _ in places):
@@ -258,17 +326,60 @@ def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tu
     if node.op is Op.INDEX:
         return places
     places = list(dict.fromkeys((stage, stage.canonical(labels)) for stage, labels in places))
-    if len(places) != 1 or not fuse:
+    stages = {stage for stage, _ in places}
+    if len(stages) < len(places) or not fuse:
         return None
-    ((stage, labels),) = places
-    return places if _repeats_nothing(node, stage, labels) and _lines_fit(node, labels) else None
+    if node not in result.fusing:
+        chosen = len(places) == 1
+    else:
+        chosen = all(_computes(stage, node, result.fusing) for stage in stages)
+    if node.op is Op.SCAN:
+        return places if len(places) == 1 and chosen and _takes_scan(node, *places[0]) else None
+    sampled = node in result.drivers and is_sampled_product(node)  # visited at single elements: no lines
+    return places if chosen and all(_fits(node, *place, sampled) for place in places) else None
+
+
+def _fits(node: Node, stage: Group, labels: Labels, sampled: bool) -> bool:
+    """Whether the node repeats no work in the stage, and its whole lines fit the cache."""
+    if stage.scan is not None and not _stands_around_scan(node, stage, labels):
+        return False
+    return _repeats_nothing(node, stage, labels) and (sampled or lines_fit(node, labels))
+
+
+def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a stage becomes one pass with the scan: only maps follow it, element by element."""
+    around = [stage.root, *(m for m, _ in stage.members)]
+    return (
+        stage.scan is None
+        and not stage.more
+        and stage.domain == node.shape
+        and labels == stage.out == tuple(range(node.ndim))
+        and not stage.whole
+        and all(_is_elementwise(m) for m in around)
+    )
+
+
+def _stands_around_scan(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a node is a map over the scan's domain (or so small that it is computed with every block)."""
+    return _is_elementwise(node) and not _missing(node, stage, labels)
+
+
+def _is_elementwise(node: Node) -> bool:
+    """Whether a block of the value needs the same block of dense operands, and no more."""
+    dense = all(n.format == "dense" for n in (node, *node.inputs))
+    return dense and (node.op in (Op.MAP, Op.INDEX) or is_transparent(node))
 
 
 def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:
     """Domain dimensions that the node does not follow and must not be computed again for."""
-    if node.op is Op.INDEX or (node.size <= SMALL_REPEAT and node.op is Op.MAP):
+    if repeats_cheaply(node):
         return set()
     return {d for d, n in enumerate(stage.domain) if d not in labels and n > 1}
+
+
+def repeats_cheaply(node: Node) -> bool:
+    """Whether the node may be computed again for every block."""
+    return node.op is Op.INDEX or (node.size <= SMALL_REPEAT and node.op is Op.MAP)
 
 
 def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
@@ -276,12 +387,17 @@ def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
     whole = stage.whole | _missing(node, stage, labels) | whole_dimensions(node, labels)
     if whole == stage.whole:
         return True
-    kept = prod(stage.domain[d] for d in whole)
-    left = prod(n for d, n in enumerate(stage.domain) if d not in whole and d not in stage.uncut)
-    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= LARGEST_BLOCK
+    return leaves_enough(stage.domain, whole, stage.uncut)
 
 
-def _lines_fit(node: Node, labels: Labels) -> bool:
+def leaves_enough(domain: tuple[int, ...], whole: Collection[int], uncut: Collection[int] = ()) -> bool:
+    """Whether a block may hold the whole dimensions, and what is left is enough to cut."""
+    kept = prod(domain[d] for d in whole)
+    left = prod(n for d, n in enumerate(domain) if d not in whole and d not in uncut)
+    return left >= min(SMALL_DOMAIN, prod(domain)) and kept <= LARGEST_BLOCK
+
+
+def lines_fit(node: Node, labels: Labels) -> bool:
     """Whether the whole axes that the node needs fit the cache for each element of the block."""
     if node.op is Op.MAP:
         return True

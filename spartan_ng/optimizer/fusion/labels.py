@@ -39,7 +39,7 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
     """
     if cut_lines and (is_line_sort(node) or is_sparse_take(node)):
         return False
-    if node.op in (Op.MAP, Op.FOLD, Op.INDEX, Op.RANDOM):
+    if node.op in (Op.MAP, Op.FOLD, Op.SCAN, Op.INDEX, Op.RANDOM):
         return True
     return node.op is Op.JOIN_UPDATE and node.fn in ("contract", "along_axis", "take", "bincount")
 
@@ -126,7 +126,7 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
         (axis,) = node.params
         end = axis + node.inputs[1].ndim
         return ((*out[:axis], WHOLE, *out[end:]), out[axis:end])
-    assert node.fn == "along_axis", f"no label rule for {node}"
+    assert node.op is Op.SCAN or node.fn == "along_axis", f"no label rule for {node}"
     return (out,) * len(node.inputs)
 
 

@@ -47,6 +47,7 @@ def has_room(stage: Group) -> bool:
     dense = stage.root.format == "dense" and not stage.uncut
     return (
         not stage.separate
+        and stage.scan is None
         and dense
         and len(stage.more) < MOST_RESULTS - 1
         and len(stage.members) < _MOST_MEMBERS

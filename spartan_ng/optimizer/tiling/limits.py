@@ -38,8 +38,9 @@ def _check_memory(
         most = max(prod(g.parts[d] for d in access.labels if d >= 0) for g in options.tilings)
         if -(-array.nbytes // most) > memory_bytes:
             raise MemoryBudgetError(
-                f"an array of shape {array.shape} takes {array.nbytes} bytes, of which a task needs "
-                f"{-(-array.nbytes // most)} at one time, but the budget of a worker is {memory_bytes} bytes"
+                f"an array of shape {array.shape} takes {array.nbytes:,} bytes, of which a task needs "
+                f"{-(-array.nbytes // most):,} bytes at one time, but the budget of a worker is "
+                f"{memory_bytes:,} bytes"
             )
 
 
@@ -50,7 +51,7 @@ def _check_duplicates(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch
     if taken > budget:
         largest = max(wanted, key=lambda array: array.nbytes)
         raise MemoryBudgetError(
-            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes} bytes on each "
-            f"worker, all duplicates {taken}, but the budget for copies is {budget} bytes a worker; "
+            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes:,} bytes on "
+            f"each worker, all duplicates {taken:,}, but the budget for copies is {budget:,} bytes a worker; "
             f"raise config.duplicate_bytes, or use another tiling"
         )

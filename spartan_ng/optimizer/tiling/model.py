@@ -24,6 +24,7 @@ from spartan_ng.optimizer.tiling.options import (
     Options,
     candidates,
     canonical,
+    fewer,
     interned,
     project,
     projected,
@@ -111,6 +112,8 @@ class _Builder:
         self.stages, self.arrays, self.rules = stages, arrays, rules
         self.profile = rules.profile
         self.cuts = {} if rules.forced else cuts_of(stages, arrays, self.profile)
+        self.few: dict[int, dict[int, None]] = {}
+        """For each array, numbers of workers that small stages which touch it are worth."""
         self.touched = [self._touched(s) for s in stages]
         self.grids = [self._grids(s, t) for s, t in zip(stages, self.touched, strict=True)]
         self.sizes = [len(g) for g in self.grids]
@@ -131,9 +134,9 @@ class _Builder:
         combines = []
         for s, stage in enumerate(self.stages):
             combines.append(tuple(self._write(s, stage, w, places) for w in stage.writes))
-        for a, array in enumerate(self.arrays):
+        for a in range(len(self.arrays)):
             if a not in places:
-                places[a] = self._source(array)
+                places[a] = self._source(a)
         for a, array in enumerate(self.arrays):
             self._outlive(array, places[a])
         copies = {who: self._own_copy(who[0], places[who[0]]) for who in self.own}
@@ -174,13 +177,19 @@ class _Builder:
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
         options = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        worth = 1 << (self.profile.worth(stage.flops, touched).bit_length() - 1)
+        if 1 < worth < workers:
+            options = fewer(options, stage.domain, cuttable, (worth,))
+            for access in (*stage.reads, *stage.writes):
+                self.few.setdefault(access.array, {})[worth] = None
         return uneven(options, stage.domain, cuttable, self.cuts) if self.cuts else options
 
     def _touched(self, stage: StageSketch) -> int:
         numbers = dict.fromkeys([a.array for a in stage.reads] + [a.array for a in stage.writes])
         return sum(self.arrays[a].nbytes for a in numbers)
 
-    def _candidates(self, array: ArraySketch) -> Options:
+    def _candidates(self, number: int) -> Options:
+        array = self.arrays[number]
         cuttable = tuple(a for a in range(len(array.shape)) if a not in array.uncut)
         workers = self.profile.workers
         if self.rules.forced:
@@ -188,6 +197,8 @@ class _Builder:
         single = 4 * array.nbytes <= self.profile.memory_bytes
         copies = array.nbytes <= self.rules.budget
         options = candidates(array.shape, cuttable, workers, single=single, copies=copies)
+        if number in self.few:
+            options = fewer(options, array.shape, cuttable, self.few[number])
         return uneven(options, array.shape, cuttable, self.cuts) if self.cuts else options
 
     def _variable(self, array: ArraySketch, options: Options) -> Place:
@@ -201,11 +212,12 @@ class _Builder:
             weight = np.array([array.nbytes * copied for copied in options.copied], self.kind)
             self.weights[v,] = self.weights.get((v,), 0) + weight
 
-    def _source(self, array: ArraySketch) -> Place:
+    def _source(self, number: int) -> Place:
         """An array that no stage writes."""
+        array = self.arrays[number]
         if array.pinned is not None:
             return Place(_PINNED, interned((canonical(array.pinned),), self.profile.workers))
-        place = self._variable(array, self._candidates(array))
+        place = self._variable(array, self._candidates(number))
         if array.driver:
             copies = [self.profile.workers if c else 1 for c in place.options.copied]
             self._add_unary(place.variable, [self.profile.move_ns(n * array.nbytes) for n in copies])
@@ -214,7 +226,7 @@ class _Builder:
     def _own_copy(self, a: int, place: Place) -> OwnCopy:
         """A copy of array `a`, which lies at `place`, for some of its readers; it may be the array itself."""
         array, here = self.arrays[a], place.options.tilings
-        tilings = (*here, *map(canonical, array.kept), *self._candidates(array).tilings)
+        tilings = (*here, *map(canonical, array.kept), *self._candidates(a).tilings)
         options = interned(tuple(dict.fromkeys(tilings)), self.profile.workers)
         v = len(self.sizes)
         self.sizes.append(len(options))
@@ -251,7 +263,7 @@ class _Builder:
             places[write.array] = Place(s, projected(grids, write.labels))
             self._weigh(s, grids, array)
             return None
-        options = _results(grids, write.labels, reduced, self._candidates(array))
+        options = _results(grids, write.labels, reduced, self._candidates(write.array))
         places[write.array] = place = self._variable(array, options)
         moved = self._combined(stage, write, grids, options, reduced)
         cutting = np.array(cuts)[:, None]
@@ -362,8 +374,10 @@ class _Builder:
                 loads[read.array] = (read.labels[0], array.load, array.nbytes / max(touched, 1))
         lo, hi = bounds(grids, stage.domain, False)
         share = shares(lo, hi, grids.active, stage.domain, list(loads.values()), self.profile.weights)
-        alone = self.profile.compute_ns(stage.flops, touched, 1)
-        self._add_unary(s, [alone * round(1_000_000 * x) // 1_000_000 for x in share.tolist()])
+        task = self.profile.task_ns
+        alone = self.profile.compute_ns(stage.flops, touched, 1) - task
+        slowest = [alone * round(1_000_000 * x) // 1_000_000 for x in share.tolist()]
+        self._add_unary(s, [c + task * r for c, r in zip(slowest, grids.ranks, strict=True)])
 
     def _most_ns(self) -> int:
         """More than any choice costs above the constant."""
@@ -374,6 +388,7 @@ class _Builder:
             fewest, most = grids.range
             if fewest < most or self.cuts:
                 compute += slowest * self.profile.compute_ns(stage.flops, touched, fewest)
+            compute += workers * self.profile.task_ns
             messages += len(stage.reads) + len(stage.writes)
             for access in stage.reads:
                 moved += workers * self.arrays[access.array].nbytes

@@ -9,7 +9,7 @@ Spartan (ATC '15), section 3.3 (rectangular tiles) and 3.4 (duplicates).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -115,6 +115,19 @@ def project(grid: Tiling, labels: tuple[int, ...]) -> Tiling:
 def _splits(grid: Tiling, labels: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     splits = tuple(grid.splits[d] if d >= 0 else () for d in labels) if grid.splits else ()
     return splits if any(splits) else ()
+
+
+def fewer(
+    options: Options, shape: tuple[int, ...], axes: tuple[int, ...], counts: Collection[int]
+) -> Options:
+    """The options, and cuts along each of `axes` into fewer parts than there are workers."""
+    more = [
+        canonical(Tiling.grid(*_one(len(shape), {axis: parts})))
+        for parts in counts
+        for axis in axes
+        if shape[axis] > parts
+    ]
+    return interned(tuple(dict.fromkeys((*options.tilings, *more))), options.workers) if more else options
 
 
 def uneven(options: Options, shape: tuple[int, ...], axes: tuple[int, ...], cuts: Cuts) -> Options:

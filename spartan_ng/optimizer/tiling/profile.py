@@ -7,6 +7,7 @@ each byte or operation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any, overload
 
 import numpy as np
@@ -29,6 +30,7 @@ class ClusterProfile:
     flops_s : floating-point operations it does in a second
     workers : number of workers
     memory_bytes : memory of one worker
+    task_ns : nanoseconds of the master's and a worker's time that one more worker in a stage costs
     weights : how much of the work each worker can take, in relation; empty where all are equal
     limited : whether a worker refuses more than that; else it is only an assumption
     message_ns : nanoseconds until the first byte of a remote read arrives
@@ -41,6 +43,7 @@ class ClusterProfile:
     memory_bytes: int = 8 << 30
     message_ns: int = 100_000
     limited: bool = False
+    task_ns: int = 5_000
     weights: tuple[int, ...] = ()
 
     @overload
@@ -62,7 +65,14 @@ class ClusterProfile:
         return nbytes * ps_per_byte // 1000 + (int(self.message_ns) if nbytes else 0)
 
     def compute_ns(self, flops: int, touched_bytes: int, ranks: int) -> int:
-        """Cost of `flops` operations on `touched_bytes` of memory, shared by `ranks` workers."""
+        """Cost of `flops` operations on `touched_bytes` of memory by `ranks` workers, and of their tasks."""
         arithmetic = flops * _PS // int(self.flops_s)
         streaming = touched_bytes * _PS // int(self.memory_bytes_s)
-        return max(arithmetic, streaming) // (1000 * ranks)
+        return max(arithmetic, streaming) // (1000 * ranks) + ranks * self.task_ns
+
+    def worth(self, flops: int, touched_bytes: int) -> int:
+        """How many workers a stage is worth: with more, tasks cost more than they save."""
+        if not self.task_ns:
+            return self.workers
+        alone = self.compute_ns(flops, touched_bytes, 1) - self.task_ns
+        return max(1, isqrt(alone // self.task_ns))

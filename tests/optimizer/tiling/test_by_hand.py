@@ -87,7 +87,7 @@ def test_unknown_tilings():
 def test_a_duplicate_above_the_budget_names_array_bytes_and_budget():
     with running_on(SimulatedBackend(4)), config.override(small_bytes=0, duplicate_bytes=1000):
         y = sp.tile_as(np.ones((40, 30)), "duplicate")
-        with pytest.raises(MemoryBudgetError, match=r"\(40, 30\) takes 9600 bytes .* 1000 bytes a worker"):
+        with pytest.raises(MemoryBudgetError, match=r"\(40, 30\) takes 9,600 bytes .* 1,000 bytes a worker"):
             y.compute()
         with config.override(duplicate_bytes=9600):
             assert float(y.sum()) == 1200
@@ -100,7 +100,7 @@ def test_an_array_too_large_for_any_plan_names_itself_and_the_budget():
     cut = StageSketch((n,), (0,), (Access(0, (0, WHOLE)),), (Access(1, (0,)),))
     for budget, stage in [(8 * n * n - 1, whole), (2 * n * n - 1, cut)]:
         profile = ClusterProfile(workers=4, memory_bytes=budget, limited=True)
-        match = rf"\(1000, 1000\) takes 8000000 bytes.* budget of a worker is {budget} bytes"
+        match = rf"\(1000, 1000\) takes 8,000,000 bytes.* budget of a worker is {budget:,} bytes"
         with pytest.raises(MemoryBudgetError, match=match):
             choose([stage], arrays, profile)
         profile = ClusterProfile(workers=4, memory_bytes=budget + 1, limited=True)

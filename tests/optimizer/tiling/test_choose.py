@@ -258,6 +258,22 @@ def test_many_workers(workers):
     assert max(g.ntiles for g in tilings.grids) == workers
 
 
+@pytest.mark.parametrize(
+    ("rows", "tiles"), [(10**3, 1), (10**5, 4), (10**6, 16), (10**7, 64), (10**8, 64), (10**10, 64)]
+)
+def test_few_workers_get_a_small_array(rows, tiles):
+    """No tile is smaller than is worth a task."""
+    arrays = [ArraySketch((rows,), 8 * rows, driver=True), ArraySketch((rows,), 8 * rows)]
+    stages = [StageSketch((rows,), (0,), (Access(0, (0,)),), (Access(1, (0,)),), rows)]
+    tilings = choose(stages, arrays, ClusterProfile(workers=64, memory_bytes=1 << 40))
+    assert tilings.arrays[0].ntiles == tilings.arrays[1].ntiles == tiles
+    assert tilings.moved_bytes == (0,)
+    assert (
+        tilings.cost_ns
+        == choose(stages, arrays, ClusterProfile(workers=64, memory_bytes=1 << 40), solver="brute").cost_ns
+    )
+
+
 def test_alternatives_begin_with_the_choice():
     program = PROGRAMS[5]
     tilings = program.choose()

@@ -14,8 +14,8 @@ from spartan_ng.plan.plan import Fused, Plan
 F8 = np.dtype(float)
 
 
-def plan_of(*roots: Node, workers: int = 1, fuse: bool = True) -> Plan:
-    settings = Settings(ClusterProfile(workers=workers), fuse=fuse)
+def plan_of(*roots: Node, workers: int = 1, fusion: str = "cost") -> Plan:
+    settings = Settings(ClusterProfile(workers=workers), fusion=fusion)
     return lower(topological(roots), list(roots), settings, "test")
 
 
@@ -32,7 +32,7 @@ def test_a_chain_of_maps_under_a_fold_is_one_stage() -> None:
     x, y = leaf(1000, 50), leaf(1000, 50)
     total = build.fold("add", build.map_("multiply", build.map_("exp", x), y), (0, 1))
     assert len(plan_of(total).stages) == 1
-    assert len(plan_of(total, fuse=False).stages) == 3
+    assert len(plan_of(total, fusion="off").stages) == 3
 
 
 def test_a_logistic_gradient_reads_its_matrix_in_one_stage() -> None:
@@ -64,7 +64,7 @@ def test_folds_of_one_value_are_results_of_one_stage() -> None:
 
 def test_a_value_with_a_scan_among_its_readers_is_stored_where_it_is_folded() -> None:
     e = build.map_("exp", leaf(1000, 50))
-    fused, _ = plan_of(build.scan("add", e, 0), build.fold("add", e, (0,))).stages
+    fused, _ = plan_of(build.scan("add", e, 0), build.fold("add", e, (0,)), fusion="no_redundancy").stages
     assert isinstance(fused, Fused)
     assert len(fused.writes) == 2
 

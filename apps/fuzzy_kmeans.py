@@ -1,0 +1,129 @@
+"""Fuzzy k-means: every point belongs to every cluster to some degree.
+
+Spartan (ATC '15), section 5; Bezdek (1981). The degrees follow from the distances and the centers from
+the degrees; both are made tile by tile, and an iteration forces the centers and one number only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import spartan_ng as np
+from spartan_ng.apps.estimator import Estimator, points, require_positive
+from spartan_ng.apps.kmeans import first_centers, scores
+from spartan_ng.progress import steps
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzyClustering:
+    """What `fuzzy_kmeans` finds.
+
+    Parameters
+    ----------
+    centers : shape (n_clusters, n_features)
+    membership : degrees of points in clusters, each row's sum 1, shape (n_points, n_clusters); on the workers
+    objective : sum of squared distances, weighted by degrees to the power of `fuzziness`
+    n_iter : number of iterations that were run
+    """
+
+    centers: Any
+    membership: Any
+    objective: float
+    n_iter: int
+
+
+def fuzzy_kmeans(
+    X: Any,
+    n_clusters: int,
+    *,
+    fuzziness: float = 2.0,
+    init: Literal["k-means++", "random"] | Any = "k-means++",
+    max_iter: int = 300,
+    tol: float = 1e-8,
+    seed: int | None = None,
+) -> FuzzyClustering:
+    """Cluster points by degrees.
+
+    Parameters
+    ----------
+    X : points, shape (n_points, n_features)
+    n_clusters : number of centers
+    fuzziness : above 1; near 1 the degrees are nearly 0 or 1, as in k-means
+    init : "k-means++", "random", or the first centers, shape (n_clusters, n_features)
+    max_iter : upper bound of the number of iterations
+    tol : stop when the centers' squared movement is at most `tol` times the mean variance of a feature
+    seed : seed of the random choices
+
+    Raises
+    ------
+    ValueError : shapes do not fit, or fuzziness is not above 1
+    """
+    X = points(X)
+    if not 1 <= n_clusters <= X.shape[0]:
+        raise ValueError(f"fuzzy_kmeans: {n_clusters} clusters do not fit {X.shape[0]} points")
+    if fuzziness <= 1:
+        raise ValueError(f"fuzzy_kmeans: fuzziness is {fuzziness}, it must be above 1")
+    require_positive("fuzzy_kmeans", max_iter=max_iter)
+    squares = (X * X).sum(axis=1)
+    centers = first_centers(X, squares, n_clusters, init, seed)
+    enough = tol * float(X.var(axis=0).mean())
+    for n_iter in steps(max_iter, "fuzzy k-means"):  # noqa: B007 - told in the result
+        previous = centers
+        weights = degrees(X, previous, fuzziness) ** fuzziness
+        centers = ((weights.T @ X) / weights.sum(axis=0)[:, None]).compute()
+        if float(((centers - previous) ** 2).sum()) <= enough:
+            break
+    membership = degrees(X, centers, fuzziness).persist()
+    objective = (membership**fuzziness * np.maximum(squares[:, None] + scores(X, centers), 0)).sum()
+    return FuzzyClustering(centers, membership, float(objective), n_iter)
+
+
+def degrees(X: Any, centers: Any, fuzziness: float) -> Any:
+    """How much each point belongs to each center, shape (n_points, n_clusters); lazy.
+
+    A distance to the power of -2 / (fuzziness - 1), over the sum of the point's. Distances are first divided
+    by the point's least, so that no power overflows.
+    """
+    squares = (X * X).sum(axis=1)
+    least = np.finfo(X.dtype).eps * (squares.max() + 1e-30)  # smaller distances are rounding errors
+    distances = np.maximum(squares[:, None] + scores(X, centers), least)
+    closeness = (distances / distances.min(axis=1)[:, None]) ** (-1 / (fuzziness - 1))
+    return closeness / closeness.sum(axis=1)[:, None]
+
+
+@dataclass(eq=False, repr=False)
+class FuzzyKMeans(Estimator):
+    """Fuzzy k-means as an estimator; see `fuzzy_kmeans`.
+
+    Attributes after `fit`: `centers_`, `membership_`, `objective_`, `n_iter_`, `n_features_in_`.
+    """
+
+    _kind: ClassVar[str | None] = "clusterer"
+    _learned: ClassVar[str] = "centers_"
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    fuzziness: float = 2.0
+    init: Any = "k-means++"
+    max_iter: int = 300
+    tol: float = 1e-8
+    random_state: int | None = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the centers of X; `y` is ignored."""
+        del y
+        found = fuzzy_kmeans(X, **self._options())
+        return self._learn(found, found.centers.shape[1])
+
+    def predict_proba(self, X: Any) -> Any:
+        """The degrees of points in clusters, shape (n_points, n_clusters)."""
+        return degrees(self._seen(X), self.centers_, self.fuzziness)
+
+    def predict(self, X: Any) -> Any:
+        """The cluster that each point belongs to most."""
+        return self.predict_proba(X).argmax(axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
+        """Find the centers, and the cluster that each point belongs to most."""
+        return self.fit(X, y).membership_.argmax(axis=1)

@@ -1,0 +1,183 @@
+"""Generalized linear models by trust-region Newton steps: one row a family and link.
+
+Fusion plans (PVLDB '18), Table 2, where it is binomial probit regression, with the paper's hyper-parameters.
+Each family's loss is convex in the linear predictor, so the exact second derivatives do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import pi
+from typing import Any, Literal, Self, get_args
+
+import spartan_ng as np
+from spartan_ng.apps.estimator import Regressor, points, require_positive, targets
+from spartan_ng.apps.newton import minimize
+
+FamilyName = Literal["probit", "logit", "poisson", "gamma", "normal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of distributions with its link.
+
+    Parameters
+    ----------
+    loss : negative log-likelihood of (linear predictor, target), up to what the target alone adds
+    derivatives : its first and second derivative by the linear predictor
+    mean : the expected target of a linear predictor
+    low, high : between which the targets are
+    """
+
+    loss: Callable[[Any, Any], Any]
+    derivatives: Callable[[Any, Any], tuple[Any, Any]]
+    mean: Callable[[Any], Any]
+    low: float = -float("inf")
+    high: float = float("inf")
+
+
+def _probit_loss(z: Any, y: Any) -> Any:
+    return -y * np.special.log_ndtr(z) - (1 - y) * np.special.log_ndtr(-z)
+
+
+def _probit_derivatives(z: Any, y: Any) -> tuple[Any, Any]:
+    """With r(z) = density / distribution: r falls, and its derivative is -r * (z + r)."""
+    density = -0.5 * z * z - 0.5 * float(np.log(np.asarray(2 * pi)))
+    yes, no = np.exp(density - np.special.log_ndtr(z)), np.exp(density - np.special.log_ndtr(-z))
+    return (1 - y) * no - y * yes, y * yes * (z + yes) + (1 - y) * no * (no - z)
+
+
+def _logit_derivatives(z: Any, y: Any) -> tuple[Any, Any]:
+    p = np.special.expit(z)
+    return p - y, p * (1 - p)
+
+
+def _gamma_derivatives(z: Any, y: Any) -> tuple[Any, Any]:
+    e = y * np.exp(-z)
+    return 1 - e, e
+
+
+FAMILIES: dict[str, Family] = {
+    "probit": Family(_probit_loss, _probit_derivatives, np.special.ndtr, 0, 1),
+    "logit": Family(lambda z, y: np.logaddexp(0, z) - y * z, _logit_derivatives, np.special.expit, 0, 1),
+    "poisson": Family(lambda z, y: np.exp(z) - y * z, lambda z, y: (np.exp(z) - y, np.exp(z)), np.exp, 0),
+    "gamma": Family(lambda z, y: z + y * np.exp(-z), _gamma_derivatives, np.exp, 0),
+    "normal": Family(lambda z, y: 0.5 * (y - z) ** 2, lambda z, y: (z - y, np.ones_like(z)), lambda z: z),
+}
+"""Each family by its name; all but the binomial ones and the normal one have the logarithm as link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What `glm` finds.
+
+    Parameters
+    ----------
+    coef : shape (n_features,)
+    intercept : a number; 0 without one
+    objective : negative log-likelihood (without what the targets alone add) + reg * |coef|² / 2
+    n_iter : number of Newton steps
+    """
+
+    coef: Any
+    intercept: float
+    objective: float
+    n_iter: int
+
+
+def glm(
+    X: Any,
+    y: Any,
+    *,
+    family: FamilyName = "probit",
+    reg: float = 1e-3,
+    tol: float = 1e-12,
+    max_iter: int = 20,
+    max_inner: int = 10,
+    fit_intercept: bool = False,
+) -> Fit:
+    """Fit a generalized linear model; by default, of yes/no targets with the normal distribution as link.
+
+    Parameters
+    ----------
+    X : points, shape (n_points, n_features)
+    y : their targets, shape (n_points,): 0 or 1 (or shares) for probit and logit
+    family : "probit", "logit", "poisson", "gamma" (the latter two with logarithmic link) or "normal"
+    reg : strength of the penalty; the intercept is not penalized
+    tol : stop when the gradient's norm is at most this share of the first one's
+    max_iter : upper bound of the number of Newton steps
+    max_inner : upper bound of the passes over X for each of them
+    fit_intercept : whether the model has an intercept
+
+    Raises
+    ------
+    ValueError : shapes do not fit, an unknown family, a target it cannot have, or an option out of its range
+    """
+    X = points(X)
+    require_positive("glm", max_iter=max_iter, max_inner=max_inner)
+    if family not in FAMILIES:
+        raise ValueError(f"glm: family is {family!r}, not one of {get_args(FamilyName)}")
+    if reg < 0:
+        raise ValueError(f"glm: reg is {reg}, it must not be negative")
+    y = targets("glm", X, y).persist()
+    rule = FAMILIES[family]
+    least, largest = np.compute(y.min(), y.max())
+    if least < rule.low or largest > rule.high:
+        raise ValueError(f"glm: targets from {least} to {largest} are no {family} targets")
+    if fit_intercept:
+        X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
+    penalty = np.full(X.shape[1], reg, X.dtype).compute()
+    penalty[X.shape[1] - fit_intercept :] = 0
+    start = 0 * penalty
+    loss = _Likelihood(X, y, rule, penalty)
+    found = minimize(loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
+    coef, intercept = (found.point[:-1], float(found.point[-1])) if fit_intercept else (found.point, 0.0)
+    return Fit(coef, intercept, found.value, found.n_iter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Likelihood:
+    """The objective; a point has a weight for each column of X, a state the points' second derivatives."""
+
+    X: Any
+    y: Any
+    family: Family
+    penalty: Any
+
+    def at(self, point: Any) -> tuple[float, Any, Any]:
+        """Value, gradient and second derivatives by the linear predictors."""
+        z = self.X @ point
+        first, second = self.family.derivatives(z, self.y)
+        loss, slopes = self.family.loss(z, self.y).sum(), first @ self.X
+        np.persist(loss, slopes, second)
+        value = float(loss) + float(self.penalty @ (point * point)) / 2
+        return value, slopes.compute() + self.penalty * point, second
+
+    def curved(self, state: Any, direction: Any) -> Any:
+        """X.T @ (state * (X @ direction)), and the penalty's part."""
+        return ((state * (self.X @ direction)) @ self.X).compute() + self.penalty * direction
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GLM(Regressor):
+    """A generalized linear model as an estimator; see `glm`.
+
+    Attributes after `fit`: `coef_`, `intercept_`, `objective_`, `n_iter_`, `n_features_in_`.
+    """
+
+    family: FamilyName = "probit"
+    reg: float = 1e-3
+    tol: float = 1e-12
+    max_iter: int = 20
+    max_inner: int = 10
+    fit_intercept: bool = False
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to points and their targets."""
+        found = glm(X, y, **self._options())
+        return self._learn(found, len(found.coef))
+
+    def predict(self, X: Any) -> Any:
+        """The expected targets of points, shape (n_points,); probabilities for probit and logit."""
+        return FAMILIES[self.family].mean(super().predict(X))

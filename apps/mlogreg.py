@@ -1,0 +1,139 @@
+"""Multinomial logistic regression by trust-region Newton steps.
+
+Fusion plans (PVLDB '18), Table 2 and its expression (2), with the paper's hyper-parameters: the inner loop's
+Q = P * (X @ V), X.T @ (Q - P * Q.sum(axis=1)) is one pass over X. The last class is the one the others are
+compared with, so that the weights are unique without a penalty, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import spartan_ng as np
+from spartan_ng.apps.estimator import Classifier, points, require_positive
+from spartan_ng.apps.newton import minimize
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What `mlogreg` finds.
+
+    Parameters
+    ----------
+    coef : log odds of each class against the last, shape (n_classes - 1, n_features)
+    intercept : shape (n_classes - 1,); 0 without one
+    classes : the sorted distinct targets
+    objective : sum of log losses + reg * |coef|² / 2
+    n_iter : number of Newton steps
+    """
+
+    coef: Any
+    intercept: Any
+    classes: Any
+    objective: float
+    n_iter: int
+
+
+def mlogreg(
+    X: Any,
+    y: Any,
+    *,
+    reg: float = 1e-3,
+    tol: float = 1e-12,
+    max_iter: int = 20,
+    max_inner: int = 10,
+    fit_intercept: bool = False,
+) -> Fit:
+    """Fit a linear model of any number of classes' log odds, by Newton's steps.
+
+    Parameters
+    ----------
+    X : points, shape (n_points, n_features)
+    y : their classes, shape (n_points,), of any dtype that sorts
+    reg : strength of the penalty; the intercept is not penalized
+    tol : stop when the gradient's norm is at most this share of the first one's
+    max_iter : upper bound of the number of Newton steps
+    max_inner : upper bound of the passes over X for each of them
+    fit_intercept : whether the model has an intercept
+
+    Raises
+    ------
+    ValueError : shapes do not fit, one class only, or an option that is not positive
+    """
+    X, y = points(X), np.asarray(y)
+    require_positive("mlogreg", max_iter=max_iter, max_inner=max_inner)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"mlogreg: y has shape {y.shape}, X has {X.shape[0]} rows")
+    if reg < 0:
+        raise ValueError(f"mlogreg: reg is {reg}, it must not be negative")
+    classes = np.unique(y).compute()
+    if len(classes) < 2:
+        raise ValueError(f"mlogreg: y has one class only, {classes.tolist()}")
+    if fit_intercept:
+        X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
+    penalty = np.full((X.shape[1], 1), reg, X.dtype).compute()
+    penalty[X.shape[1] - fit_intercept :] = 0
+    member = (y[:, None] == classes[:-1]).astype(X.dtype).persist()
+    start = np.zeros((X.shape[1], len(classes) - 1), X.dtype).compute()
+    found = minimize(_LogLoss(X, member, penalty), start, max_iter=max_iter, max_inner=max_inner, tol=tol)
+    coef = found.point.T
+    intercept = coef[:, -1] if fit_intercept else 0 * coef[:, -1]
+    return Fit(coef[:, : X.shape[1] - fit_intercept], intercept, classes, found.value, found.n_iter)
+
+
+@dataclass(frozen=True, slots=True)
+class _LogLoss:
+    """The objective; a point is (n_features, n_classes - 1), a state the predicted probabilities."""
+
+    X: Any
+    member: Any
+    penalty: Any
+
+    def at(self, point: Any) -> tuple[float, Any, Any]:
+        """Value, gradient and probabilities."""
+        z = self.X @ point
+        top = np.maximum(z.max(axis=1), 0)
+        e = np.exp(z - top[:, None])
+        total = e.sum(axis=1) + np.exp(-top)
+        P = e / total[:, None]
+        loss = (np.log(total) + top - (self.member * z).sum(axis=1)).sum()
+        slopes = self.X.T @ (P - self.member)
+        np.persist(loss, slopes, P)
+        value = float(loss) + float((self.penalty * point * point).sum()) / 2
+        return value, slopes.compute() + self.penalty * point, P
+
+    def curved(self, state: Any, direction: Any) -> Any:
+        """The inner loop's expression (2)."""
+        Q = state * (self.X @ direction)
+        return (self.X.T @ (Q - state * Q.sum(axis=1)[:, None])).compute() + self.penalty * direction
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultinomialLogisticRegression(Classifier):
+    """Multinomial logistic regression as an estimator; see `mlogreg`.
+
+    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `n_features_in_`.
+    """
+
+    reg: float = 1e-3
+    tol: float = 1e-12
+    max_iter: int = 20
+    max_inner: int = 10
+    fit_intercept: bool = False
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to points and their classes."""
+        found = mlogreg(X, y, **self._options())
+        return self._learn(found, found.coef.shape[1])
+
+    def decision_function(self, X: Any) -> Any:
+        """Log odds of the classes against the last, whose own are 0, shape (n_points, n_classes)."""
+        z = self._seen(X) @ self.coef_.T + self.intercept_
+        return np.concatenate([z, np.zeros((z.shape[0], 1))], axis=1)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, shape (n_points, n_classes)."""
+        z = self.decision_function(X)
+        e = np.exp(z - z.max(axis=1)[:, None])
+        return e / e.sum(axis=1)[:, None]

@@ -1,0 +1,122 @@
+"""Naive Bayes for counts and for measurements: moments from one product with the classes' indicators.
+
+Spartan (ATC '15), section 5. Features are independent within a class: multinomial for counts (words; X may be
+sparse), normal for measurements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+from typing import Any, Literal, Self, get_args
+
+import spartan_ng as np
+from spartan_ng.apps.estimator import Classifier, points
+
+Kind = Literal["multinomial", "gaussian"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What `naive_bayes` finds: log p(x, class) is x² @ square + x @ linear + constant, and what x alone
+    adds.
+
+    Parameters
+    ----------
+    classes : the sorted distinct classes
+    priors : their shares of the points
+    square, linear : shape (n_features, n_classes); `square` is all 0 for counts
+    constant : shape (n_classes,)
+    """
+
+    classes: Any
+    priors: Any
+    square: Any
+    linear: Any
+    constant: Any
+
+
+def naive_bayes(
+    X: Any, y: Any, *, kind: Kind = "multinomial", alpha: float = 1.0, smoothing: float = 1e-9
+) -> Fit:
+    """Fit a classifier that takes features as independent within a class.
+
+    Parameters
+    ----------
+    X : points, shape (n_points, n_features); counts, which may be sparse, or measurements
+    y : their classes, shape (n_points,), of any dtype that sorts
+    kind : "multinomial" for counts, or "gaussian"
+    alpha : what is added to every count
+    smoothing : share of the largest variance that is added to all, for "gaussian"
+
+    Raises
+    ------
+    ValueError : shapes do not fit, an unknown kind, negative counts, or alpha or smoothing not positive
+    """
+    X, y = points(X), np.asarray(y)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"naive_bayes: y has shape {y.shape}, X has {X.shape[0]} rows")
+    if kind not in get_args(Kind):
+        raise ValueError(f"naive_bayes: kind is {kind!r}, not one of {get_args(Kind)}")
+    if alpha <= 0 or smoothing <= 0:
+        raise ValueError(f"naive_bayes: alpha={alpha} and smoothing={smoothing} must be positive")
+    classes = np.unique(y).compute()
+    member = (y[:, None] == classes).astype(X.dtype)
+    if kind == "multinomial":
+        return _multinomial(X, member, classes, alpha)
+    return _gaussian(X, member, classes, smoothing)
+
+
+def _multinomial(X: Any, member: Any, classes: Any, alpha: float) -> Fit:
+    counts, sizes, least = np.compute(X.T @ member, member.sum(axis=0), X.min())
+    if least < 0:
+        raise ValueError(f"naive_bayes: a count is {least}")
+    counts = counts + alpha
+    priors = sizes / sizes.sum()
+    linear, constant = np.compute(np.log(counts / counts.sum(axis=0)), np.log(priors))
+    return Fit(classes, priors, 0 * linear, linear, constant)
+
+
+def _gaussian(X: Any, member: Any, classes: Any, smoothing: float) -> Fit:
+    """Moments about the mean of all points, so that large means lose no digits."""
+    center, spread = np.compute(X.mean(axis=0), X.var(axis=0))
+    moved = X - center
+    sums, squares, sizes = np.compute(moved.T @ member, (moved * moved).T @ member, member.sum(axis=0))
+    means = sums / sizes
+    variances = squares / sizes - means * means + smoothing * spread.max()
+    means = means + center[:, None]
+    priors = sizes / sizes.sum()
+    logarithms = np.log(priors).compute() - (np.log(variances).compute() + log(2 * pi)).sum(axis=0) / 2
+    constant = logarithms - (means * means / variances).sum(axis=0) / 2
+    return Fit(classes, priors, -0.5 / variances, means / variances, constant)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NaiveBayes(Classifier):
+    """Naive Bayes as an estimator; see `naive_bayes`.
+
+    Attributes after `fit`: `classes_`, `priors_`, `square_`, `linear_`, `constant_`, `n_features_in_`.
+    """
+
+    _learned = "classes_"
+
+    kind: Kind = "multinomial"
+    alpha: float = 1.0
+    smoothing: float = 1e-9
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to points and their classes."""
+        found = naive_bayes(X, y, **self._options())
+        return self._learn(found, found.linear.shape[0])
+
+    def decision_function(self, X: Any) -> Any:
+        """Joint log likelihoods of points and classes, shape (n_points, n_classes)."""
+        X = self._seen(X)
+        scores = X @ self.linear_ + self.constant_
+        return scores if self.kind == "multinomial" else scores + (X * X) @ self.square_
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, shape (n_points, n_classes)."""
+        z = self.decision_function(X)
+        e = np.exp(z - z.max(axis=1)[:, None])
+        return e / e.sum(axis=1)[:, None]

@@ -1,0 +1,246 @@
+"""Non-negative factorizations by multiplicative updates: GNMF for squares, KL-NMF for divergences.
+
+FuseME (SIGMOD '22), Eq. 6 and sections 6.2-6.4; Lee and Seung (2000). X, usually sparse, is only ever met
+by X @ H.T, W.T @ X and X / (W @ H) where it is not 0; W @ H is never made. The second factor sees the new
+first one, so that no update raises the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import spartan_ng as np
+from spartan_ng.apps.estimator import Transformer, points, require_positive
+from spartan_ng.progress import steps
+
+EPS = 1e-15
+"""Added to what is divided by, or is under a logarithm."""
+_LOOK = 10
+"""The objective is looked at after so many iterations."""
+
+Update = Callable[[Any, Any, Any], Any]
+Objective = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What `gnmf` and `kl_nmf` find: X is nearly weights @ components; both non-negative, on the workers.
+
+    Parameters
+    ----------
+    weights : shape (n_rows, n_components)
+    components : shape (n_components, n_columns)
+    objective : |X - weights @ components|² / 2, or X's divergence from weights @ components
+    n_iter : number of iterations that were run
+    """
+
+    weights: Any
+    components: Any
+    objective: float
+    n_iter: int
+
+
+def gnmf(
+    X: Any,
+    n_components: int = 10,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    seed: int | None = 0,
+    first_weights: Any = None,
+    first_components: Any = None,
+) -> Factors:
+    """Factorize a non-negative matrix, its squared errors minimized.
+
+    Parameters
+    ----------
+    X : the matrix, shape (n_rows, n_columns), dense or sparse
+    n_components : number of components
+    max_iter : upper bound of the number of iterations
+    tol : stop when ten iterations lower the objective's root by at most this share of the first one's
+    seed : seed of the start
+    first_weights, first_components : where to begin, in place of random ones
+
+    Raises
+    ------
+    ValueError : X is not two-dimensional or has a negative element, or an option is not positive
+    """
+    start = (first_weights, first_components)
+    return _factorize(SQUARES, "gnmf", X, n_components, max_iter, tol, seed, start)
+
+
+def kl_nmf(
+    X: Any,
+    n_components: int = 10,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    seed: int | None = 0,
+    first_weights: Any = None,
+    first_components: Any = None,
+) -> Factors:
+    """Factorize a non-negative matrix, its generalized Kullback-Leibler divergence minimized.
+
+    Parameters
+    ----------
+    X : the matrix, shape (n_rows, n_columns), dense or sparse
+    n_components : number of components
+    max_iter : upper bound of the number of iterations
+    tol : stop when ten iterations lower the objective's root by at most this share of the first one's
+    seed : seed of the start
+    first_weights, first_components : where to begin, in place of random ones
+
+    Raises
+    ------
+    ValueError : X is not two-dimensional or has a negative element, or an option is not positive
+    """
+    start = (first_weights, first_components)
+    return _factorize(DIVERGENCE, "kl_nmf", X, n_components, max_iter, tol, seed, start)
+
+
+def squares_update(X: Any, W: Any, H: Any) -> Any:
+    """The next W; lazy."""
+    return W * (X @ H.T) / (W @ (H @ H.T) + EPS)
+
+
+def squares(X: Any, W: Any, H: Any) -> Any:
+    """Half the squared errors, from small products and one of X; lazy."""
+    return ((X * X).sum() - 2 * ((X @ H.T) * W).sum() + ((W.T @ W) * (H @ H.T)).sum()) / 2
+
+
+def divergence_update(X: Any, W: Any, H: Any) -> Any:
+    """The next W; lazy."""
+    return W * ((X * (1 / (W @ H + EPS))) @ H.T) / (H.sum(axis=1) + EPS)
+
+
+def divergence(X: Any, W: Any, H: Any) -> Any:
+    """The sum of X * log(X / (W @ H)) - X + W @ H; lazy."""
+    own = (X * np.log(np.maximum(X, EPS))).sum() - X.sum()
+    return own - (X * np.log(W @ H + EPS)).sum() + W.sum(axis=0) @ H.sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of factorization: the next first factor, and what is minimized."""
+
+    update: Update
+    objective: Objective
+
+
+SQUARES = Rule(squares_update, squares)
+DIVERGENCE = Rule(divergence_update, divergence)
+
+
+def _factorize(
+    rule: Rule,
+    name: str,
+    X: Any,
+    k: int,
+    max_iter: int,
+    tol: float,
+    seed: int | None,
+    start: tuple[Any, Any],
+) -> Factors:
+    X = _checked(name, X)
+    require_positive(name, n_components=k, max_iter=max_iter)
+    random = np.random.default_rng(seed)
+    scale = (float(X.sum()) / (X.shape[0] * X.shape[1] * k)) ** 0.5
+    shapes = (X.shape[0], k), (k, X.shape[1])
+    W, H = (
+        abs(scale * random.standard_normal(s)) if a is None else np.asarray(a)
+        for s, a in zip(shapes, start, strict=True)
+    )
+    if (W.shape, H.shape) != shapes:
+        raise ValueError(f"{name}: first factors of shapes {W.shape} and {H.shape}, not {shapes}")
+    W, H = W.astype(X.dtype), H.astype(X.dtype)
+    first = before = _root(rule.objective(X, W, H))
+    for n_iter in steps(max_iter, name):
+        W = rule.update(X, W, H)
+        H = rule.update(X.T, H.T, W.T).T
+        np.persist(W, H)
+        if n_iter % _LOOK == 0:
+            now = _root(rule.objective(X, W, H))
+            if before - now <= tol * first:
+                break
+            before = now
+    return Factors(W, H, float(rule.objective(X, W, H)), n_iter)
+
+
+def _root(objective: Any) -> float:
+    return float(max(float(objective), 0.0) ** 0.5)
+
+
+def _checked(name: str, X: Any) -> Any:
+    X = points(X)
+    if X.size and float(X.min()) < 0:
+        raise ValueError(f"{name}: X has negative elements")
+    return X
+
+
+def weights(rule: Rule, X: Any, H: Any, max_iter: int) -> Any:
+    """The weights of further rows, given the components."""
+    scale = (float(X.sum()) / (X.shape[0] * X.shape[1] * H.shape[0])) ** 0.5
+    W = np.full((X.shape[0], H.shape[0]), scale, X.dtype)
+    for _ in steps(max_iter, "weights"):
+        (W,) = np.persist(rule.update(X, W, H))
+    return W
+
+
+@dataclass(eq=False, repr=False)
+class GNMF(Transformer):
+    """Factorization by squares as an estimator; see `gnmf`.
+
+    Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `n_features_in_`.
+    """
+
+    _learned = "components_"
+
+    n_components: int = 10
+    _: KW_ONLY
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: int | None = 0
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Factorize X; `y` is ignored."""
+        del y
+        return self._learn(gnmf(X, **self._options()), np.asarray(X).shape[1])
+
+    def transform(self, X: Any) -> Any:
+        """The weights of rows, shape (n_rows, n_components)."""
+        return weights(SQUARES, _checked("GNMF", self._seen(X)), self.components_, self.max_iter)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Factorize X, and give its weights."""
+        return self.fit(X, y).weights_
+
+
+@dataclass(eq=False, repr=False)
+class KLNMF(Transformer):
+    """Factorization by divergence as an estimator; see `kl_nmf`.
+
+    Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `n_features_in_`.
+    """
+
+    _learned = "components_"
+
+    n_components: int = 10
+    _: KW_ONLY
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: int | None = 0
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Factorize X; `y` is ignored."""
+        del y
+        return self._learn(kl_nmf(X, **self._options()), np.asarray(X).shape[1])
+
+    def transform(self, X: Any) -> Any:
+        """The weights of rows, shape (n_rows, n_components)."""
+        return weights(DIVERGENCE, _checked("KLNMF", self._seen(X)), self.components_, self.max_iter)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Factorize X, and give its weights."""
+        return self.fit(X, y).weights_

@@ -1,0 +1,84 @@
+"""Compressed columns against dense ones, on data that come with scikit-learn.
+
+The digits' 64 pixels have 17 values each (rows drawn again to 2e5), the photographs' channels 256. The
+titles say how many bytes the compressed matrices take; vectors and results are dense on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from sklearn import datasets
+
+import spartan_ng
+from benchmarks.case import OURS, Case, Inputs, Run, Side
+
+DRAWN = 200_000
+
+Text = Callable[..., Any]
+
+
+def digits() -> Inputs:
+    """Images of handwritten digits, one a row."""
+    random = numpy.random.default_rng(0)
+    known = datasets.load_digits().data
+    return _with_vectors(known[random.integers(0, len(known), DRAWN)], random)
+
+
+def photographs() -> Inputs:
+    """The pixels of two photographs, in raster order."""
+    images = datasets.load_sample_images().images
+    pixels = numpy.concatenate([i.reshape(-1, 3) for i in images]).astype(float)
+    return _with_vectors(pixels, numpy.random.default_rng(0))
+
+
+def _with_vectors(X: Any, random: numpy.random.Generator) -> Inputs:
+    return {"X": X, "u": random.random(X.shape[0]), "v": random.random(X.shape[1])}
+
+
+def squares(np: Any, X: Any, u: Any, v: Any) -> Any:
+    """The workload's text."""
+    return np.sum(X**2)
+
+
+def times_vector(np: Any, X: Any, u: Any, v: Any) -> Any:
+    """The workload's text."""
+    return X @ v
+
+
+def vector_times(np: Any, X: Any, u: Any, v: Any) -> Any:
+    """The workload's text."""
+    return u @ X
+
+
+def _numpy(text: Text) -> Side:
+    return lambda inputs: lambda: text(numpy, inputs["X"], inputs["u"], inputs["v"])
+
+
+def _ours(text: Text, compress: bool) -> Side:
+    def side(inputs: Inputs) -> Run:
+        X = (spartan_ng.compress_columns if compress else spartan_ng.asarray)(inputs["X"])
+        u, v = spartan_ng.asarray(inputs["u"]), spartan_ng.asarray(inputs["v"])
+        return lambda: numpy.asarray(text(spartan_ng, X, u, v))
+
+    return side
+
+
+def _case(text: Text, name: str, title: str, inputs: Callable[[], Inputs]) -> Case:
+    sides = {"numpy": _numpy(text), OURS: _ours(text, True), "spartan_ng dense": _ours(text, False)}
+    return Case(f"compressed-{name}", title, inputs, sides, rounds=5)
+
+
+_DIGITS = f"digits, {DRAWN} × 64: 102.4 MB dense, 4.9 MB compressed"
+_PIXELS = "pixels of photographs, 546560 × 3: 13.1 MB dense, 1.6 MB compressed"
+COMPRESSED_CASES = (
+    _case(squares, "squares-digits", f"sum(X ** 2), {_DIGITS}", digits),
+    _case(times_vector, "times-vector-digits", f"X @ v, {_DIGITS}", digits),
+    _case(vector_times, "vector-times-digits", f"u @ X, {_DIGITS}", digits),
+    _case(squares, "squares-pixels", f"sum(X ** 2), {_PIXELS}", photographs),
+    _case(times_vector, "times-vector-pixels", f"X @ v, {_PIXELS}", photographs),
+    _case(vector_times, "vector-times-pixels", f"u @ X, {_PIXELS}", photographs),
+)
+"""Aggregates and products over dictionaries."""

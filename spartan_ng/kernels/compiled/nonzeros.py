@@ -1,0 +1,212 @@
+"""The source of a sampled body's kernel: a loop over the non-zeros of a run of stored rows.
+
+They are taken in strips, however long the rows are: first the row of each non-zero, where one is needed,
+and the dot products, one after the other, into buffers; then the body as a loop over the strip, which the
+compiler vectorizes; then what the result needs.
+A table has one line for each run of rows, with the numbers that `fields` names.
+
+"On Optimizing Operator Fusion Plans", section 2.2: the Outer template's skeleton over non-zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.kernels.compiled.emit import HEAD
+from spartan_ng.kernels.compiled.formulas import expression
+from spartan_ng.plan.plan import Row
+
+STRIP = 64
+"""Non-zeros that go through the body together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A dense operand, looked up at each non-zero, and the axes that it follows."""
+
+    register: int
+    code: str
+    major: bool
+    minor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A matrix product, computed as dot products of two arrays' lines."""
+
+    register: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What becomes of the value of `register`, in the dtype `code`.
+
+    `how` is "store", "sum" or "product" (with the lines of a dense array); the latter two keep the axis
+    `kept`: "major" is that of the stored rows, "minor" the other, "" none.
+    """
+
+    how: str
+    register: int
+    code: str
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A sampled body as a kernel sees it."""
+
+    driver: int
+    driver_code: str
+    index_code: str
+    sides: tuple[Side, ...]
+    dots: tuple[Dot, ...]
+    rows: tuple[tuple[int, Row], ...]
+    ending: Ending
+    dtypes: tuple[np.dtype[Any], ...]
+    """Of all registers."""
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether anything depends on the stored row of a non-zero."""
+        by_row = bool(self.dots) or any(s.major for s in self.sides)
+        return by_row or self.ending.how == "product" or self.ending.kept == "major"
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the numbers of a table's line: addresses (`_p`), byte strides, lengths."""
+        out = ["lo", "hi", "indptr_p", "indices_p", "data_p", "out_p"]
+        for k in range(len(self.sides)):
+            out += [f"g{k}_p", f"g{k}_major", f"g{k}_minor"]
+        for k in range(len(self.dots)):
+            out += [f"u{k}_p", f"u{k}_s", f"v{k}_p", f"v{k}_s", f"n{k}"]
+        return [*out, "w_p", "w_s", "wn"] if self.ending.how == "product" else out
+
+
+def emit_sampled(loop: Loop) -> str:
+    """The source of the module whose `kernel(table)` runs the body on each line's rows."""
+    body = [*_unpack(loop), *_strips(loop)]
+    visit = "@njit(nogil=True, error_model='numpy')\ndef visit(t):\n"
+    kernel = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
+    text = "\n".join("    " + line for line in body)
+    return f"{HEAD}{visit}{text}\n\n\n{kernel}    for b in range(table.shape[0]):\n        visit(table[b])\n"
+
+
+def _unpack(loop: Loop) -> list[str]:
+    """Names for the fields of the table, arrays for the addresses, buffers."""
+    out = [f"{name} = t[{k}]" for k, name in enumerate(loop.fields)]
+    out += [
+        f"indptr = carray(pointer(indptr_p), (hi + 1,), {loop.index_code})",
+        "r, s, end = lo, i8(indptr[lo]), i8(indptr[hi])",
+        f"indices = carray(pointer(indices_p), (end,), {loop.index_code})",
+        f"data = carray(pointer(data_p), (end,), {loop.driver_code})",
+    ]
+    out += [f"d{k} = np.empty({STRIP}, {dot.code})" for k, dot in enumerate(loop.dots)]
+    out += [
+        f"g{k} = load(g{k}_p, {side.code})"
+        for k, side in enumerate(loop.sides)
+        if not (side.major or side.minor)
+    ]
+    if loop.needs_rows:
+        out.append(f"rows = np.empty({STRIP}, i8)")
+    ending = loop.ending
+    if ending.how == "store":
+        out.append(f"out = carray(pointer(out_p), (end,), {ending.code})")
+    elif _is_scattered(ending):
+        out.append(f"e = np.empty({STRIP}, {ending.code})")
+    else:
+        out.append(f"out = carray(pointer(out_p), (1,), {ending.code})")
+    return out
+
+
+def _is_scattered(ending: Ending) -> bool:
+    """Whether values go to different places, one after the other."""
+    return ending.how == "product" or (ending.how == "sum" and ending.kept != "")
+
+
+def _strips(loop: Loop) -> list[str]:
+    """The loop over strips."""
+    inside = [f"m = min(end - s, {STRIP})"]
+    if loop.needs_rows:
+        inside += [
+            "i = 0",
+            "while i < m:",
+            "    stop = min(i8(indptr[r + 1]) - s, m)",
+            "    while i < stop:",
+            "        rows[i] = r",
+            "        i += 1",
+            "    if i < m:",
+            "        r += 1",
+        ]
+    for k, dot in enumerate(loop.dots):
+        inside += [
+            "for i in range(m):",
+            f"    u = carray(pointer(u{k}_p + rows[i] * u{k}_s), (n{k},), {dot.code})",
+            f"    v = carray(pointer(v{k}_p + i8(indices[s + i]) * v{k}_s), (n{k},), {dot.code})",
+            f"    c{k} = {dot.code}(0)",
+            f"    for k in range(n{k}):",
+            f"        c{k} = multiply_add(c{k}, u[k], v[k])",
+            f"    d{k}[i] = c{k}",
+        ]
+    if not _is_scattered(loop.ending):
+        inside.append(f"part = {loop.ending.code}(0)")
+    inside += [
+        "for i in range(m):",
+        *("    " + line for line in _element(loop)),
+        *_finish(loop.ending),
+        "s += m",
+    ]
+    return ["while s < end:", *("    " + line for line in inside)]
+
+
+def _finish(ending: Ending) -> list[str]:
+    """What becomes of a strip's values."""
+    place = "rows[i]" if ending.kept == "major" else "i8(indices[s + i])"
+    if ending.kept == "major":
+        place += " - lo"
+    if ending.how == "product":
+        line = "i8(indices[s + i])" if ending.kept == "major" else "rows[i]"
+        return [
+            "for i in range(m):",
+            f"    w = carray(pointer(w_p + {line} * w_s), (wn,), {ending.code})",
+            f"    y = carray(pointer(out_p + ({place}) * wn * {ending.code[1:]}), (wn,), {ending.code})",
+            "    for k in range(wn):",
+            "        y[k] = multiply_add(y[k], e[i], w[k])",
+        ]
+    if _is_scattered(ending):
+        return [
+            "for i in range(m):",
+            f"    here = carray(pointer(out_p + ({place}) * {ending.code[1:]}), (1,), {ending.code})",
+            "    here[0] += e[i]",
+        ]
+    return ["out[0] += part"] if ending.how == "sum" else []
+
+
+def _element(loop: Loop) -> list[str]:
+    """One non-zero."""
+    value = {loop.driver: "x"}
+    out = ["x = data[s + i]"]
+    for k, dot in enumerate(loop.dots):
+        value[dot.register] = f"d{k}[i]"
+    for k, side in enumerate(loop.sides):
+        value[side.register] = f"g{k}"
+        along = [f"rows[i] * g{k}_major"] * side.major + [f"i8(indices[s + i]) * g{k}_minor"] * side.minor
+        if along:
+            out.append(f"g{k} = load({' + '.join([f'g{k}_p', *along])}, {side.code})")
+    for k, (register, row) in enumerate(loop.rows):
+        names, dtypes = [value[a] for a in row.args], [loop.dtypes[a] for a in row.args]
+        out.append(f"r{k} = {expression(row, names, dtypes)}")
+        value[register] = f"r{k}"
+    ending = loop.ending
+    result = f"{ending.code}({value[ending.register]})" if ending.code != "b1" else value[ending.register]
+    if ending.how == "store":
+        out.append(f"out[s + i] = {result}")
+    elif _is_scattered(ending):
+        out.append(f"e[i] = {result}")
+    else:
+        total = "accumulate_add(part, {})" if ending.code[0] == "f" else "part + {}"
+        out.append(f"part = {total.format(result)}")
+    return out

@@ -1,0 +1,120 @@
+"""Candidate exploration: the memo table of partial fusion plans, filled by open-fuse-merge-close.
+
+One pass over the operators, inputs first; an operator looks at its own edges and the groups of its
+operands only, so the pass is linear. A group has at most one alternative a template: the operands that may
+be fused. It stands for all the paper's entries of that type, one for each subset of them.
+
+Fusion plans (SystemML), section 3, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from spartan_ng.optimizer.fusion.operators import Operator
+from spartan_ng.optimizer.fusion.templates import TEMPLATES, Conditions, Status, Template
+
+MATERIALIZED = -1
+"""In place of a group: the operand is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The paper's memo table entry: template, a group or MATERIALIZED for each operand, close status."""
+
+    template: Template
+    inputs: tuple[int, ...]
+    status: Status
+
+    def __str__(self) -> str:
+        return f"{self.template.value[0]}({','.join(map(str, self.inputs))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """All entries of one template at one operator.
+
+    Parameters
+    ----------
+    fusible : the operands, by position, that an entry may reference
+    needs : an entry references one of these at least; empty where the template opens here
+    status : the close status of every entry
+    """
+
+    template: Template
+    fusible: frozenset[int]
+    needs: frozenset[int]
+    status: Status
+
+
+Group = dict[Template, Alternative]
+"""The alternatives of one operator; empty where it is not amenable to fusion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """W: the groups by the operators' numbers."""
+
+    operators: tuple[Operator, ...]
+    groups: tuple[Group, ...]
+
+    def entries(self, number: int) -> Iterator[Entry]:
+        """The entries of W(operator, inputs), one for each valid choice of references."""
+        operator = self.operators[number]
+        for alternative in self.groups[number].values():
+            choices = [
+                (e.producer, MATERIALIZED) if j in alternative.fusible else (MATERIALIZED,)
+                for j, e in enumerate(operator.edges)
+            ]
+            for inputs in product(*choices):
+                referenced = {j for j, i in enumerate(inputs) if i != MATERIALIZED}
+                if alternative.needs and not alternative.needs & referenced:
+                    continue
+                if referenced or alternative.status.is_open:
+                    yield Entry(alternative.template, inputs, alternative.status)
+
+    def references(self, number: int) -> frozenset[int]:
+        """The operands, by position, that some entry of the operator references."""
+        return frozenset[int]().union(*(a.fusible for a in self.groups[number].values()))
+
+
+def explore(operators: Sequence[Operator]) -> Memo:
+    """The populated memo table."""
+    groups: list[Group] = []
+    for operator in operators:
+        group: Group = {}
+        if operator.fusible:
+            for template, conditions in TEMPLATES.items():
+                alternative = _alternative(operator, template, conditions, groups)
+                if alternative is not None:
+                    group[template] = alternative
+        groups.append(group)
+    return Memo(tuple(operators), tuple(groups))
+
+
+def _alternative(
+    operator: Operator, template: Template, conditions: Conditions, groups: Sequence[Group]
+) -> Alternative | None:
+    """Open, fuse, merge, close; None where no valid entry is left."""
+    opens = conditions.open(operator)
+    fused: dict[int, Status] = {}
+    merged: set[int] = set()
+    for j, edge in enumerate(operator.edges):
+        if edge.producer < 0:
+            continue
+        below = groups[edge.producer].get(template)
+        if below is not None and below.status.is_open and conditions.fuse(operator, edge, below.status):
+            fused[j] = below.status
+            continue
+        cell = groups[edge.producer].get(Template.CELL)
+        if cell is not None and cell.status.is_open and conditions.merge(operator, edge):
+            merged.add(j)
+    if not opens and not fused:
+        return None
+    status = conditions.close(operator, list(fused.values()))
+    if status is Status.CLOSED_INVALID or (status is Status.CLOSED_VALID and not fused and not merged):
+        return None
+    needs = frozenset[int]() if opens else frozenset(fused)
+    return Alternative(template, frozenset(fused) | merged, needs, status)

@@ -1,0 +1,250 @@
+"""The graph as candidate exploration sees it: operators, and how each follows the ones that it reads.
+
+Views are index maps of an edge, not operators: an edge leads from an operator through its views to the
+operator (or array) below. What decides about templates is how the producer's axes follow the
+consumer's domain. On a *cell* edge every dimension is followed by one axis, and a block of the consumer needs
+the same block of the producer; on a *row* edge the producer misses dimensions, or is needed in whole lines.
+
+Fusion plans (SystemML), section 3: the DAG of high-level operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from math import prod
+
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.fusion.group import SIDE_BYTES, leaves_enough, lines_fit, repeats_cheaply
+from spartan_ng.optimizer.fusion.labels import (
+    WHOLE,
+    Labels,
+    Root,
+    input_labels,
+    is_fusible,
+    is_transparent,
+    root,
+    unit_reshape,
+    whole_dimensions,
+)
+from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+
+USER_FLOPS = 1_000
+"""What an element is taken to cost in a user's function: too much to compute it again."""
+_ROW_FLOPS = 4
+"""What an element costs in the other operators."""
+
+
+class Fit(Enum):
+    """How a producer fits into the pass of its consumer."""
+
+    NONE = 0
+    """Not at all: its value is stored."""
+    CELL = 1
+    """Block by block."""
+    ROW = 2
+    """With whole lines, or repeated along lines that stay whole."""
+    SAMPLED = 3
+    """Only where it is needed at the non-zeros of a sparse array alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One operand: `source` is the operator (or array) below the views; `producer` its number or -1."""
+
+    source: Node
+    producer: int
+    fit: Fit
+    aligned: bool
+    """Whether a task that has its part of the consumer's longest dimension has its part of the operand."""
+
+
+@dataclass(eq=False, slots=True)
+class Operator:
+    """One node that computes something, or a view whose value is wanted."""
+
+    node: Node
+    number: int
+    edges: tuple[Edge, ...]
+    fusible: bool
+    """Whether the node runs inside fused stages at all."""
+    domain: tuple[int, ...]
+    flops: int
+    density: float
+    """The part of the elements that is stored, as far as the operands' densities tell."""
+    required: bool
+    """Whether the value is stored in any case: wanted, or read by what cannot fuse it."""
+    consumers: list[int] = field(default_factory=list)
+    """Operators that read the value, once for each of their edges."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the value."""
+        return stored_bytes(self.node, self.density)
+
+
+def stored_bytes(node: Node, density: float) -> int:
+    """Bytes of a value in its format; the indices of a sparse element take four bytes."""
+    if node.format == "dense" or node.data is not None:
+        return node.nbytes
+    return int(node.size * density * (node.dtype.itemsize + 4)) + 8 * (node.shape[0] + 1)
+
+
+def operators(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+) -> list[Operator]:
+    """The operators of a topologically ordered graph, inputs before users.
+
+    `roots` are stored in any case; `refused` are nodes that are not to be fused into their readers.
+    """
+    found: list[Operator] = []
+    number: dict[Node, int] = {}
+    density: dict[Node, float] = {}
+    several = profile.workers > 1
+    for node in order:
+        density[node] = _density(node, density)
+        if node.op is Op.DATA or node.op is Op.INDEX:
+            continue
+        if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
+            continue
+        fusible = is_fusible(node, several) or is_transparent(node)
+        shape = _root(node) if fusible else None
+        edges = tuple(_edge(node, i, shape, found, number, refused, several) for i in range(len(node.inputs)))
+        operator = Operator(
+            node,
+            len(found),
+            edges,
+            fusible,
+            node.shape if shape is None else shape.domain,
+            flops(node, shape),
+            density[node],
+            node in roots,
+        )
+        number[node] = operator.number
+        found.append(operator)
+        for edge in edges:
+            if edge.producer >= 0:
+                found[edge.producer].consumers.append(operator.number)
+                if edge.fit is Fit.NONE:
+                    found[edge.producer].required = True
+    return found
+
+
+def _root(node: Node) -> Root:
+    """The domain of a stage that ends in the node; of a wanted view, that of its copy."""
+    if not is_transparent(node):
+        return root(node)
+    labels = tuple(range(node.ndim))
+    return Root(node.shape, labels, input_labels(node, labels))
+
+
+def _edge(
+    node: Node,
+    position: int,
+    shape: Root | None,
+    found: list[Operator],
+    number: dict[Node, int],
+    refused: Collection[Node],
+    several: bool,
+) -> Edge:
+    """The edge from a node's operand to what is below its views."""
+    below = node.inputs[position]
+    labels: Labels | None = None if shape is None else shape.inputs[position]
+    while below not in number and below.op is not Op.DATA and below.op is not Op.INDEX:
+        labels = input_labels(below, labels)[0] if labels is not None and is_transparent(below) else None
+        (below,) = below.inputs
+    producer = number.get(below, -1)
+    if shape is None or labels is None:
+        return Edge(below, producer, Fit.NONE, False)
+    longest = max(shape.domain, default=1)
+    aligned = any(label != WHOLE and shape.domain[label] == longest for label in labels)
+    if producer < 0:
+        return Edge(below, producer, Fit.NONE, aligned)
+    if below in refused or is_transparent(below):
+        return Edge(below, producer, Fit.NONE, aligned)
+    fit = _fit(below, shape, labels, found[producer].fusible)
+    if several and fit is not Fit.NONE and breaks_lines(below):
+        fit = Fit.NONE
+    return Edge(below, producer, fit, aligned)
+
+
+def breaks_lines(node: Node) -> bool:
+    """Whether fusing the node would need whole lines of a large array that lies cut across them.
+
+    A Row operator constrains the tiling of what is still to be tiled; what is on the workers already would
+    have to move, so there the operator is not chosen.
+    """
+    if node.op is Op.MAP:
+        return False
+    for source, labels in zip(node.inputs, input_labels(node, tuple(range(node.ndim))), strict=True):
+        while source.op is not Op.DATA and is_transparent(source):
+            labels = input_labels(source, labels)[0]
+            (source,) = source.inputs
+        tiling = None if source.data is None else source.data.tiling
+        if tiling is None or source.nbytes <= SIDE_BYTES:
+            continue
+        if any(n > 1 and label == WHOLE for n, label in zip(tiling.parts, labels, strict=True)):
+            return True
+    return False
+
+
+def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
+    """How a producer with `labels` fits into a stage over `shape`."""
+    if not fusible or node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
+        return Fit.NONE
+    missing = {d for d, n in enumerate(shape.domain) if n > 1 and d not in labels}
+    lines = any(label == WHOLE and n > 1 for label, n in zip(labels, node.shape, strict=True))
+    if not missing and not lines and node.op is Op.MAP:
+        return Fit.CELL
+    whole = shape.whole | whole_dimensions(node, labels)
+    if not repeats_cheaply(node):
+        whole |= missing
+    if whole and not leaves_enough(shape.domain, whole):
+        return Fit.NONE
+    if not lines_fit(node, labels):
+        return Fit.SAMPLED if is_sampled_product(node) and not missing and not lines else Fit.NONE
+    return Fit.ROW if missing or lines or node.op is not Op.MAP else Fit.CELL
+
+
+def flops(node: Node, shape: Root | None) -> int:
+    """Floating-point operations that computing the node once takes."""
+    if isinstance(node.fn, UserFunction):
+        return node.size * USER_FLOPS
+    if node.fn == "contract":
+        return 2 * prod(shape.domain) if shape is not None else 0
+    if node.op is Op.MAP:
+        return node.size * ELEMENTWISE[str(node.fn)].flops
+    if node.op is Op.FOLD:
+        return node.inputs[0].size * FOLDS[str(node.fn)].flops
+    return 0 if is_view(node) else node.size * _ROW_FLOPS
+
+
+def is_view(node: Node) -> bool:
+    """Whether the node moves no elements: an affine index map."""
+    return (
+        node.op is Op.SLICE
+        or is_transparent(node)
+        or (node.op is Op.RESHAPE and unit_reshape(node) is not None)
+    )
+
+
+def _density(node: Node, density: dict[Node, float]) -> float:
+    """The part of a value's elements that is stored."""
+    if node.format == "dense":
+        return 1.0
+    if node.data is not None:
+        return min(1.0, (1 << (node.data.nnz or 0).bit_length()) / max(node.size, 1))
+    if node.op is not Op.MAP or isinstance(node.fn, UserFunction):
+        return max((density[i] for i in node.inputs), default=1.0)
+    sparse = [density[i] for i in node.inputs if i.format == "csr" and i.shape == node.shape]
+    if not sparse:
+        return 1.0
+    return min(sparse) if ELEMENTWISE[str(node.fn)].zero == "any" else min(1.0, sum(sparse))

@@ -1,0 +1,147 @@
+"""Candidate selection: the cheapest plan of every partition, as the dependencies to materialize.
+
+Partitions are independent: none fuses into another. In each, the assignments of the interesting points are
+the candidates, and the one that fuses everything is costed first. Forming the stages may
+still refuse to fuse an operand (its lines do not fit the cache); it is then taken out of the candidates, and
+selection runs again.
+
+Fusion plans (SystemML), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.costs import PlanCosts, Rates, Stage
+from spartan_ng.optimizer.fusion.cutsets import cut_sets
+from spartan_ng.optimizer.fusion.explore import Memo, explore
+from spartan_ng.optimizer.fusion.group import Fusing
+from spartan_ng.optimizer.fusion.operators import operators
+from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
+from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+
+PRUNED = 32
+"""Enumeration is tried where it has at most this many times the plans that may be costed; pruning skips most.
+Larger spaces are searched by descent."""
+VISITS = 30
+"""A program of n operators may have plans costed with this many times n operators in all, and"""
+MOST_NODES = 5000
+"""Larger graphs are cut into stages without redundancy."""
+LEAST_VISITS = 200
+"""so many more, but"""
+MOST_VISITS = 20_000
+"""no more than so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The plan of one partition, and what the two heuristics would have cost."""
+
+    partition: Partition
+    found: Found
+    stages: tuple[Stage, ...]
+    fuse_all_ps: int
+    no_redundancy_ps: int
+
+
+def select(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+    fuse_all: bool = False,
+) -> Fusing:
+    """Who computes what in its own pass, in a topologically ordered graph whose `roots` are stored.
+
+    `refused` are nodes that cannot be fused into their readers; `fuse_all` materializes nothing.
+    """
+    memo = explore(operators(order, roots, profile, refused))
+    cut: set[Point] = set()
+    if not fuse_all:
+        for costs, most in candidate_plans(memo, profile):
+            if costs.partition.points:
+                mask = search(costs, most).mask
+                cut.update(p for p, bit in costs.bits.items() if mask & bit)
+    fusing: dict[Node, set[Node]] = {}
+    for operator in memo.operators:
+        for j in memo.references(operator.number):
+            target = memo.operators[operator.edges[j].producer]
+            takers = fusing.setdefault(target.node, set())
+            if Point(operator.number, target.number) not in cut:
+                takers.add(operator.node)
+    return fusing
+
+
+def compare(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+) -> list[Selected]:
+    """The chosen plan of every partition beside the heuristics': what `explain` shows."""
+    memo = explore(operators(order, roots, profile, refused))
+    return [weigh(costs, most) for costs, most in candidate_plans(memo, profile, every=True)]
+
+
+def weigh(costs: PlanCosts, most: int) -> Selected:
+    """The chosen plan of one partition beside the heuristics'."""
+    found = search(costs, most)
+    return Selected(
+        costs.partition,
+        found,
+        tuple(costs.stages(found.mask)),
+        costs.cost(0),
+        costs.cost(no_redundancy(costs)),
+    )
+
+
+def candidate_plans(memo: Memo, profile: ClusterProfile, every: bool = False) -> list[tuple[PlanCosts, int]]:
+    """Each partition that leaves a choice (or every one) with its costs, and how many plans may be costed."""
+    rates = Rates.of(profile)
+    found = partitions(memo)
+    points = sum(len(p.points) for p in found) or 1
+    visits = min(MOST_VISITS, LEAST_VISITS + VISITS * len(memo.operators))
+    plans = []
+    for partition in found:
+        if partition.points or every:
+            share = visits * len(partition.points) // points
+            plans.append((PlanCosts(memo, partition, rates), max(8, share // len(partition.operators))))
+    return plans
+
+
+def leaves_choice(order: Sequence[Node]) -> bool:
+    """Whether a graph may have interesting points at all: values that are shared, or sparse ones.
+
+    Template switches matter where one side exploits sparsity. Very large graphs are not searched.
+    """
+    if len(order) > MOST_NODES:
+        return False
+    seen: set[Node] = set()
+    for node in order:
+        if node.format == "csr":
+            return True
+        for below in dict.fromkeys(node.inputs):
+            if below.inputs:
+                if below in seen:
+                    return True
+                seen.add(below)
+    return False
+
+
+def search(costs: PlanCosts, most: int) -> Found:
+    """The best assignment: exact for few interesting points, else improved from both heuristics."""
+    count = len(costs.partition.points)
+    if 1 << count <= PRUNED * most:
+        found = skip_enumerate(costs, count, cut_sets(costs), most)
+        if found.exact:
+            return found
+    return descend(costs, count, [0, no_redundancy(costs)], most)
+
+
+def no_redundancy(costs: PlanCosts) -> int:
+    """The assignment that computes nothing twice: everything with several consumers is materialized."""
+    shared = costs.partition.shared
+    return sum(bit for point, bit in costs.bits.items() if point.target in shared)

@@ -1,0 +1,110 @@
+"""What `explain` says of fusion: the template of every stage, and what the policies would have cost.
+
+Fusion plans (SystemML), sections 4.1 and 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.select import Selected, compare
+from spartan_ng.optimizer.fusion.templates import Template
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.plan import Fused, Row
+from spartan_ng.plan.text import time_text
+
+_PS = 1_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedPartition:
+    """One partition of the graph: what its plans cost by the cost model, in seconds.
+
+    Parameters
+    ----------
+    operators : how many operators may fuse with each other
+    points : the fusion decisions there are
+    stored : decisions in which a value is read, although it could be computed again
+    templates : those of the chosen fused operators
+    chosen_s, fuse_all_s, no_redundancy_s : predicted seconds of the chosen plan and of the two heuristics'
+    costed : plans that were costed
+    exact : whether no plan costs less
+    """
+
+    operators: int
+    points: int
+    stored: int
+    templates: tuple[str, ...]
+    chosen_s: float
+    fuse_all_s: float
+    no_redundancy_s: float
+    costed: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedFusion:
+    """The policy in force, and the partitions that leave it a choice."""
+
+    policy: str
+    partitions: tuple[ExplainedPartition, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """One line a partition."""
+        return [_line(p) for p in self.partitions]
+
+
+def explain_fusion(
+    order: Sequence[Node], roots: Collection[Node], policy: str, profile: ClusterProfile
+) -> ExplainedFusion:
+    """What selection finds in a topologically ordered graph whose `roots` are stored."""
+    selected = [s for s in compare(order, roots, profile) if s.partition.points]
+    return ExplainedFusion(policy, tuple(_explained(s) for s in selected))
+
+
+def _explained(selected: Selected) -> ExplainedPartition:
+    found = selected.found
+    return ExplainedPartition(
+        len(selected.partition.operators),
+        len(selected.partition.points),
+        found.mask.bit_count(),
+        tuple(str(stage.template or "basic") for stage in selected.stages),
+        found.cost / _PS,
+        selected.fuse_all_ps / _PS,
+        selected.no_redundancy_ps / _PS,
+        found.costed,
+        found.exact,
+    )
+
+
+def _line(p: ExplainedPartition) -> str:
+    best = "the cheapest" if p.exact else "the cheapest found"
+    return (
+        f"{', '.join(p.templates)} of {p.operators} operators, {p.stored} of {p.points} dependencies stored: "
+        f"{time_text(p.chosen_s)}, {best} of {p.costed} costed plans; "
+        f"fuse all {time_text(p.fuse_all_s)}, no redundancy {time_text(p.no_redundancy_s)}"
+    )
+
+
+def template(stage: Fused) -> str:
+    """The template that a stage is an instance of; "basic" where one operator runs alone.
+
+    Row where some dimension stays whole, Outer where a product is computed at non-zeros alone.
+    """
+    reducers = [w.reducer for w in stage.writes if w.reducer is not None]
+    if len(stage.rows) + len(reducers) <= 1:
+        return "basic"
+    if stage.driver >= 0 and any(r.kind == "contract" and r.sampled for r in stage.rows):
+        return str(Template.OUTER)
+    if stage.whole or any(_needs_lines(r) for r in (*stage.rows, *reducers)):
+        return str(Template.ROW)
+    if len(reducers) > 1 and all(not w.labels for w in stage.writes):
+        return str(Template.MAGG)
+    return str(Template.CELL)
+
+
+def _needs_lines(row: Row) -> bool:
+    return row.kind in ("contract", "along_axis", "take")

@@ -1,0 +1,116 @@
+"""The apps' commands: what is read, told and written, and that bad input takes one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+from click.testing import CliRunner
+from scipy import sparse
+from sklearn import datasets
+
+from spartan_ng.apps.page import page
+from spartan_ng.apps.table import APPS
+from spartan_ng.apps.workloads import WORKLOADS
+from spartan_ng.cli import main
+
+
+def app(*arguments: str):
+    return CliRunner().invoke(main, ["app", *arguments])
+
+
+@pytest.fixture
+def iris(tmp_path):
+    path = tmp_path / "iris.npy"
+    numpy.save(path, datasets.load_iris().data)
+    return str(path)
+
+
+@pytest.mark.parametrize("row", APPS.values(), ids=lambda row: row.name)
+def test_help_teaches(row) -> None:
+    done = app(row.name, "--help")
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.output.split())
+    assert f"spartan-ng app {row.name} {row.example}" in text
+    options = [line.split()[0] for line in done.output.splitlines() if line.startswith("  -")]
+    assert all(f" {o} " in f" {text} " for o in row.example.split() if o.startswith("-"))
+    assert all(o.split("/")[0].strip("-") for o in options)
+    assert isinstance(row.load(row.estimator), type)
+
+
+@pytest.mark.parametrize("row", APPS.values(), ids=lambda row: row.name)
+def test_every_option_has_help(row) -> None:
+    from spartan_ng.apps.command import command_of
+
+    assert all(p.help for p in command_of(row).params), row.name
+
+
+def test_every_app_has_a_workload() -> None:
+    assert set(WORKLOADS) == set(APPS)
+
+
+def test_the_list_names_every_app() -> None:
+    listed = app("--help").output
+    assert all(name in listed for name in [*APPS, "demo"])
+    assert app("no-such-app").exit_code == 2
+
+
+def test_what_is_found_is_told_and_saved(iris, tmp_path) -> None:
+    out = str(tmp_path / "found.npz")
+    done = app("kmeans", "--data", iris, "--clusters", "3", "--seed", "0", "--output", out)
+    assert done.exit_code == 0, done.output
+    assert "inertia  78.8514" in done.output
+    assert "centers  array of shape (3, 4), float64" in done.output
+    with numpy.load(out) as found:
+        assert found["centers"].shape == (3, 4)
+        assert found["labels"].shape == (150,)
+
+
+def test_pictures_are_drawn(tmp_path) -> None:
+    times, picture = tmp_path / "times.npy", tmp_path / "curve.svg"
+    numpy.save(times, numpy.arange(1.0, 20))
+    done = app("kaplan-meier", "--times", str(times), "--picture", str(picture))
+    assert done.exit_code == 0, done.output
+    assert picture.stat().st_size > 1000
+
+
+def test_options_reach_the_function(iris, tmp_path) -> None:
+    classes = tmp_path / "classes.npy"
+    numpy.save(classes, datasets.load_iris().target > 0)
+    given = ["logistic-regression", "--data", iris, "--target", str(classes), "--solver", "gradient"]
+    done = app(*given, "--max-iter", "7", "--no-fit-intercept", "-C", "0.5")
+    assert done.exit_code == 0, done.output
+    assert "n_iter     7" in done.output
+    assert "intercept  0" in done.output
+
+
+@pytest.mark.parametrize("arguments", [["--clusters", "999"], ["--clusters", "3", "--max-iter", "0"]])
+def test_bad_data_take_one_line(iris, arguments) -> None:
+    done = app("kmeans", "--data", iris, *arguments)
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: kmeans: ")
+    assert done.output.count("\n") == 1
+
+
+def test_sparse_files_are_read(tmp_path) -> None:
+    matrix = sparse.random_array((40, 5), density=0.5, rng=0).tocsr()
+    path, strange = str(tmp_path / "points.npz"), tmp_path / "points.txt"
+    sparse.save_npz(path, matrix)
+    assert app("kmeans", "--data", path, "--clusters", "2", "--init", "random").exit_code == 0
+    strange.write_text("1 2")
+    done = app("kmeans", "--data", str(strange), "--clusters", "2")
+    assert done.exit_code == 1
+    assert "cannot read .txt" in done.output
+
+
+def test_a_local_cluster_finds_the_same(iris) -> None:
+    given = ["kmeans", "--data", iris, "--clusters", "3", "--seed", "0"]
+    assert app(*given, "--workers", "2").output == app(*given).output
+
+
+def test_the_documentation_lists_the_table() -> None:
+    root = Path(__file__).resolve().parent.parent.parent
+    assert (root / "docs" / "apps.md").read_text() == page(), (
+        "run python -m spartan_ng.apps.page > docs/apps.md"
+    )

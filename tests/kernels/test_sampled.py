@@ -1,0 +1,218 @@
+"""Bodies over a sparse main operand: NumPy's answers, at non-zeros alone, in every layout and tier."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import TILINGS, config
+from spartan_ng.kernels.compiled.compile import compiler
+from spartan_ng.kernels.compiled.select import explain_tiers
+from spartan_ng.plan.plan import Fused
+from tests.test_programs import running_on
+
+ROWS, COLUMNS, RANK = 150, 90, 7
+
+EXPRESSIONS = {
+    "log likelihood": lambda np, X, U, V: np.sum(X * np.log(U @ V.T + 1e-15)),
+    "sampled product": lambda np, X, U, V: X * (U @ V.T),
+    "product of the other order": lambda np, X, U, V: (U @ V.T) * X,
+    "mask times product": lambda np, X, U, V: (X != 0) * (U @ V.T),
+    "masked squares": lambda np, X, U, V: np.sum((X - U @ V.T) ** 2 * (X != 0)),
+    "update of U": lambda np, X, U, V: (X * np.exp(U @ V.T)) @ V,
+    "update of V": lambda np, X, U, V: (X * np.exp(U @ V.T)).T @ U,
+    "vector of one": lambda np, X, U, V: (X * (U @ V.T)) @ V[:, 0],
+    "from the left": lambda np, X, U, V: U.T @ (X * (U @ V.T)),
+    "sums of columns": lambda np, X, U, V: (X * np.exp(U @ V.T)).sum(axis=0),
+    "sums of rows": lambda np, X, U, V: (X * np.exp(U @ V.T)).sum(axis=1),
+    "sums in a longer expression": lambda np, X, U, V: np.sqrt((X * (U @ V.T)).sum(axis=1) + 1) * U[:, 1],
+    "largest": lambda np, X, U, V: (X * (U @ V.T)).max(),
+    "transposed": lambda np, X, U, V: np.sum(X.T * np.exp(V @ U.T)),
+    "transposed, stored": lambda np, X, U, V: X.T * np.exp(V @ U.T),
+    "outer product of vectors": lambda np, X, U, V: X * np.outer(U[:, 0], V[:, 0]),
+    "a product beside": lambda np, X, U, V: X * (U @ V.T) + U @ V.T,
+    "a sparse view": lambda np, X, U, V: X[10:140] * (U[10:140] @ V.T),
+    "two products": lambda np, X, U, V: np.sum(X * (U @ V.T) * ((U + 1) @ V.T)),
+    "squares": lambda np, X, U, V: np.sum(X**2),
+    "count": lambda np, X, U, V: (X > 0.5).sum(),
+    "cubes of a ratio": lambda np, X, U, V: (X / 3) ** 3,
+    "not sparse": lambda np, X, U, V: (X + 1).sum(axis=0) + (X < 0.5).sum(),
+    "sides": lambda np, X, U, V: (X * V[:, 0] * U[:, :1] / 2).sum(axis=1),
+    "clipped": lambda np, X, U, V: np.clip(X, 0, 0.5) @ V,
+    "union": lambda np, X, U, V: np.sum((X + X[::-1]) * np.exp(U @ V.T)),
+}
+
+
+def data(density=0.07, dtype="f8"):
+    random = np.random.default_rng(0)
+    X = sparse.random_array((ROWS, COLUMNS), density=density, rng=random, format="csr", dtype="f8")
+    return (
+        X.astype(dtype),
+        random.random((ROWS, RANK)).astype(dtype),
+        random.random((COLUMNS, RANK)).astype(dtype),
+    )
+
+
+def plain(value):
+    return value.toarray() if sparse.issparse(value) else value
+
+
+def check(text, arrays, rtol=1e-10):
+    X, U, V = arrays
+    expected = text(np, X.toarray(), U, V)
+    with config.override(small_bytes=0):
+        found = text(sp, *map(sp.asarray, (X, U, V)))
+        assert found.dtype == expected.dtype
+        (value,) = sp.compute(found, found)[:1]
+    np.testing.assert_allclose(plain(value), expected, rtol=rtol, atol=1e-12)
+
+
+def sampled_stages(*arrays):
+    plan = session.current().plan([a._node() for a in arrays])[0].plan
+    return plan, [s for s in plan.stages if isinstance(s, Fused) and s.driver >= 0]
+
+
+@pytest.mark.parametrize("density", [0.0, 0.004, 0.07, 0.6])
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_numpys_answers(name, density):
+    with running_on(EmbeddedBackend(2)):
+        check(EXPRESSIONS[name], data(density))
+
+
+@pytest.mark.parametrize("tiling", [None, *TILINGS])
+@pytest.mark.parametrize("workers", [3])
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_layout_changes_nothing(name, workers, tiling):
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling):
+        check(EXPRESSIONS[name], data())
+
+
+COMPILED = [
+    "log likelihood",
+    "sampled product",
+    "mask times product",
+    "masked squares",
+    "update of U",
+    "update of V",
+    "vector of one",
+    "from the left",
+    "sums of columns",
+    "sums of rows",
+    "transposed",
+    "outer product of vectors",
+    "two products",
+    "squares",
+    "count",
+    "sides",
+]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_loops(name, dtype):
+    arrays = data(0.2, dtype)
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile", small_bytes=0):
+        check(EXPRESSIONS[name], arrays, rtol=1e-10 if dtype == "f8" else 1e-4)
+        plan, stages = sampled_stages(EXPRESSIONS[name](sp, *map(sp.asarray, arrays)))
+    for stage in stages:
+        said = explain_tiers(stage, [plan.slots[r.slot].dtype for r in stage.reads])
+        log = dtype == "f4" and any(r.fn in ("log", "exp") for r in stage.rows)
+        assert all(("interpreted" if log else "compiled") in text for text in said)
+    assert not [k.failure for k in compiler._kernels.values() if k.failure]
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_on_workers(name, tiling):
+    with running_on(SimulatedBackend(3)), config.override(kernels="compile", tiling=tiling):
+        check(EXPRESSIONS[name], data(0.2))
+
+
+@pytest.mark.parametrize(
+    "name", ["log likelihood", "update of U", "update of V", "masked squares", "transposed"]
+)
+def test_the_dense_product_never_exists(name):
+    with config.override(small_bytes=0):
+        plan, stages = sampled_stages(EXPRESSIONS[name](sp, *map(sp.asarray, data())))
+    assert len(plan.stages) == len(stages) == 1
+    assert any(r.kind == "contract" and r.sampled for r in stages[0].rows)
+
+
+def test_a_product_that_is_needed_everywhere_is_not_sampled():
+    with config.override(small_bytes=0):
+        X, U, V = map(sp.asarray, data())
+        product = U @ V.T
+        _, stages = sampled_stages(X * product, product)
+    assert not any(r.kind == "contract" and r.sampled for s in stages for r in s.rows)
+
+
+def test_the_sparser_operand_drives():
+    random = np.random.default_rng(1)
+    wide, thin = (sparse.random_array((80, 80), density=d, rng=random, format="csr") for d in (0.5, 0.01))
+    with config.override(small_bytes=0):
+        for a, b in ((wide, thin), (thin, wide)):
+            product = sp.asarray(a) * sp.asarray(b)
+            plan, (stage,) = sampled_stages(product)
+            leaf = next(n for n in _leaves(product) if n.data.nnz == thin.nnz)
+            assert plan.inputs.index(stage.reads[stage.driver].slot) == _leaves(product).index(leaf)
+            np.testing.assert_allclose(plain(product.compute()), wide.toarray() * thin.toarray())
+
+
+def _leaves(a):
+    return list(a._node().inputs)
+
+
+def test_zeros_that_are_stored_and_entries_that_are_stored_twice():
+    X = sparse.csr_array(
+        (np.array([1.0, 2.0, 0.0, 4.0]), np.array([3, 3, 1, 0]), np.array([0, 2, 3, 4])), (3, 5)
+    )
+    with config.override(small_bytes=0):
+        np.testing.assert_array_equal(plain((sp.asarray(X) ** 2).compute()), X.toarray() ** 2)
+        assert (sp.asarray(X) ** 2).sum() == 25
+
+
+@pytest.mark.parametrize("name", ["sampled product", "log likelihood", "update of V"])
+def test_single_precision(name):
+    with running_on(EmbeddedBackend(2)):
+        check(EXPRESSIONS[name], data(0.1, "f4"), rtol=1e-5)
+
+
+# --- random bodies -----------------------------------------------------------------------------------------
+
+
+@st.composite
+def bodies(draw):
+    """An expression over a sparse X and Y, products of U and V, and dense sides, as text."""
+
+    def term(depth):
+        if depth == 0:
+            return draw(st.sampled_from(["X", "Y", "(U @ V.T)", "D", "U[:, :1]", "V[:, 0]", "2.0", "0.5"]))
+        kind = draw(
+            st.sampled_from(["{} * {}", "{} * {}", "{} + {}", "{} - {}", "np.maximum({}, {})", "np.tanh({})"])
+        )
+        return "(" + kind.format(term(depth - 1), term(draw(st.integers(0, depth - 1)))) + ")"
+
+    ending = draw(
+        st.sampled_from(["{}", "{}.sum()", "{}.sum(axis=0)", "{}.sum(axis=1)", "({}) @ V", "({}).T @ U"])
+    )
+    return ending.format(f"(X * {term(draw(st.integers(1, 4)))})")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(text=bodies(), workers=st.sampled_from([1, 2, 3]), tiling=st.sampled_from([None, *TILINGS]))
+def test_random_bodies(text, workers, tiling):
+    random = np.random.default_rng(3)
+    X, Y = (sparse.random_array((30, 20), density=d, rng=random, format="csr") for d in (0.2, 0.1))
+    names = {"U": random.random((30, 3)), "V": random.random((20, 3)), "D": random.random((30, 20))}
+    expected = eval(text, {"np": np, "X": X.toarray(), "Y": Y.toarray(), **names})
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling, small_bytes=0):
+        ours = {k: sp.asarray(v) for k, v in {**names, "X": X, "Y": Y}.items()}
+        value = eval(text, {"np": sp, **ours}).compute()
+    np.testing.assert_allclose(plain(value), expected, rtol=1e-10, atol=1e-10)

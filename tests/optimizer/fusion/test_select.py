@@ -1,0 +1,182 @@
+"""The cheapest plans: against brute force on random graphs, and the paper's plans of its expressions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, topological
+from spartan_ng.optimizer.fusion.costs import PlanCosts
+from spartan_ng.optimizer.fusion.cutsets import cut_sets
+from spartan_ng.optimizer.fusion.explore import explore
+from spartan_ng.optimizer.fusion.operators import operators
+from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
+from spartan_ng.optimizer.fusion.select import Selected, candidate_plans, compare, no_redundancy, search
+from spartan_ng.optimizer.fusion.templates import Template
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from tests.optimizer.fusion.expressions import (
+    als_update,
+    leaf,
+    matmul,
+    minus,
+    mlogreg,
+    plus,
+    random_graph,
+    scalar,
+    sparse_leaf,
+    times,
+    total,
+    turned,
+)
+
+ONE, FOUR = ClusterProfile(), ClusterProfile(workers=4)
+
+
+def problems(most_points: int = 9) -> Iterator[PlanCosts]:
+    """Partitions of random graphs that leave something to choose, with and without shared passes."""
+    seed = 0
+    while True:
+        wanted, _ = random_graph(seed)
+        seed += 1
+        profile = FOUR if seed % 3 == 0 else ONE
+        memo = explore(operators(topological(wanted), set(wanted), profile))
+        plans = candidate_plans(memo, profile)
+        for costs, _ in plans:
+            if 0 < len(costs.partition.points) <= most_points:
+                costs.merge = bool(seed % 2)
+                yield costs
+
+
+def test_skipping_finds_the_cost_of_brute_force_on_1000_graphs() -> None:
+    costed = plans = parted = 0
+    for costs in islice(problems(), 1000):
+        count = len(costs.partition.points)
+        oracle = brute_force(costs, count)
+        cuts = cut_sets(costs)
+        found = skip_enumerate(costs, count, cuts)
+        assert found.exact
+        assert found.cost == oracle.cost
+        costed, plans, parted = costed + found.costed, plans + oracle.costed, parted + bool(cuts)
+    assert costed < 0.6 * plans, "pruning skips plans"
+    assert parted > 10, "some graphs are parted by cut sets"
+
+
+def test_no_plan_costs_less_than_its_lower_bound() -> None:
+    rng = random.Random(0)
+    for costs in islice(problems(), 300):
+        mask = rng.randrange(1 << len(costs.partition.points))
+        more = mask | rng.randrange(1 << len(costs.partition.points))
+        assert costs.at_least(mask) <= costs.at_least(more) <= costs.cost(more)
+
+
+def test_a_cut_set_makes_its_sides_independent() -> None:
+    """With the cut set materialized, what one side chooses changes the cost by the same on either choice."""
+    rng, seen = random.Random(1), 0
+    for costs in islice(problems(), 600):
+        costs.merge = False
+        for cut in cut_sets(costs):
+            above, below = rng.getrandbits(12) & cut.above, rng.getrandbits(12) & cut.below
+            neither, both = costs.cost(cut.points), costs.cost(cut.points | above | below)
+            one, other = costs.cost(cut.points | above), costs.cost(cut.points | below)
+            assert both - one == other - neither
+            seen += 1
+    assert seen > 20
+
+
+def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
+    for costs in islice(problems(most_points=100), 200):
+        found = search(costs, 30)
+        assert found.cost <= min(costs.cost(0), costs.cost(no_redundancy(costs)))
+
+
+def test_descent_stops_at_its_limit() -> None:
+    costs = next(c for c in problems(most_points=9) if len(c.partition.points) > 4)
+    assert descend(costs, len(costs.partition.points), [0, no_redundancy(costs)], 2).costed == 2
+
+
+# --- the paper's expressions ---------------------------------------------------------------------------
+
+
+def plan_of(*roots: Node, profile: ClusterProfile = ONE) -> list[Selected]:
+    return compare(topological(roots), set(roots), profile)
+
+
+def templates(selected: list[Selected]) -> list[Template | None]:
+    return sorted((s.template for p in selected for s in p.stages), key=str)
+
+
+def test_mlogreg_is_one_row_operator() -> None:
+    steps = mlogreg(leaf(1_000_000, 50), leaf(50, 4), leaf(1_000_000, 5), 4)
+    (selected,) = plan_of(steps["h"])
+    (stage,) = selected.stages
+    assert stage.template is Template.ROW
+    assert len(stage.members) == 6
+
+
+@pytest.mark.parametrize("density", [0.1, 0.001])
+def test_als_update_is_an_outer_and_a_cell_operator(density: float) -> None:
+    """Fused into the closing sum, the update would have no sparse driver: it is stored between the two."""
+    n = 20_000
+    x = sparse_leaf(n, n, density=density)
+    selected = plan_of(als_update(x, leaf(n, 20), leaf(n, 20), leaf(n, 1))["out"])
+    assert templates(selected) == [Template.CELL, Template.OUTER]
+
+
+def test_a_sum_with_an_outer_product_keeps_the_outer_operator() -> None:
+    """Y + X * (U @ V.T): fused into the sum, the product would be dense."""
+    n = 20_000
+    product = matmul(leaf(n, 20), turned(leaf(n, 20)))
+    out = plus(leaf(n, n), times(sparse_leaf(n, n, density=0.01), product))
+    selected = plan_of(out)
+    assert templates(selected) == [Template.CELL, Template.OUTER]
+    (choice,) = (s for s in selected if s.partition.points)
+    assert choice.found.cost < choice.fuse_all_ps / 2
+
+
+def test_a_factorization_loss_is_one_outer_operator() -> None:
+    n = 20_000
+    product = matmul(leaf(n, 100), turned(leaf(n, 100)))
+    log = build.map_("log", plus(product, scalar(1e-15)))
+    selected = plan_of(total(times(sparse_leaf(n, n, density=0.001), log)))
+    assert templates(selected) == [Template.OUTER]
+
+
+def test_a_chain_of_cells_under_an_aggregate_is_one_operator() -> None:
+    x, y, z = leaf(50_000_000), leaf(50_000_000), leaf(50_000_000)
+    (selected,) = plan_of(total(times(times(x, y), z)))
+    assert len(selected.stages) == 1
+
+
+def test_aggregates_that_share_an_input_share_the_pass() -> None:
+    """The paper's multi-aggregate: sum(X * Y) and sum(X * Z)."""
+    x, y, z = leaf(5_000_000), leaf(5_000_000), leaf(5_000_000)
+    e = build.map_("exp", x)
+    (selected,) = plan_of(total(times(e, y)), total(times(e, z)))
+    (stage,) = selected.stages
+    assert len(stage.roots) == 2
+
+
+def test_a_dear_value_for_two_passes_is_stored_and_a_cheap_one_computed_again() -> None:
+    """x -> f(x); f(x) / sum(f(x)): the sum has to be known before the division."""
+    x = leaf(5_000_000)
+
+    def normalized(value: Node) -> list[Selected]:
+        return plan_of(build.map_("divide", value, total(value)))
+
+    square = build.map_("square", x)
+    power = build.map_("float_power", x, scalar(1.7))
+    assert all(s.found.mask == 0 for s in normalized(square))
+    assert any(s.found.mask != 0 for s in normalized(power))
+
+
+@pytest.mark.parametrize("profile", [ONE, FOUR])
+def test_selection_is_linear_enough_for_long_chains(profile: ClusterProfile) -> None:
+    node = leaf(100_000)
+    for _ in range(2000):
+        node = build.map_("negative", minus(node, leaf(100_000)))
+    (selected,) = plan_of(node, profile=profile)
+    assert len(selected.stages) == 1

@@ -1,0 +1,72 @@
+"""Buffers that come back: used again, never together more than was in use at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import spartan_ng as sp
+from spartan_ng.config import config
+from spartan_ng.worker.recycle import LEAST_BYTES, Recycler
+
+F8 = np.dtype(float)
+N = LEAST_BYTES // 8
+
+
+def address(a: np.ndarray) -> int:
+    return int(a.__array_interface__["data"][0])
+
+
+def test_a_dead_buffer_serves_the_next_of_its_size() -> None:
+    r = Recycler(1 << 30)
+    a = r.allocate((N,), F8)
+    a[:] = 1
+    first, view = address(a), a[5:]
+    del a
+    b = r.allocate((N,), F8)
+    assert address(b) != first, "a view still looks at it"
+    assert (view == 1).all()
+    del view
+    c = r.allocate((2, N // 2), F8)
+    assert address(c) == first
+    assert c.flags.writeable
+    assert c.flags.c_contiguous
+
+
+def test_a_result_in_such_a_buffer_is_written_in_place() -> None:
+    """No copy before the first write: nobody else sees the memory."""
+    with config.override(small_bytes=0):
+        a = sp.ones((N,)) + sp.arange(N)
+        a.persist()
+        before = address(sp.asarray(a)._cell.value)
+        a[0] = 5.0
+        assert address(a._cell.value) == before
+        assert a[:3].tolist() == [5.0, 2.0, 3.0]
+        b = a * 2
+        b.persist()
+        a[1] = 7.0
+        assert b[:2].tolist() == [10.0, 4.0]
+
+
+def test_no_more_than_was_in_use_at_once() -> None:
+    r = Recycler(1 << 30)
+    a = r.allocate((4 * N,), F8)
+    del a
+    assert r.free_bytes >= 4 * N * 8
+    b = r.allocate((N,), F8)
+    assert r.free_bytes + r.used_bytes <= r.peak_bytes
+    c = r.allocate((5 * N,), F8)
+    assert r.free_bytes == 0
+    assert r.used_bytes == r.peak_bytes
+    del b, c
+    assert r.free_bytes <= r.peak_bytes
+
+
+def test_no_more_than_its_share() -> None:
+    r = Recycler(3 * N * 8)
+    a = [r.allocate((N,), F8) for _ in range(5)]
+    del a
+    assert 0 < r.free_bytes <= 3 * N * 8
+    small = r.allocate((10,), F8)
+    assert small.base is None
+    objects = r.allocate((N,), np.dtype(object))
+    assert objects[0] is None
