@@ -15,6 +15,8 @@ from spartan_ng.kernels.blocks import Cell, block_sizes, cells
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -24,6 +26,7 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
+    Row,
     ScanOffsets,
     ScanTile,
     ScanTotals,
@@ -32,6 +35,8 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.worker.regions import Operand, identity, resolve
 
+_UNKNOWN_FLOPS = 30
+"""What a user's function or a random draw is taken to cost."""
 Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""
 
@@ -49,6 +54,8 @@ class Task:
     body: Body | None = None
     reducer: Reducer | None = None
     sizes: tuple[int, ...] = ()
+    flops: int = 1
+    """Operations on each element of the box, for a pass."""
     cells: list[Cell] = field(default_factory=list)
     tier: Tier | None = None
 
@@ -301,6 +308,15 @@ _SOURCES = {
 }
 
 
+def _flops(row: Row) -> int:
+    """Operations that a row takes for each element of the domain."""
+    if row.kind == "along_axis":
+        return AXIS_FUNCTIONS[row.params[0]].flops
+    if row.kind == "random" or not isinstance(row.fn, str | None):
+        return _UNKNOWN_FLOPS
+    return ELEMENTWISE[str(row.fn)].flops if row.kind == "map" else 1
+
+
 def _prepare(stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
@@ -308,6 +324,7 @@ def _prepare(stage: Stage, task: Task) -> None:
         task.body = Body(stage)
         task.reducer = Reducer(write.reducer) if write.reducer is not None else None
         task.sizes = block_sizes(stage, task.box)
+        task.flops = 1 + sum(_flops(row) for row in stage.rows)
         task.tier = Tier(stage, task.box)
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
         task.cells = cells(task.box, task.sizes, reduced if write.reducer is not None else [])

@@ -41,8 +41,8 @@ from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
-_SMALL = 1 << 16
-"""Elements of a tile's domain, times rows, below which threads cost more than they bring."""
+_SMALL = 1 << 20
+"""Operations on elements of a tile's domain below which threads cost more than they bring."""
 
 
 Target = Callable[[Box], Any]
@@ -74,7 +74,7 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     def runner() -> Runner:
         return Runner(body, operands, box, task.sizes)
 
-    small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
+    small = prod(box_shape(box)) * task.flops < _SMALL
     blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
     choice = tier.choose(operands, ex.errstate)
     if choice is not None:

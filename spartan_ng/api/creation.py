@@ -254,6 +254,9 @@ def full_like(
 
 # --- ranges ----------------------------------------------------------------------------------------
 
+_RANGE = 4
+"""Ranges up to so many times `config.small_bytes` are made at once: NumPy does so in a plan's dispatch time."""
+
 
 @numpy_function(np.arange)
 def arange(
@@ -283,7 +286,7 @@ def arange(
         raise ZeroDivisionError("division by zero")
     length = int(max(0, np.ceil((stop - start) / step)))
     if few.dtype.kind not in "iuf" or (
-        length * few.dtype.itemsize <= config.small_bytes and config.small_bytes
+        length * few.dtype.itemsize <= _RANGE * config.small_bytes and config.small_bytes
     ):
         return wrap(np.arange(start, stop, step, dtype=dtype))
     if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):

@@ -48,7 +48,7 @@ def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> 
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
-    widths = _widths(stage, held)
+    widths = [(width, dims) for width, dims in _widths(stage, held) if dims]  # no cut makes the others less
     while _footprint(widths, sizes) > CACHE_BYTES:
         choices = [d for d in free if sizes[d] > 1]
         if not choices:
