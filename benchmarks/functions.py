@@ -1,7 +1,7 @@
-"""Forty common functions against NumPy on tiny, small, medium and large arrays, each call forced to its value.
+"""Common functions against NumPy on tiny, small, medium and large arrays, each call forced to its value.
 
-A ratio is the median over rounds of our time over NumPy's in the same round. The result counts as there when NumPy can
-read it (`numpy.asarray`), as NumPy's own does when the call returns.
+A ratio is the median over rounds of our time over NumPy's in the same round. The result counts as there
+when NumPy can read it (`numpy.asarray`), as NumPy's own does when the call returns.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api import products, ufuncs
-from spartan_ng.api.handle import Handle, wrap
+from spartan_ng.api.handle import Handle, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -143,12 +143,12 @@ class Arithmetic(Handle):
 
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
-            return ufuncs.equal(self, np.asarray(other))  # type: ignore[no-any-return]
+            return _with_unrelated(ufuncs.equal, self, other, False)
         return ufuncs.equal._two(self, other) if _ours(other) else NotImplemented
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
-            return ufuncs.not_equal(self, np.asarray(other))  # type: ignore[no-any-return]
+            return _with_unrelated(ufuncs.not_equal, self, other, True)
         return ufuncs.not_equal._two(self, other) if _ours(other) else NotImplemented
 
     def __hash__(self) -> int:
@@ -200,6 +200,14 @@ class Arithmetic(Handle):
             return NotImplemented
         result = products.matmul(self, other)
         return ufuncs.stored("matmul", result, self, True)  # type: ignore[no-any-return]
+
+
+def _with_unrelated(function: ufuncs.ufunc, a: Handle, other: Any, otherwise: bool) -> ndarray:
+    """A comparison with a string or None, from which every number differs."""
+    if a.dtype.kind in "biufc":
+        answer = build.broadcast(build.constant(np.asarray(otherwise)), a.shape)
+        return wrap(np.bool_(otherwise)) if a._cell.frozen else wrap_node(answer)
+    return function(a, np.asarray(other))  # type: ignore[no-any-return]
 
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:

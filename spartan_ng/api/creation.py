@@ -255,7 +255,7 @@ def full_like(
 # --- ranges ----------------------------------------------------------------------------------------
 
 _RANGE = 4
-"""Ranges up to so many times `config.small_bytes` are made at once: NumPy does so in a plan's dispatch time."""
+"""Ranges up to so many times `config.small_bytes` are made at once, sooner than a plan is run."""
 
 
 @numpy_function(np.arange)

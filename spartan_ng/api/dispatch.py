@@ -39,9 +39,9 @@ class FallbackWarning(UserWarning):
 def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
-    An eager function must not return much more than it is given, and never a view of it. A `whole` function is an
-    eager one that nothing fuses with, because it sorts or counts: where programs run in this process, NumPy
-    takes operands of any size that have values.
+    An eager function must not return much more than it is given, and never a view of it. A `whole` function
+    is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
+    NumPy takes operands of any size that have values.
     """
 
     def enter(ours: F) -> F:

@@ -1,8 +1,8 @@
 """Programs that are one NumPy call: run at once, without a plan.
 
 A plan pays where it fuses, cuts or overlaps something. One operator on operands that are already in this
-process, and that no second thread would finish much sooner, has nothing of that: NumPy's own function is the best
-kernel there is. Views cost nothing, and operators on a few elements next to nothing, so they may come along.
+process, and that no second thread would finish much sooner, has nothing of that: NumPy's own function is
+the best kernel there is. Views and operators on a few elements cost next to nothing: they may come along.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_FLOPS = 1 << 22
 def run_direct(roots: Sequence[Node], most_bytes: int) -> list[Any] | None:
     """The values of `roots`, or None if a plan should make them.
 
-    It should where an operator touches more than `most_bytes` bytes or takes more than `MOST_FLOPS`, where several
-    touch more than an eighth of that together, and where an operand is not a dense value in this process.
+    It should where an operator touches more than `most_bytes` bytes or takes more than `MOST_FLOPS`, where
+    several touch more than an eighth of that together, and where an operand is not a dense value here.
     """
     order = topological(roots)
     if len(order) > MOST_NODES:
