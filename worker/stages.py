@@ -75,7 +75,10 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         return Runner(body, operands, box, task.sizes)
 
     small = prod(box_shape(box)) * task.flops < _SMALL
-    blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
+    blas = any(
+        r.kind in ("contract", "matrices")
+        for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer))
+    )
     choice = tier.choose(operands, ex.errstate)
     if choice is not None:
         blas = blas and choice.body.calls_blas

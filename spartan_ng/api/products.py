@@ -451,7 +451,16 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
         fold = reductions.max if order > 0 else reductions.min
         result = fold(sums, second, None, True)
         return result if keepdims else result.squeeze(axes)
-    return gathered(np.linalg.norm, x, order, axes, keepdims)  # type: ignore[no-any-return]
+    if order not in (2, -2, "nuc"):
+        raise ValueError(f"Invalid norm order {order!r} for matrices")
+    from spartan_ng.api import manipulation
+    from spartan_ng.api.linalg import svdvals
+
+    values = svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
+    fold = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[order]
+    result = fold(values, -1)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return result.reshape(shape) if keepdims else result
 
 
 @numpy_function(np.linalg.vector_norm)
@@ -494,7 +503,9 @@ def matrix_power(a: Any, n: int) -> ndarray:
 
         return manipulation.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
     if n < 0:
-        a, n = gathered(np.linalg.inv, a), -n
+        from spartan_ng.api.linalg import inv
+
+        a, n = inv(a), -n
     result = None
     while n:
         n, odd = divmod(n, 2)

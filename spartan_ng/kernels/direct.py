@@ -18,6 +18,7 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.matrices import evaluate
 from spartan_ng.ops.scans import SCANS
 
 TINY_BYTES = 1 << 16
@@ -79,7 +80,7 @@ def _flops(node: Node) -> int:
         return size * ELEMENTWISE[str(node.fn)].flops
     if node.fn == "along_axis":
         return size * AXIS_FUNCTIONS[node.params[0]].flops
-    if node.fn == "contract":
+    if node.fn in ("contract", "matrices"):
         return 0  # BLAS has threads of its own
     return size
 
@@ -151,6 +152,11 @@ def _broadcast(node: Node, a: Any) -> Any:
     return np.zeros(node.shape, node.dtype) if _is_zero(node) else np.broadcast_to(a, node.shape)
 
 
+def _matrices(node: Node, *inputs: Any) -> Any:
+    name, batch, _, keywords = node.params
+    return evaluate(name, inputs, node.shape[:batch], node.shape[-1], node.dtype, keywords)
+
+
 def _slice(node: Node, a: Any) -> Any:
     return a[
         tuple(
@@ -167,6 +173,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "take": _take,
     "scatter": _scatter,
     "along_axis": _along_axis,
+    "matrices": _matrices,
     "bincount": lambda node, x, weights=None: np.bincount(x, weights, node.params[0]),
 }
 

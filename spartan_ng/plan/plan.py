@@ -81,7 +81,7 @@ class Row:
     """
 
     kind: str
-    """"map", "fold", "contract", "bincount", "along_axis", "take", "transpose", "broadcast", "reshape",
+    """"map", "fold", "contract", "bincount", "along_axis", "matrices", "take", "transpose", "broadcast", "reshape",
     "iota" or "random"."""
     fn: str | UserFunction | None
     args: tuple[int, ...]

@@ -136,7 +136,7 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
 
 def _fusible_into(node: Node, wanted: dict[Demand, None], fuse: bool) -> list[tuple[Group, Labels]] | None:
     """The stages (with labels) to compute the node in, or None where its value is to be stored."""
-    if node.op is Op.RANDOM or node.fn == "bincount":
+    if node.op is Op.RANDOM or node.fn in ("bincount", "matrices"):
         return None
     places = [(stage, labels) for stage, labels in wanted if labels is not None]
     if len(places) < len(wanted) or any(stage.separate for stage, _ in places):
