@@ -2,8 +2,8 @@
 
 No worker needs the whole matrix. TSQR factors groups of rows, then the stacked triangles: Demmel et al.,
 "Communication-optimal parallel and sequential QR and LU factorizations" (SIAM J. Sci. Comput. 34(1), 2012).
-Cholesky and LU are right-looking: a panel of columns is factored in one place, everything to its right is updated
-by matrix products; Golub and Van Loan, "Matrix Computations", 3.2 and 4.2.
+Cholesky and LU are right-looking: a panel of columns is factored in one place, everything to its right is
+updated by matrix products; Golub and Van Loan, "Matrix Computations", 3.2 and 4.2.
 """
 
 from __future__ import annotations

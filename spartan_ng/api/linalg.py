@@ -137,7 +137,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         left, right = r, products.matmul(ufuncs.conjugate(q.T), right)
     outputs = (((n, k), kind), ((k,), real), ((), real), ((min(m, n),), real))
     x, residuals, rank, s = on_stack("lstsq", [left, right], outputs, rcond=rcond)
-    rank = int(rank)
+    rank = np.int32(int(rank))
     if rank < n or m <= n:
         return x, creation.empty((0,), real), rank, s
     if left.shape[0] < m:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError

@@ -80,8 +80,8 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, ...]:
 def _householder_signs(top: Any) -> Any:
     """The signs that LAPACK's reflections give the diagonal of R, from the top of a Q whose R has none.
 
-    Ballard et al., "Reconstructing Householder vectors from tall-skinny QR" (IPDPS 2014), Algorithm 5: elimination
-    on Q - diag(s), each s chosen against the element that it meets.
+    Ballard et al., "Reconstructing Householder vectors from tall-skinny QR" (IPDPS 2014), Algorithm 5:
+    elimination on Q - diag(s), each s chosen against the element that it meets.
     """
     work = np.array(top)
     n = len(work)

@@ -81,8 +81,8 @@ class Row:
     """
 
     kind: str
-    """"map", "fold", "contract", "bincount", "along_axis", "matrices", "take", "transpose", "broadcast", "reshape",
-    "iota" or "random"."""
+    """"map", "fold", "contract", "bincount", "along_axis", "matrices", "take", "transpose", "broadcast",
+    "reshape", "iota" or "random"."""
     fn: str | UserFunction | None
     args: tuple[int, ...]
     params: tuple[Any, ...]

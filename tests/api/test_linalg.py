@@ -1,4 +1,4 @@
-"""Decompositions against NumPy's: stacks, tall matrices and blocked algorithms, in process and on three workers."""
+"""Decompositions against NumPy: stacks, tall matrices, blocked algorithms, on one and three workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import spartan_ng as np
 from spartan_ng.api import factorizations
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
-from tests.worker.conftest import running_on
+from tests.test_programs import running_on
 
 RANDOM = numpy.random.default_rng(0)
 SQUARE = RANDOM.random((20, 20))
