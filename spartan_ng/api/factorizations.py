@@ -49,7 +49,7 @@ def tall_qr(a: ndarray, vectors: bool = True) -> tuple[ndarray | None, ndarray]:
     Groups of rows are factored where they are, then their triangles together.
     """
     m, n = a.shape
-    kind = np.linalg.qr(np.empty((0, 1, 1), a.dtype), mode="r").dtype
+    kind = np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
     groups = max(1, min(GROUPS, m // (2 * n)))
     rows = -(-m // groups)
     padding = creation.zeros((groups * rows - m, n), a.dtype)
@@ -82,7 +82,7 @@ def tall_svd(a: ndarray) -> tuple[ndarray, ndarray, ndarray]:
 
 def adjoint(a: ndarray) -> ndarray:
     """The transposed matrix, conjugated."""
-    return ufuncs.conjugate(a.T) if a.dtype.kind == "c" else a.T  # type: ignore[no-any-return]
+    return ufuncs.conjugate(a.T) if a.dtype.kind == "c" else a.T
 
 
 def _panels(n: int) -> list[tuple[int, int]]:
@@ -107,7 +107,7 @@ def _solved(factor: ndarray, rows: ndarray, lower: bool, unit: bool = False) -> 
         lower=lower,
         unit=unit,
     )
-    return found.reshape(groups * each, m)[:n]
+    return found.reshape(groups * each, m)[:n]  # type: ignore[no-any-return]
 
 
 def large_cholesky(a: ndarray, kind: np.dtype[Any]) -> ndarray:

@@ -199,7 +199,7 @@ def slogdet(a: Any) -> Any:
     lu = large_lu(a, outputs[0][1])
     diagonal = lu_diagonal(lu)
     size = ufuncs.absolute(diagonal)
-    sign = lu.sign * reductions.prod(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
+    sign = lu.sign * ufuncs.multiply.reduce(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
     with np.errstate(divide="ignore"):
         return SlogdetResult(sign.astype(outputs[0][1]), reductions.sum(ufuncs.log(size)))
 

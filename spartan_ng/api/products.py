@@ -457,10 +457,10 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
     from spartan_ng.api.linalg import svdvals
 
     values = svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
-    fold = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[order]
-    result = fold(values, -1)
+    folding: dict[Any, Any] = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}
+    result = folding[order](values, -1)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return result.reshape(shape) if keepdims else result
+    return result.reshape(shape) if keepdims else result  # type: ignore[no-any-return]
 
 
 @numpy_function(np.linalg.vector_norm)
