@@ -9,6 +9,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
+from spartan_ng.graph import build
 from spartan_ng.kernels.direct import run_direct
 
 PROGRAMS = {
@@ -73,3 +74,18 @@ def test_several_large_operators_have_a_plan():
     assert run_direct([(x * 2)._node()], 1 << 20) is None
     assert run_direct([(x * 2 + x)._node()], 1 << 23) is None
     assert run_direct([np.sin(x)._node()], 1 << 25) is None
+
+
+def test_what_numpy_has_no_function_for_has_a_plan():
+    x, rows = np.array(numpy.array([1, 0, 1])), np.array(numpy.ones((3, 2)))
+    assert run_direct([build.bincount(x._node(), 2, rows._node())], 1 << 25) is None
+    assert run_direct([build.bincount(x._node(), 2)], 1 << 25) is not None
+    assert run_direct([build.bincount(x._node(), 2)], 0) is None
+
+
+def test_distinct_values_are_sorted_whatever_their_number():
+    values = numpy.array([30, -1, 7, 30, 10**6, 0] * 9)
+    for small_bytes in (0, 1 << 20):
+        with config.override(small_bytes=small_bytes):
+            found = np.unique_values(np.array(values)).compute()
+            numpy.testing.assert_array_equal(found, numpy.unique(values))
