@@ -24,6 +24,7 @@ from spartan_ng.graph.evaluation import open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
+from spartan_ng.kernels.direct import run_direct
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.explain import Explanation
@@ -36,6 +37,8 @@ from spartan_ng.progress import progress
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
+_DIRECT = 32
+"""One operator goes to NumPy without a plan where it touches up to so many times `config.small_bytes`."""
 _PLANS = 512
 """Plans kept for programs that come again."""
 
@@ -75,11 +78,23 @@ class Session:
         roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         values: dict[Node, ArrayRef] = {r: r.data for r in roots if r.data is not None}
-        if wanted:
+        found = self._direct(wanted)
+        if found is not None:
+            values.update(zip(wanted, found, strict=True))
+        elif wanted:
             planned, leaves = self.plan(wanted)
             refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
             values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
         return [values[r] for r in roots]
+
+    def _direct(self, roots: Sequence[Node]) -> list[ArrayRef] | None:
+        """The values of a program that is one NumPy call, where it runs in this process."""
+        if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
+            return None
+        found = run_direct(roots, _DIRECT * config.small_bytes)
+        if found is None:
+            return None
+        return [ArrayRef(v.shape, v.dtype, value=v) for v in found]
 
     def plan(self, roots: Sequence[Node]) -> tuple[Planned, list[ArrayRef]]:
         """The plan for `roots` (from the cache, if the program came before) and the program's leaves."""
@@ -252,4 +267,9 @@ def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
     return current().evaluate(nodes)
 
 
-open_door(evaluate)
+def in_process() -> bool:
+    """Whether programs run in this process."""
+    return isinstance(current().backend, EmbeddedBackend)
+
+
+open_door(evaluate, in_process)

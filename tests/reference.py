@@ -18,6 +18,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.matrices import evaluate as evaluate_matrices
 from spartan_ng.ops.random import draw
 from spartan_ng.ops.scans import MONOIDS, SCANS, Recurrence, recurrence
 
@@ -151,6 +152,15 @@ def _along_axis(node: Node, *inputs: Any) -> Any:
     return AXIS_FUNCTIONS[function].function(*inputs, axis=axis, **dict(keywords))
 
 
+def _matrices(node: Node, *inputs: Any) -> Any:
+    name, batch, stacked, keywords = node.params
+    out = np.empty(node.shape, node.dtype)
+    for index in np.ndindex(*node.shape[:batch]):
+        own = [x[index] if follows else x for x, follows in zip(inputs, stacked, strict=True)]
+        out[index] = evaluate_matrices(name, own, (), node.shape[-1], node.dtype, keywords)
+    return out
+
+
 def _bincount(node: Node, x: Any, weights: Any = None) -> Any:
     assert x.dtype == np.int64
     if weights is None:
@@ -206,6 +216,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "tile_as": lambda node, a: a,
     "scatter": _scatter,
     "along_axis": _along_axis,
+    "matrices": _matrices,
     "bincount": _bincount,
 }
 

@@ -16,6 +16,8 @@ from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -35,6 +37,8 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.worker.regions import Operand, identity, resolve
 
+_UNKNOWN_FLOPS = 30
+"""What a user's function or a random draw is taken to cost."""
 Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""
 
@@ -53,6 +57,8 @@ class Task:
     reducers: list[Reducer | None] = field(default_factory=list)
     """One a result; None where it is not reduced."""
     sizes: tuple[int, ...] = ()
+    flops: int = 1
+    """Operations on each element of the box, for a pass."""
     cut: Cut = field(default_factory=list)
     tier: Tier | None = None
     ordered: Ordered | None = None
@@ -325,6 +331,15 @@ _SOURCES = {
 }
 
 
+def _flops(row: Row) -> int:
+    """Operations that a row takes for each element of the domain."""
+    if row.kind == "along_axis":
+        return AXIS_FUNCTIONS[row.params[0]].flops
+    if row.kind == "random" or not isinstance(row.fn, str | None):
+        return _UNKNOWN_FLOPS
+    return ELEMENTWISE[str(row.fn)].flops if row.kind == "map" else 1
+
+
 def _reducer(stage: Fused, write: Write) -> Reducer | None:
     if write.reducer is None:
         return None
@@ -340,6 +355,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.reducers = [_reducer(stage, w) for w in stage.writes]
         sparse = frozenset(r.slot for r in stage.reads if plan.slots[r.slot].format == "csr")
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
+        task.flops = 1 + sum(_flops(row) for row in stage.rows)
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
     elif isinstance(stage, ScanTile) and task.box is not None:

@@ -45,8 +45,8 @@ from spartan_ng.worker.sweep import run_sweep
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
-_SMALL = 1 << 16
-"""Elements of a tile's domain, times rows, below which threads cost more than they bring."""
+_SMALL = 1 << 20
+"""Operations on elements of a tile's domain below which threads cost more than they bring."""
 
 
 Target = Callable[[Box], Any]
@@ -79,8 +79,11 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     def interpreter() -> Runner:
         return runner(body, operands, box, task.sizes)
 
-    small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
-    blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
+    small = prod(box_shape(box)) * task.flops < _SMALL
+    blas = any(
+        r.kind in ("contract", "matrices")
+        for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer))
+    )
     choice = tier.choose(operands, ex.errstate)
     blas = blas and (choice is None or choice.body.calls_blas)
     start = time.perf_counter()

@@ -1,6 +1,12 @@
 """The NumPy surface: every public name, re-exported from the chapters of NumPy's manual."""
 
-from spartan_ng.api import fft, linalg, random, special
+from spartan_ng.api import (
+    fft,
+    linalg,
+    random,
+    scalar,  # noqa: F401 (gives numbers their class)
+    special,
+)
 from spartan_ng.api.array import (
     compute,
     ndarray,

@@ -214,8 +214,10 @@ def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     kinds = "OUST" if isinstance(other, str) else "O"
     if a.dtype.kind in kinds or (isinstance(other, str) and a.dtype.kind in "mM"):
         return function(a, np.asarray(other))  # type: ignore[no-any-return]
-    answer = build.constant(np.asarray(function is ufuncs.not_equal))
-    return wrap_node(build.broadcast(answer, a.shape))
+    answer = np.bool_(function is ufuncs.not_equal)
+    if a._cell.frozen:
+        return wrap(answer)
+    return wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape))
 
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:

@@ -20,16 +20,36 @@ from spartan_ng.api import (
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, register, scalar, wrap
+from spartan_ng.api.handle import (
+    NUMERIC,
+    Handle,
+    Late,
+    as_handle,
+    copied,
+    in_order,
+    make,
+    register,
+    scalar,
+    wrap,
+)
 from spartan_ng.api.methods import Methods
-from spartan_ng.api.views import Broadcast, Part, full_shape
+from spartan_ng.api.views import Basic, Broadcast, Part, full_shape
 
 _POSITIONS = frozenset({int, tuple})
-_INTEGERS = frozenset({int})
 _NUMBERS = frozenset({int, float, bool, complex})
-_SCALARS = (np.number, np.bool_)
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
+_new = object.__new__
+
+
+def _is_position(key: Any) -> bool:
+    """Whether a key is a tuple of Python integers."""
+    if key.__class__ is not tuple:
+        return False
+    for k in key:  # noqa: SIM110 (`all` of a generator takes three times as long)
+        if k.__class__ is not int:
+            return False
+    return True
 
 
 class Flags:
@@ -171,7 +191,7 @@ class ndarray(Methods):
         if copy:
             return value.copy()
         shown = value.view()
-        shown.flags.writeable = False
+        shown.setflags(write=False)
         return shown
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
@@ -253,7 +273,7 @@ class ndarray(Methods):
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1:
             value = self._force()
-            return iter(value) if value.dtype.kind in "USO" else (wrap(v) for v in value)
+            return iter(value) if value.dtype.kind in "USO" else map(scalar, value)
         return (self[i] for i in range(shape[0]))
 
     def __contains__(self, item: Any) -> bool:
@@ -338,30 +358,45 @@ class ndarray(Methods):
     # --- elements ----------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        value = self._cell.value
-        if value is not None and not self._views and key.__class__ in _POSITIONS:
-            try:
-                element = value[key]
-            except (IndexError, TypeError):
+        """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
+        cell = self._cell
+        value = cell.value
+        if value is None or key.__class__ not in _POSITIONS:
+            return indexing.getitem(self, key)
+        views = self._views
+        if views:
+            if self._state is not value:
                 return indexing.getitem(self, key)
-            if isinstance(element, _SCALARS):
-                return scalar(element)
+            shown = self._shown
+        else:
+            shown = value
+        try:
+            element = shown[key]
+        except (IndexError, TypeError):
+            return indexing.getitem(self, key)
+        if element.__class__ in NUMERIC:
+            number = _new(Late.scalar)
+            number._number = element
+            return number
+        if key.__class__ is int and shown.ndim > 1 and not cell.frozen:
+            row = _new(ndarray)
+            row._cell = cell
+            row._views = (*views, Basic(key, shown.shape, element.shape))
+            row._state = value
+            row._shown = element
+            return row
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if value.__class__ is ndarray and not value._views and value._cell.frozen:
-            number = value._cell.value
-        else:
-            number = value if value.__class__ in _NUMBERS else None
-        if number is not None and not self._views and key.__class__ in _POSITIONS:
+        kind = value.__class__
+        number = value if kind in _NUMBERS else value._peek() if isinstance(value, ndarray) else None
+        if number is not None and not self._views and (key.__class__ is int or _is_position(key)):
             cell = self._cell
-            own = cell.value is not None and cell._node is None and not cell.borrowed and not cell.frozen
-            at_one = key.__class__ is int or _INTEGERS.issuperset(map(type, key))  # type: ignore[call-overload]
-            if own and at_one:
+            if cell.value is not None and cell._node is None and not cell.borrowed and not cell.frozen:
                 try:
                     cell.value[key] = number
                     return
-                except ValueError:  # memory that cannot be written to is copied first, below
+                except ValueError:  # read-only memory is copied first, and an error of shapes is ours, below
                     pass
         indexing.setitem(self, key, value)
 

@@ -57,7 +57,13 @@ class Cell:
     made for that layout, so the next value gets it, too.
     """
 
-    __slots__ = ("__weakref__", "_node", "borrowed", "frozen", "masked", "order", "value")
+    # Defaults of the class, not slots: most cells hold a value and nothing else, and are made by the million.
+    value: Any = None
+    masked: Masked | None = None
+    frozen: bool = False
+    borrowed: bool = False
+    order: tuple[int, ...] | None = None
+    _node: Node | None = None
 
     def __init__(
         self,
@@ -68,12 +74,14 @@ class Cell:
         borrowed: bool = False,
     ) -> None:
         self.value = value
-        self._node = node
-        self.masked = masked
-        self.frozen = frozen
-        self.borrowed = borrowed
-        self.order: tuple[int, ...] | None = None
+        if frozen:
+            self.frozen = True
+        if borrowed:
+            self.borrowed = True
+        if masked is not None:
+            self.masked = masked
         if node is not None:
+            self._node = node
             live[node] = weakref.ref(self)
 
     @property

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Shape: TypeAlias = tuple[int, ...]
 PYTHON_SCALARS = (int, float, complex)
+NUMERIC = frozenset(t for code, t in np.sctypeDict.items() if issubclass(t, np.number | np.bool_))
+"""The types of NumPy's scalars that are numbers."""
 
 
 class Handle:
@@ -198,22 +200,28 @@ class Handle:
         return layout_of(self._cell.shape, self._views, self._cell.order)
 
 
-class _Late:
+class Late:
     """What is defined after this module, because it is made of it."""
 
     ndarray: Any = Handle
+    scalar: Any = Handle
     stack: Any = None
 
 
 def register(cls: type[Handle], stack: Any) -> None:
     """Say which class arrays have, and how a list of arrays becomes one."""
-    _Late.ndarray = cls
-    _Late.stack = stack
+    Late.ndarray = cls
+    Late.stack = stack
+
+
+def register_scalar(cls: type[Handle]) -> None:
+    """Say which class numbers on the driver have."""
+    Late.scalar = cls
 
 
 def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
     """An array over a cell."""
-    h = object.__new__(_Late.ndarray)
+    h = object.__new__(Late.ndarray)
     h._cell = cell
     h._views = views
     h._state = None
@@ -222,20 +230,24 @@ def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
 
 def wrap(value: Any) -> ndarray:
     """An array for a NumPy value that nobody else will write to; a NumPy scalar stays one."""
-    return make(Cell(value, frozen=not isinstance(value, np.ndarray)))
-
-
-def scalar(value: Any) -> ndarray:
-    """An array for a NumPy scalar, made without a call more than it takes."""
+    if not isinstance(value, np.ndarray):
+        return scalar(value)
     cell = object.__new__(Cell)
     cell.value = value
-    cell._node = cell.masked = cell.order = None
-    cell.frozen, cell.borrowed = True, False
-    h = object.__new__(_Late.ndarray)
+    h = object.__new__(Late.ndarray)
     h._cell = cell
     h._views = ()
     h._state = None
     return h  # type: ignore[no-any-return]
+
+
+def scalar(value: Any) -> ndarray:
+    """An array for a NumPy scalar."""
+    if value.__class__ in NUMERIC:
+        h = object.__new__(Late.scalar)
+        h._number = value
+        return h  # type: ignore[no-any-return]
+    return make(Cell(value, frozen=True))
 
 
 def wrap_node(node: Node) -> ndarray:
@@ -306,7 +318,7 @@ def _nested(items: Any) -> Any:
         return items
     parts = [_nested(i) if isinstance(i, list | tuple) else i for i in items]
     if parts and all(isinstance(i, Handle) for i in parts):
-        return _Late.stack(parts)
+        return Late.stack(parts)
     if any(isinstance(i, Handle) for i in parts):
         parts = [i._force() if isinstance(i, Handle) else i for i in parts]
     return parts

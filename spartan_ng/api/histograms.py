@@ -99,7 +99,7 @@ def _bin_of(x: ndarray, edges: Any) -> ndarray:
     return logic.where((place < 0) | (place >= n), n, place)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.histogram, eager=True)
+@numpy_function(np.histogram, whole=True)
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, ndarray]:
@@ -115,7 +115,7 @@ def histogram(
     return counts, wrap(edges)
 
 
-@numpy_function(np.histogramdd, eager=True)
+@numpy_function(np.histogramdd, whole=True)
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, list[ndarray]]:
@@ -140,7 +140,7 @@ def histogramdd(
     return counts, [wrap(e) for e in edges]
 
 
-@numpy_function(np.histogram2d)
+@numpy_function(np.histogram2d, whole=True)
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, ndarray, ndarray]:
@@ -207,7 +207,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
 
 
-@numpy_function(np.convolve, eager=True)
+@numpy_function(np.convolve, whole=True)
 def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
     a, v = as_handle(a).ravel(), as_handle(v).ravel()
@@ -230,7 +230,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
 
 
-@numpy_function(np.correlate)
+@numpy_function(np.correlate, whole=True)
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     """The cross-correlation of two 1-d arrays."""
     a, v = as_handle(a), as_handle(v)
@@ -239,7 +239,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     return convolve(a, (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1], mode)
 
 
-@numpy_function(np.interp)
+@numpy_function(np.interp, whole=True)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Piecewise linear interpolation through given points, which stay on the driver."""
     knots, heights = values(as_handle(xp), as_handle(fp))

@@ -1,11 +1,29 @@
-"""`spartan_ng.linalg`: products are distributed, decompositions run on the driver."""
+"""`spartan_ng.linalg`: stacks of matrices where they lie, large matrices by blocked algorithms.
 
+A tall matrix is factored by groups of rows, a large square one by panels (see `factorizations`). Other single
+matrices are worked on in one task by one worker: eigenvalues, and singular values of what is not tall.
+"""
+
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.api import products
-from spartan_ng.api.dispatch import fallback, numpy_function
+from spartan_ng.api import creation, products, reductions, ufuncs
+from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.factorizations import (
+    adjoint,
+    is_large,
+    is_tall,
+    large_cholesky,
+    large_lu,
+    lu_diagonal,
+    lu_solve,
+    tall_qr,
+    tall_svd,
+)
+from spartan_ng.api.handle import as_handle
+from spartan_ng.api.logic import where
 from spartan_ng.api.manipulation import matrix_transpose
 from spartan_ng.api.products import (
     cross,
@@ -19,8 +37,14 @@ from spartan_ng.api.products import (
     vecdot,
     vector_norm,
 )
+from spartan_ng.api.stacks import on_stack, probed
 
 LinAlgError = np.linalg.LinAlgError
+EigResult: Any = type(np.linalg.eig(np.eye(1)))
+EighResult: Any = type(np.linalg.eigh(np.eye(1)))
+QRResult: Any = type(np.linalg.qr(np.eye(1)))
+SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
+SVDResult: Any = type(np.linalg.svd(np.eye(1)))
 test = np.linalg.test  # type: ignore[attr-defined]
 
 
@@ -36,24 +60,267 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return products.trace(x, offset, -2, -1, dtype)
 
 
-cholesky = fallback(np.linalg.cholesky)
-cond = fallback(np.linalg.cond)
-det = fallback(np.linalg.det)
-eig = fallback(np.linalg.eig)
-eigh = fallback(np.linalg.eigh)
-eigvals = fallback(np.linalg.eigvals)
-eigvalsh = fallback(np.linalg.eigvalsh)
-inv = fallback(np.linalg.inv)
-lstsq = fallback(np.linalg.lstsq)
-matrix_rank = fallback(np.linalg.matrix_rank)
-pinv = fallback(np.linalg.pinv)
-qr = fallback(np.linalg.qr)
-slogdet = fallback(np.linalg.slogdet)
-solve = fallback(np.linalg.solve)
-svd = fallback(np.linalg.svd)
-svdvals = fallback(np.linalg.svdvals)
-tensorinv = fallback(np.linalg.tensorinv)
-tensorsolve = fallback(np.linalg.tensorsolve)
+# --- solving -----------------------------------------------------------------------------------------
+
+
+@numpy_function(np.linalg.inv, whole=True)
+def inv(a: Any) -> Any:
+    """The inverses of matrices."""
+    a = as_handle(a)
+    outputs = probed(np.linalg.inv, [a])
+    if is_large(a):
+        return solve(a, creation.eye(a.shape[0], dtype=a.dtype))
+    return on_stack("inv", [a], outputs)[0]
+
+
+@numpy_function(np.linalg.solve, whole=True)
+def solve(a: Any, b: Any) -> Any:
+    """The solutions of a x = b; a vector `b` serves every matrix."""
+    a, b = as_handle(a), as_handle(b)
+    if b.ndim == 1:
+        return solve(a, b[:, None])[..., 0]
+    outputs = probed(np.linalg.solve, [a, b])
+    if is_large(a) and b.ndim == 2:
+        kind = outputs[0][1]
+        lu = large_lu(a, kind)
+        if reductions.any(lu_diagonal(lu) == 0):
+            raise LinAlgError("Singular matrix")
+        return lu_solve(lu, b, kind)
+    return on_stack("solve", [a, b], outputs)[0]
+
+
+@numpy_function(np.linalg.tensorsolve, whole=True)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """The solution x of tensordot(a, x, x.ndim) = b."""
+    a, b = as_handle(a), as_handle(b)
+    if axes is not None:
+        kept = [k for k in range(a.ndim) if k not in axes]
+        a = a.transpose(*kept, *axes)
+    shape = a.shape[-(a.ndim - b.ndim) :]
+    size = prod(shape)
+    if a.size != size**2:
+        raise LinAlgError(
+            "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim]) "
+            f"(shapes {a.shape} and {b.shape})"
+        )
+    return solve(a.reshape(size, size), b.ravel()).reshape(shape)
+
+
+@numpy_function(np.linalg.tensorinv, whole=True)
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of a tensor as a matrix over its first `ind` axes."""
+    a = as_handle(a)
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    shape = a.shape[ind:] + a.shape[:ind]
+    return inv(a.reshape(prod(a.shape[:ind]), -1)).reshape(shape)
+
+
+@numpy_function(np.linalg.lstsq, whole=True)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Least squares: the solution, sums of squared residuals, the rank, the singular values."""
+    a, b = as_handle(a), as_handle(b)
+    if b.ndim == 1:
+        x, residuals, rank, s = lstsq(a, b[:, None], rcond)
+        return x[:, 0], residuals, rank, s
+    np.linalg.lstsq(np.empty((1, 1)), np.empty((1, 1)), rcond)  # its errors for a bad rcond
+    if a.ndim != 2 or b.ndim != 2 or a.shape[0] != b.shape[0]:
+        raise LinAlgError(f"Incompatible dimensions: shapes {a.shape} and {b.shape}")
+    (m, n), k = a.shape, b.shape[1]
+    kind = np.linalg.lstsq(np.ones((1, 1), a.dtype), np.ones((1, 1), b.dtype), None)[0].dtype
+    real = np.empty(0, kind).real.dtype
+    rcond = float(np.finfo(kind).eps) * max(m, n) if rcond is None else rcond
+    left, right = a.astype(kind), b.astype(kind)
+    if is_tall(left):
+        q, r = tall_qr(left)
+        assert q is not None, "asked for"
+        left, right = r, products.matmul(ufuncs.conjugate(q.T), right)
+    outputs = (((n, k), kind), ((k,), real), ((), real), ((min(m, n),), real))
+    x, residuals, rank, s = on_stack("lstsq", [left, right], outputs, rcond=rcond)
+    rank = np.int32(int(rank))
+    if rank < n or m <= n:
+        return x, creation.empty((0,), real), rank, s
+    if left.shape[0] < m:
+        residuals = reductions.sum(ufuncs.square(ufuncs.absolute(b - products.matmul(a, x))), 0)
+    return x, residuals.astype(real, copy=False), rank, s
+
+
+@numpy_function(np.linalg.pinv, whole=True)
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
+    """The pseudo-inverses of matrices."""
+    a = as_handle(a)
+    keywords = {} if rtol is np._NoValue else {"rtol": rtol}
+    if hermitian or np.ndim(rcond) or (keywords and np.ndim(rtol)):
+        return gathered(np.linalg.pinv, a, rcond, hermitian, **keywords)
+    outputs = probed(np.linalg.svd, [a], full_matrices=False)
+    if not is_tall(a):
+        outputs = ((a.shape[:-3:-1], outputs[0][1]),)
+        return on_stack("pinv", [a], outputs, rcond=rcond, **keywords)[0]
+    cut = rcond if rcond is not None else keywords.get("rtol")
+    cut = max(a.shape) * np.finfo(outputs[0][1]).eps if cut is None else cut
+    u, s, vh = tall_svd(ufuncs.conjugate(a) if a.dtype.kind == "c" else a)
+    large = s > cut * reductions.max(s)
+    return products.matmul(vh.T * where(large, 1 / where(large, s, 1), 0), u.T)
+
+
+# --- triangles and determinants ----------------------------------------------------------------------
+
+
+@numpy_function(np.linalg.cholesky, whole=True)
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """The triangle L (or its adjoint) of a = L L^H."""
+    a = as_handle(a)
+    outputs = probed(np.linalg.cholesky, [a])
+    if is_large(a):
+        lower = large_cholesky(adjoint(a) if upper else a, outputs[0][1])
+        return adjoint(lower) if upper else lower
+    return on_stack("cholesky", [a], outputs, upper=upper)[0]
+
+
+@numpy_function(np.linalg.qr, whole=True)
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Q and R of matrices, with LAPACK's signs."""
+    a = as_handle(a)
+    outputs = probed(np.linalg.qr, [a], mode=mode)
+    if mode in ("reduced", "r") and is_tall(a):
+        q, r = tall_qr(a, vectors=mode == "reduced")
+        return r if q is None else QRResult(q, r)
+    parts = on_stack("qr", [a], outputs, check=False, mode=mode)
+    return parts[0] if mode == "r" else tuple(parts) if mode == "raw" else QRResult(*parts)
+
+
+@numpy_function(np.linalg.slogdet, whole=True)
+def slogdet(a: Any) -> Any:
+    """The sign, and the logarithm of the size, of determinants."""
+    a = as_handle(a)
+    outputs = probed(np.linalg.slogdet, [a])
+    if not is_large(a):
+        return SlogdetResult(*on_stack("slogdet", [a], outputs, check=False))
+    lu = large_lu(a, outputs[0][1])
+    diagonal = lu_diagonal(lu)
+    size = ufuncs.absolute(diagonal)
+    sign = lu.sign * ufuncs.multiply.reduce(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
+    with np.errstate(divide="ignore"):
+        return SlogdetResult(sign.astype(outputs[0][1]), reductions.sum(ufuncs.log(size)))
+
+
+@numpy_function(np.linalg.det, whole=True)
+def det(a: Any) -> Any:
+    """Determinants."""
+    a = as_handle(a)
+    outputs = probed(np.linalg.det, [a])
+    if is_large(a):
+        sign, size = slogdet(a)
+        return (sign * ufuncs.exp(size)).astype(outputs[0][1])
+    return on_stack("det", [a], outputs, check=False)[0]
+
+
+# --- eigenvalues and singular values -----------------------------------------------------------------
+
+
+@numpy_function(np.linalg.eigh, whole=True)
+def eigh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues and eigenvectors of Hermitian matrices."""
+    a = as_handle(a)
+    return EighResult(*on_stack("eigh", [a], probed(np.linalg.eigh, [a], UPLO=UPLO), UPLO=UPLO))
+
+
+@numpy_function(np.linalg.eigvalsh, whole=True)
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues of Hermitian matrices."""
+    a = as_handle(a)
+    return on_stack("eigvalsh", [a], probed(np.linalg.eigvalsh, [a], UPLO=UPLO), UPLO=UPLO)[0]
+
+
+@numpy_function(np.linalg.eig, whole=True)
+def eig(a: Any) -> Any:
+    """Eigenvalues and eigenvectors; complex where any eigenvalue is."""
+    return EigResult(*_general("eig", np.linalg.eig, as_handle(a)))
+
+
+@numpy_function(np.linalg.eigvals, whole=True)
+def eigvals(a: Any) -> Any:
+    """Eigenvalues; complex where any is."""
+    return _general("eigvals", np.linalg.eigvals, as_handle(a))[0]
+
+
+def _general(name: str, function: Any, a: Any) -> list[Any]:
+    """NumPy's dtypes of what may be complex: real results if no eigenvalue of the stack is complex."""
+    outputs = probed(function, [a])
+    wide = [(shape, np.result_type(kind, np.complex64)) for shape, kind in outputs]
+    parts = on_stack(name, [_finite(a)], wide)
+    if a.dtype.kind == "c" or reductions.any(parts[0].imag != 0):
+        return parts
+    return [p.real.copy() for p in parts]
+
+
+def _finite(a: Any) -> Any:
+    """The matrices, or NumPy's error where an element is not a number."""
+    if not reductions.all(ufuncs.isfinite(a)):
+        raise LinAlgError("Array must not contain infs or NaNs")
+    return a
+
+
+@numpy_function(np.linalg.svd, whole=True)
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Singular value decompositions."""
+    a = as_handle(a)
+    if hermitian:
+        return gathered(np.linalg.svd, a, full_matrices, compute_uv, hermitian)
+    if not compute_uv:
+        return svdvals(a)
+    outputs = probed(np.linalg.svd, [a], full_matrices=full_matrices)
+    if is_tall(a) and not full_matrices:
+        return SVDResult(*tall_svd(a))
+    return SVDResult(*on_stack("svd", [a], outputs, full_matrices=full_matrices))
+
+
+@numpy_function(np.linalg.svdvals, whole=True)
+def svdvals(x: Any, /) -> Any:
+    """Singular values."""
+    a = as_handle(x)
+    outputs = probed(np.linalg.svdvals, [a])
+    return on_stack("svdvals", [tall_qr(a, vectors=False)[1] if is_tall(a) else a], outputs)[0]
+
+
+@numpy_function(np.linalg.matrix_rank, whole=True)
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """The number of singular values beyond a tolerance."""
+    a = as_handle(A)
+    if rtol is not None and tol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
+    if a.ndim < 2:
+        return int(reductions.any(a != 0))
+    s = ufuncs.absolute(eigvalsh(a)) if hermitian else svdvals(a)
+    if tol is None:
+        rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else as_handle(rtol)[..., None]
+        tol = reductions.max(s, -1, None, True) * rtol
+    else:
+        tol = as_handle(tol)[..., None]
+    return reductions.count_nonzero(s > tol, axis=-1)
+
+
+@numpy_function(np.linalg.cond, whole=True)
+def cond(x: Any, p: Any = None) -> Any:
+    """Condition numbers; infinite for singular matrices."""
+    a = as_handle(x)
+    if a.size == 0 and 0 in a.shape[-2:]:
+        raise LinAlgError("cond is not defined on empty arrays")
+    if p in (None, 2, -2):
+        s = svdvals(a)
+        with np.errstate(all="ignore"):
+            ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    else:
+        probed(np.linalg.inv, [a])
+        try:
+            ratio = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
+        except LinAlgError:
+            if a.ndim > 2:
+                return gathered(np.linalg.cond, a, p)
+            ratio = creation.full((), np.nan)[()]
+    defined = reductions.any(ufuncs.isnan(a), (-2, -1))
+    return where(ufuncs.isnan(ratio) & ~defined, np.inf, ratio)
+
 
 __all__ = [
     "LinAlgError",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
@@ -378,7 +378,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]  # type: ignore[no-any-return]
     u: list[Any]
     v: list[Any]
-    u, v = ([w[..., i] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
+    u, v = ([w[..., i : i + 1] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
 
     def minor(i: int, j: int) -> Any:
         if u[i] is None or v[j] is None:
@@ -386,7 +386,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
-    return manipulation.moveaxis(manipulation.stack(parts, -1), -1, axisc)
+    return manipulation.moveaxis(manipulation.concatenate(parts, -1), -1, axisc)
 
 
 @numpy_function(np.linalg.norm)
@@ -443,7 +443,16 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
         fold = reductions.max if order > 0 else reductions.min
         result = fold(sums, second, None, True)
         return result if keepdims else result.squeeze(axes)
-    return gathered(np.linalg.norm, x, order, axes, keepdims)  # type: ignore[no-any-return]
+    if order not in (2, -2, "nuc"):
+        raise ValueError(f"Invalid norm order {order!r} for matrices")
+    from spartan_ng.api import manipulation
+    from spartan_ng.api.linalg import svdvals
+
+    values = svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
+    folding: dict[Any, Any] = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}
+    result = folding[order](values, -1)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return result.reshape(shape) if keepdims else result  # type: ignore[no-any-return]
 
 
 @numpy_function(np.linalg.vector_norm)
@@ -486,7 +495,9 @@ def matrix_power(a: Any, n: int) -> ndarray:
 
         return manipulation.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
     if n < 0:
-        a, n = gathered(np.linalg.inv, a), -n
+        from spartan_ng.api.linalg import inv
+
+        a, n = inv(a), -n
     result = None
     while n:
         n, odd = divmod(n, 2)

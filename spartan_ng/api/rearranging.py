@@ -20,6 +20,7 @@ from spartan_ng.api.manipulation import (
     swapaxes,
 )
 from spartan_ng.api.views import Slice
+from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -83,6 +84,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
         )
     if (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
+    known = ufuncs.small_values((a,))
+    if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
+        return wrap(np.repeat(known[0], counts, where))
     if counts.size == 1:
         n = int(counts.reshape(()))
         shape = (*a.shape[: where + 1], n, *a.shape[where + 1 :])
@@ -108,8 +112,11 @@ def tile(A: Any, reps: Any) -> ndarray:
     counts = (1,) * (ndim - len(counts)) + counts
     inner = [n for pair in zip((1,) * ndim, shape, strict=True) for n in pair]
     outer = [n for pair in zip(counts, shape, strict=True) for n in pair]
-    node = build.broadcast(build.reshape(a._node(), tuple(inner)), tuple(outer))
     final = tuple(c * n for c, n in zip(counts, shape, strict=True))
+    known = ufuncs.small_values((a,))
+    if known is not None and prod(final) * a.itemsize <= config.small_bytes:
+        return wrap(np.tile(known[0], counts))
+    node = build.broadcast(build.reshape(a._node(), tuple(inner)), tuple(outer))
     return make(type(a._cell)(node=build.reshape(node, final)))
 
 

@@ -92,7 +92,7 @@ def _turned(a: ndarray, axis: int) -> ndarray:
     return a[(slice(None),) * axis + (slice(None, None, -1),)]  # type: ignore[no-any-return]
 
 
-@numpy_function(np.partition, eager=True)
+@numpy_function(np.partition, whole=True)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """A copy whose element `kth` is where a sort would put it, smaller ones before it."""
     if order is not None:
@@ -102,7 +102,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
 
-@numpy_function(np.argpartition, eager=True)
+@numpy_function(np.argpartition, whole=True)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """The indices that partition."""
     if order is not None:
@@ -124,7 +124,7 @@ def _kth(kth: Any, n: int) -> Any:
     return places[0] if len(places) == 1 else tuple(places)
 
 
-@numpy_function(np.lexsort)
+@numpy_function(np.lexsort, whole=True)
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
     """An indirect stable sort by several keys, the last one first."""
     columns = [as_handle(k) for k in keys]
@@ -187,7 +187,7 @@ def argwhere(a: Any) -> ndarray:
     return manipulation.stack(nonzero(a), axis=1)
 
 
-@numpy_function(np.searchsorted)
+@numpy_function(np.searchsorted, whole=True)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
     """Where values belong in a sorted 1-d array."""
     a, v = as_handle(a), as_handle(v)
@@ -238,7 +238,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
 # --- counting --------------------------------------------------------------------------------------
 
 
-@numpy_function(np.bincount, eager=True)
+@numpy_function(np.bincount, whole=True)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     """How often each non-negative integer stands in `x`, or its summed weights."""
     x = as_handle(x)
@@ -271,7 +271,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
 # --- sets ------------------------------------------------------------------------------------------
 
 
-@numpy_function(np.unique, eager=True)
+@numpy_function(np.unique, whole=True)
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -318,25 +318,25 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-@numpy_function(np.unique_values)
+@numpy_function(np.unique_values)  # NumPy's own does not sort
 def unique_values(x: Any) -> ndarray:
     """The distinct elements."""
     return unique(x, equal_nan=False)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.unique_counts)
+@numpy_function(np.unique_counts, whole=True)
 def unique_counts(x: Any) -> Any:
     """The distinct elements and how often they occur."""
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
-@numpy_function(np.unique_inverse)
+@numpy_function(np.unique_inverse, whole=True)
 def unique_inverse(x: Any) -> Any:
     """The distinct elements and the inverse."""
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
-@numpy_function(np.unique_all)
+@numpy_function(np.unique_all, whole=True)
 def unique_all(x: Any) -> Any:
     """The distinct elements, where they are, the inverse and the counts."""
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))

@@ -233,7 +233,7 @@ def _sorted_lines(a: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...], tupl
     return sorting.sort(lines, -1), axes, tuple(1 if i in axes else n for i, n in enumerate(a.shape))
 
 
-@numpy_function(np.median, eager=True)
+@numpy_function(np.median, whole=True)
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> ndarray:
@@ -254,7 +254,7 @@ def median(
     return _kept(out, result.reshape(kept) if keepdims else result, "median")
 
 
-@numpy_function(np.quantile, eager=True)
+@numpy_function(np.quantile, whole=True)
 def quantile(
     a: Any,
     q: Any,
@@ -300,7 +300,7 @@ def quantile(
     return _kept(out, result, "quantile")
 
 
-@numpy_function(np.percentile, eager=True)
+@numpy_function(np.percentile, whole=True)
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
     """Values below which given percentages of the values lie."""
     weak = isinstance(q, int | float) and not isinstance(q, np.generic)

@@ -212,6 +212,24 @@ def along_axis(
     return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, inputs[0].shape, dtype)
 
 
+def matrices(
+    function: str,
+    inputs: Sequence[Node],
+    stacked: Sequence[bool],
+    batch: tuple[int, ...],
+    length: int,
+    *,
+    dtype: np.dtype[Any],
+    keywords: tuple[tuple[str, Any], ...] = (),
+) -> Node:
+    """A row of `MATRIX_FUNCTIONS` for each matrix of a stack: a line of `length` elements each.
+
+    Inputs that are `stacked` begin with the axes `batch`, the others serve every matrix.
+    """
+    params = (function, len(batch), tuple(stacked), keywords)
+    return Node(Op.JOIN_UPDATE, "matrices", tuple(inputs), params, (*batch, length), dtype)
+
+
 def bincount(x: Node, length: int, weights: Node | None = None, dtype: np.dtype[Any] | None = None) -> Node:
     """How often (or with which summed weight) each of 0 .. length - 1 stands in the 1-d int64 `x`.
 

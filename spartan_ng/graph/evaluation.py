@@ -12,12 +12,18 @@ from spartan_ng.graph.node import Node
 
 Evaluate = Callable[[Sequence[Node]], list[ArrayRef]]
 _evaluate: Evaluate | None = None
+_in_process: Callable[[], bool] = bool
 
 
-def open_door(evaluate: Evaluate) -> None:
-    """Say who evaluates."""
-    global _evaluate
-    _evaluate = evaluate
+def open_door(evaluate: Evaluate, in_process: Callable[[], bool] = bool) -> None:
+    """Say who evaluates, and how to learn whether that happens in this process (it does not by default)."""
+    global _evaluate, _in_process
+    _evaluate, _in_process = evaluate, in_process
+
+
+def in_process() -> bool:
+    """Whether programs run in this process, on the driver's own memory."""
+    return _in_process()
 
 
 def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:

@@ -79,7 +79,8 @@ def block_sizes(
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
-    widths = _widths(stage, held, sparse)
+    # No cut makes those without dimensions less.
+    widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and len(row.shape) > 1 for row in stage.rows)
     most = _PRODUCT_SHARE * CACHE_BYTES if product else CACHE_BYTES
     while _footprint(widths, sizes) > most:

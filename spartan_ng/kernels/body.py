@@ -25,6 +25,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.matrices import evaluate as evaluate_matrices
 from spartan_ng.ops.random import draw
 from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
 
@@ -305,6 +306,17 @@ def _along_axis(row: Row) -> Evaluate:
     return lambda regs, block, out: function(*[dense(regs[a]) for a in row.args], axis=axis, **options)
 
 
+def _matrices(row: Row) -> Evaluate:
+    name, batch, _, keywords = row.params
+
+    def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
+        shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        operands = [dense(regs[a]) for a in row.args]
+        return evaluate_matrices(name, operands, shape[:batch], shape[-1], row.dtype, keywords)
+
+    return evaluate
+
+
 def _take(row: Row) -> Evaluate:
     (axis,) = row.params
     a, indices = row.args
@@ -377,6 +389,7 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "fold": _fold,
     "contract": _contract,
     "along_axis": _along_axis,
+    "matrices": _matrices,
     "take": _take,
     "transpose": _transpose,
     "broadcast": _broadcast,

@@ -13,6 +13,8 @@ location in the output, and what meets at one location is accumulated.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.
 - along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
+- matrices(a, b, ...); params (function, batch, stacked, keywords): a row of `MATRIX_FUNCTIONS` on each matrix
+  of a stack; `batch` counts the leading axes, `stacked` says which inputs have them (the others are whole).
 - bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length), weights may be rows.
 - a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
 """

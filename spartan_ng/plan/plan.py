@@ -81,8 +81,8 @@ class Row:
     """
 
     kind: str
-    """"map", "fold", "contract", "bincount", "along_axis", "take", "transpose", "broadcast", "reshape",
-    "iota", "random", or (in a `ScanTile`) "scan"."""
+    """"map", "fold", "contract", "bincount", "along_axis", "matrices", "take", "transpose", "broadcast",
+    "reshape", "iota", "random", or (in a `ScanTile`) "scan"."""
     fn: str | UserFunction | None
     args: tuple[int, ...]
     params: tuple[Any, ...]

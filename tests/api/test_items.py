@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy
 import pytest
 
@@ -50,3 +52,48 @@ def test_values_are_cast_as_numpys(mode):
         a[0] = 1j
     with pytest.raises(OverflowError):
         np.zeros(2, "i1")[0] = 300
+
+
+OPERATORS = [
+    lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x // y,
+    lambda x, y: x % y, lambda x, y: x**y, lambda x, y: x < y, lambda x, y: x >= y, lambda x, y: x == y,
+    lambda x, y: x != y, lambda x, y: 2 + x, lambda x, y: 1.5 - x, lambda x, y: 3 / y, lambda x, y: 7 // y,
+    lambda x, y: -x, lambda x, y: abs(x), lambda x, y: x - [1, 2], lambda x, y: y - numpy.ones(2),
+    lambda x, y: divmod(x, y), lambda x, y: x == "a", lambda x, y: (float(x), int(y), bool(x), hash(x)),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])
+@pytest.mark.parametrize("operator", range(len(OPERATORS)))
+def test_numbers_compute_as_numpys_scalars(mode, operator, dtype):
+    values = numpy.array([5, 3], dtype)
+    ours, theirs = np.array(values), values
+    found = OPERATORS[operator](ours[0], ours[1])
+    expected = OPERATORS[operator](theirs[0], theirs[1])
+    numpy.testing.assert_array_equal(found, expected)
+    if not isinstance(expected, tuple | bool):
+        assert numpy.asarray(found).dtype == expected.dtype
+        assert isinstance(found, np.ndarray)
+
+
+def test_a_number_is_an_array_that_cannot_be_written_to():
+    x = np.arange(3.0)[1]
+    assert (x.shape, x.ndim, x.dtype, x.compute()) == ((), 0, numpy.dtype(float), 1.0)
+    assert pickle.loads(pickle.dumps(x)) == 1.0
+    assert np.sqrt(x).item() == 1.0
+    with pytest.raises(TypeError, match="assignment"):
+        x[...] = 2
+    y = x.copy()
+    y[...] = 7
+    assert (float(x), float(y)) == (1.0, 7.0)
+
+
+def test_rows_are_views(mode):
+    a, b = np.zeros((3, 4)), numpy.zeros((3, 4))
+    for m in (a, b):
+        for i, row in enumerate(m):
+            row[1] = i
+            row += m[0] + 1
+            m[i][3] = row[1] * 2
+    numpy.testing.assert_array_equal(a, b)

@@ -195,3 +195,19 @@ def test_memory_is_given_back(shared):
     client.close()
     # Each worker may keep 64 MiB of free pages for reuse.
     assert wait_until(lambda: resident() <= 3 * (64 << 20), 4.0)
+
+
+def test_a_worker_of_one_thread_has_one_thread_for_blas(session):
+    """Workers share a host's cores: more threads of BLAS than they were given would fight for them."""
+
+    def most_threads(tile):
+        import scipy.linalg  # noqa: F401 (brings a BLAS of its own)
+        from threadpoolctl import threadpool_info
+
+        found = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        return np.full(tile.shape, max(found), float)
+
+    with config.override(tiling="row"):
+        found = evaluate(session, user(most_threads, build.constant(rng.random((300, 40)))))
+    assert session.last_run[0].workers == 3
+    np.testing.assert_array_equal(found, 1)

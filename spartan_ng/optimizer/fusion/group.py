@@ -318,7 +318,7 @@ def _fusible_into(
     node: Node, wanted: dict[Demand, None], fuse: bool, result: Grouping
 ) -> list[tuple[Group, Labels]] | None:
     """The stages (with labels) to compute the node in, or None where its value is to be stored."""
-    if node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
+    if node.op is Op.RANDOM or node.fn in ("bincount", "matrices") or is_union(node):
         return None
     places = [(stage, labels) for stage, labels in wanted if labels is not None]
     if len(places) < len(wanted) or any(stage.separate for stage, _ in places):

@@ -41,7 +41,7 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
         return False
     if node.op in (Op.MAP, Op.FOLD, Op.SCAN, Op.INDEX, Op.RANDOM):
         return True
-    return node.op is Op.JOIN_UPDATE and node.fn in ("contract", "along_axis", "take", "bincount")
+    return node.op is Op.JOIN_UPDATE and node.fn in ("contract", "along_axis", "matrices", "take", "bincount")
 
 
 def is_line_sort(node: Node) -> bool:
@@ -92,6 +92,8 @@ def whole_dimensions(node: Node, out: Labels) -> frozenset[int]:
     """Domain dimensions that must not be cut for the node to be computed block by block."""
     if node.fn == "along_axis" and out[node.params[1]] != WHOLE:
         return frozenset({out[node.params[1]]})
+    if node.fn == "matrices" and out[-1] != WHOLE:
+        return frozenset({out[-1]})
     return frozenset()
 
 
@@ -126,6 +128,12 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
         (axis,) = node.params
         end = axis + node.inputs[1].ndim
         return ((*out[:axis], WHOLE, *out[end:]), out[axis:end])
+    if node.fn == "matrices":
+        _, batch, stacked, _ = node.params
+        return tuple(
+            (*out[:batch], *(WHOLE,) * (i.ndim - batch)) if follows else (WHOLE,) * i.ndim
+            for i, follows in zip(node.inputs, stacked, strict=True)
+        )
     assert node.op is Op.SCAN or node.fn == "along_axis", f"no label rule for {node}"
     return (out,) * len(node.inputs)
 

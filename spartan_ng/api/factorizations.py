@@ -1,0 +1,200 @@
+"""Factorizations of one large matrix: of tall ones by reduction trees, of square ones block by block.
+
+No worker needs the whole matrix. TSQR factors groups of rows, then the stacked triangles: Demmel et al.,
+"Communication-optimal parallel and sequential QR and LU factorizations" (SIAM J. Sci. Comput. 34(1), 2012).
+Cholesky and LU are right-looking: a panel of columns is factored in one place, everything to its right is
+updated by matrix products; Golub and Van Loan, "Matrix Computations", 3.2 and 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import creation, products, rearranging, ufuncs
+from spartan_ng.api.handle import as_handle, wrap
+from spartan_ng.api.manipulation import concatenate
+from spartan_ng.api.stacks import on_stack
+from spartan_ng.graph.evaluation import in_process
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+PANEL = 512
+"""Columns of a panel: its products are dense enough for BLAS, and it fits any worker."""
+GROUPS = 64
+"""Groups of rows that a tall matrix is cut into at most; their number does not depend on the workers."""
+LARGE = 1 << 22
+"""Elements below which a matrix is factored by LAPACK in one task."""
+
+
+def is_tall(a: ndarray) -> bool:
+    """Whether TSQR has something to cut: a large matrix with several times as many rows as columns."""
+    return not in_process() and a.ndim == 2 and a.size > LARGE and a.shape[0] >= 4 * a.shape[1] > 0
+
+
+def is_large(a: ndarray) -> bool:
+    """Whether a square matrix is worth a blocked algorithm."""
+    return not in_process() and a.ndim == 2 and a.size > LARGE and a.shape[0] == a.shape[1] > PANEL
+
+
+# --- tall matrices -----------------------------------------------------------------------------------
+
+
+def tall_qr(a: ndarray, vectors: bool = True) -> tuple[ndarray | None, ndarray]:
+    """Q (if wanted) and R of a tall matrix, with the signs that LAPACK gives them.
+
+    Groups of rows are factored where they are, then their triangles together.
+    """
+    m, n = a.shape
+    kind = np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
+    groups = max(1, min(GROUPS, m // (2 * n)))
+    rows = -(-m // groups)
+    padding = creation.zeros((groups * rows - m, n), a.dtype)
+    padded = concatenate([a, padding]) if padding.size else a
+    outputs = (((rows, n), kind), ((n, n), kind))
+    q, r = on_stack("qr positive", [padded.reshape(groups, rows, n)], outputs, check=False)
+    outputs = (((groups * n, n), kind), ((n, n), kind))
+    q2, r2 = on_stack("qr positive", [r.reshape(groups * n, n)], outputs, check=False)
+    top = products.matmul(q[0], q2[:n])[:n]
+    real = np.empty(0, kind).real.dtype
+    (signs,) = on_stack("householder signs", [top], (((n,), real),), check=False)
+    r2 = signs[:, None] * r2
+    if not vectors:
+        return None, r2
+    whole = products.matmul(q, q2.reshape(groups, n, n)).reshape(groups * rows, n)[:m]
+    return whole * signs, r2
+
+
+def tall_svd(a: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """The reduced singular value decomposition of a tall matrix: of its triangle's, and Q times that."""
+    q, r = tall_qr(a)
+    n = a.shape[1]
+    real = np.empty(0, r.dtype).real.dtype
+    u, s, vh = on_stack("svd", [r], (((n, n), r.dtype), ((n,), real), ((n, n), r.dtype)))
+    return products.matmul(q, u), s, vh
+
+
+# --- square matrices ---------------------------------------------------------------------------------
+
+
+def adjoint(a: ndarray) -> ndarray:
+    """The transposed matrix, conjugated."""
+    return ufuncs.conjugate(a.T) if a.dtype.kind == "c" else a.T
+
+
+def _panels(n: int) -> list[tuple[int, int]]:
+    return [(k, min(k + PANEL, n)) for k in range(0, n, PANEL)]
+
+
+def _solved(factor: ndarray, rows: ndarray, lower: bool, unit: bool = False) -> ndarray:
+    """`rows` times the inverse of the transposed triangle: a triangular system for every row.
+
+    Rows go in groups, so that the workers share them.
+    """
+    n, m = rows.shape
+    groups = min(GROUPS, n)
+    each = -(-n // groups)
+    padded = concatenate([rows, creation.zeros((groups * each - n, m), rows.dtype)])
+    (found,) = on_stack(
+        "triangular",
+        [padded.reshape(groups, each, m)],
+        (((each, m), rows.dtype),),
+        whole=[factor],
+        check=False,
+        lower=lower,
+        unit=unit,
+    )
+    return found.reshape(groups * each, m)[:n]  # type: ignore[no-any-return]
+
+
+def large_cholesky(a: ndarray, kind: np.dtype[Any]) -> ndarray:
+    """The lower triangle L of a = L L^H; raises LinAlgError at the call."""
+    n = a.shape[0]
+    rest = a.astype(kind)
+    columns = []
+    for lo, hi in _panels(n):
+        w = hi - lo
+        (corner,) = on_stack("cholesky", [rest[:w, :w]], (((w, w), kind),))
+        column = corner
+        if hi < n:
+            below = _solved(ufuncs.conjugate(corner), rest[w:, :w], lower=True)
+            rest = rest[w:, w:] - products.matmul(below, adjoint(below))
+            column = concatenate([corner, below])
+        columns.append(concatenate([creation.zeros((lo, w), kind), column]) if lo else column)
+    return concatenate(columns, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LU:
+    """a[order] = L U by panels.
+
+    Parameters
+    ----------
+    order : where each row of L U comes from
+    corners : the packed factors of the diagonal blocks
+    lower, upper : what is below each corner in L, and to its right in U
+    sign : of the permutation
+    """
+
+    order: ndarray
+    corners: list[ndarray]
+    lower: list[ndarray]
+    upper: list[ndarray]
+    sign: ndarray
+
+
+def large_lu(a: ndarray, kind: np.dtype[Any]) -> LU:
+    """Gaussian elimination with partial pivoting."""
+    n = a.shape[0]
+    rest = a.astype(kind)
+    order, sign = creation.arange(n), wrap(np.float64(1))
+    corners: list[ndarray] = []
+    lower: list[ndarray] = []
+    upper: list[ndarray] = []
+    wide = np.result_type(kind, np.float64)
+    for lo, hi in _panels(n):
+        w, m = hi - lo, n - lo
+        outputs = (((m, w), wide), ((m,), np.dtype(float)), ((), np.dtype(float)))
+        factors, rows, odd = on_stack("lu", [rest[:, :w]], outputs, check=False)
+        factors, rows, sign = factors.astype(kind), rows.astype(np.int64).persist(), sign * odd
+        order = concatenate([order[:lo], rearranging.take(order[lo:], rows, 0)])
+        lower = [_swapped(x, lo, rows) for x in lower]
+        corners.append(factors[:w])
+        lower.append(factors[w:])
+        right = rearranging.take(rest[:, w:], rows, 0)
+        if hi < n:
+            upper.append(_solved(factors[:w], right[:w].T, lower=True, unit=True).T)
+            rest = right[w:] - products.matmul(factors[w:], upper[-1])
+    return LU(order, corners, lower, upper, sign)
+
+
+def _swapped(below: ndarray, lo: int, rows: ndarray) -> ndarray:
+    """A finished column of L after the exchanges of a later panel, which begins at row `lo`."""
+    first = below.shape[0] - rows.shape[0]
+    return concatenate([below[:first], rearranging.take(below[first:], rows, 0)])
+
+
+def lu_solve(lu: LU, b: ndarray, kind: np.dtype[Any]) -> ndarray:
+    """The solution of a x = b for the columns of b: forward through L, then back through U."""
+    rest = rearranging.take(b.astype(kind), lu.order, 0)
+    found: list[ndarray] = []
+    for corner, below in zip(lu.corners, lu.lower, strict=True):
+        w = corner.shape[0]
+        found.append(_solved(corner, rest[:w].T, lower=True, unit=True).T)
+        if below.shape[0]:
+            rest = rest[w:] - products.matmul(below, found[-1])
+    parts: list[ndarray] = []
+    for k in reversed(range(len(found))):
+        y = found[k]
+        if parts:
+            y = y - products.matmul(lu.upper[k], concatenate(parts))
+        parts.insert(0, _solved(lu.corners[k], y.T, lower=False).T)
+    return concatenate(parts)
+
+
+def lu_diagonal(lu: LU) -> ndarray:
+    """The diagonal of U."""
+    return concatenate([products.diagonal(as_handle(c)) for c in lu.corners])

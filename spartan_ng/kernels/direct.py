@@ -1,0 +1,200 @@
+"""Programs that are one NumPy call: run at once, without a plan.
+
+A plan pays where it fuses, cuts or overlaps something. One operator on operands that are already in this
+process, and that no second thread would finish much sooner, has nothing of that: NumPy's own function is
+the best kernel there is. Views and operators on a few elements cost next to nothing: they may come along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels.formats import dense
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS, ArgFold
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.matrices import evaluate
+from spartan_ng.ops.scans import SCANS
+
+TINY_BYTES = 1 << 16
+"""An operator that touches no array beyond this size is not counted."""
+MOST_NODES = 24
+MOST_FLOPS = 1 << 22
+"""Half a millisecond of arithmetic: beyond it threads bring more than they cost."""
+
+
+def run_direct(roots: Sequence[Node], most_bytes: int) -> list[Any] | None:
+    """The values of `roots`, or None if a plan should make them.
+
+    It should where `most_bytes` is 0, where an operator touches more than that or takes more than
+    `MOST_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
+    dense value here.
+    """
+    order = topological(roots)
+    if len(order) > MOST_NODES or not most_bytes:
+        return None
+    counted, touched = 0, 0
+    for node in order:
+        if not _has_step(node):
+            return None
+        if node.op in OPERATORS or (node in roots and not _is_zero(node)):
+            nbytes = [node.nbytes, *(i.nbytes for i in node.inputs)]
+            if max(nbytes) > TINY_BYTES:
+                counted, touched = counted + 1, touched + sum(nbytes)
+                if touched > (most_bytes if counted == 1 else most_bytes // 8) or _flops(node) > MOST_FLOPS:
+                    return None
+        elif node.op is Op.INDEX and node.nbytes > TINY_BYTES:
+            return None
+    known: dict[Node, Any] = {}
+    for node in order:
+        known[node] = _STEPS[node.op](node, *[known[i] for i in node.inputs])
+    leaves = [known[n] for n in order if n.op is Op.DATA]
+    found: list[Any] = []
+    for root in roots:
+        found.append(_owned(known[root], root, (*leaves, *found)))
+    return found
+
+
+def _has_step(node: Node) -> bool:
+    """Whether a node is a dense value here, or something that NumPy has one function for."""
+    if node.format != "dense" or node.dtype.kind == "O":
+        return False
+    if node.op is Op.DATA:
+        return node.data is not None and isinstance(node.data.value, np.ndarray | np.generic)
+    if node.fn == "bincount":
+        return len(node.inputs) == 1 or node.inputs[1].ndim == 1
+    if node.op is Op.SCAN:
+        return node.fn in SCANS and len(node.inputs) == 1
+    return node.op in _STEPS and (node.fn is None or isinstance(node.fn, str))
+
+
+def _is_zero(node: Node) -> bool:
+    """Whether a node is zeros, which the operating system hands out for nothing."""
+    if node.op is not Op.BROADCAST or node.inputs[0].data is None:
+        return False
+    value = node.inputs[0].data.value
+    return value.nbytes <= TINY_BYTES and not any(value.tobytes())
+
+
+def _flops(node: Node) -> int:
+    size = max(node.size, *(i.size for i in node.inputs))
+    if node.op is Op.MAP:
+        return size * ELEMENTWISE[str(node.fn)].flops
+    if node.fn == "along_axis":
+        return size * AXIS_FUNCTIONS[node.params[0]].flops
+    if node.fn in ("contract", "matrices"):
+        return 0  # BLAS has threads of its own
+    return size
+
+
+def _owned(value: Any, node: Node, others: Sequence[Any]) -> Any:
+    """A contiguous array with memory of its own, which is none of `others` (leaves and other results)."""
+    array = np.asarray(value, node.dtype)
+    own = array.flags.owndata and array.flags.c_contiguous and all(array is not o for o in others)
+    return array if own else np.array(array, order="C")
+
+
+# --- one function an operator, on whole values -----------------------------------------------------
+
+
+def _map(node: Node, *inputs: Any) -> Any:
+    if node.fn == "cast":
+        return inputs[0].astype(node.dtype)
+    row = ELEMENTWISE[str(node.fn)]
+    if row.nout > 1:
+        return row.function(*inputs)[node.params[0]]
+    if not row.is_ufunc:
+        return row.function(*inputs)
+    return row.function(*inputs, out=np.empty(node.shape, node.dtype))
+
+
+def _fold(node: Node, x: Any, where: Any = None) -> Any:
+    (axes,) = node.params
+    row = FOLDS[str(node.fn)]
+    if isinstance(row, ArgFold):
+        return row.find(x, axis=axes[0])
+    return row.finalize(row.block(x, axes, node.dtype, where, 0))
+
+
+def _scan(node: Node, x: Any) -> Any:
+    out = np.empty(node.shape, node.dtype)
+    SCANS[str(node.fn)].cumulate(x, node.params[0], out)
+    return out
+
+
+def _join(node: Node, *inputs: Any) -> Any:
+    return _JOINS[str(node.fn)](node, *inputs)
+
+
+def _assign(node: Node, base: Any, value: Any) -> Any:
+    out = base.copy()
+    out[tuple(slice(s, s + t * n, t) for (s, t), n in zip(node.params, value.shape, strict=True))] = value
+    return out
+
+
+def _take(node: Node, a: Any, indices: Any) -> Any:
+    return np.take(a, indices, axis=node.params[0])
+
+
+def _scatter(node: Node, base: Any, indices: Any, values: Any) -> Any:
+    (accumulate,) = node.params
+    out = base.copy()
+    if accumulate:
+        getattr(np, accumulate).at(out, indices, values)
+    else:
+        out[indices] = values
+    return out
+
+
+def _along_axis(node: Node, *inputs: Any) -> Any:
+    name, axis, keywords = node.params
+    return AXIS_FUNCTIONS[name].function(*inputs, axis=axis, **dict(keywords))
+
+
+def _broadcast(node: Node, a: Any) -> Any:
+    return np.zeros(node.shape, node.dtype) if _is_zero(node) else np.broadcast_to(a, node.shape)
+
+
+def _matrices(node: Node, *inputs: Any) -> Any:
+    name, batch, _, keywords = node.params
+    return evaluate(name, inputs, node.shape[:batch], node.shape[-1], node.dtype, keywords)
+
+
+def _slice(node: Node, a: Any) -> Any:
+    return a[
+        tuple(
+            slice(s, None if s + t * n < 0 else s + t * n, t)
+            for (s, t), n in zip(node.params, node.shape, strict=True)
+        )
+    ]
+
+
+_JOINS: dict[str, Callable[..., Any]] = {
+    "contract": lambda node, a, b: dense(contract(a, b, *node.params)),
+    "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
+    "assign": _assign,
+    "take": _take,
+    "scatter": _scatter,
+    "along_axis": _along_axis,
+    "matrices": _matrices,
+    "bincount": lambda node, x, weights=None: np.bincount(x, weights, node.params[0]),
+}
+
+_STEPS: dict[Op, Callable[..., Any]] = {
+    Op.DATA: lambda node: node.data.value,
+    Op.INDEX: lambda node: np.arange(node.shape[0], dtype=np.int64),
+    Op.MAP: _map,
+    Op.FOLD: _fold,
+    Op.SCAN: _scan,
+    Op.FILTER: lambda node, a, mask: a[mask],
+    Op.JOIN_UPDATE: _join,
+    Op.SLICE: _slice,
+    Op.TRANSPOSE: lambda node, a: a.transpose(node.params[0]),
+    Op.RESHAPE: lambda node, a: a.reshape(node.shape),
+    Op.BROADCAST: _broadcast,
+}

@@ -1,0 +1,131 @@
+"""Functions of matrices: one row for each of NumPy's decompositions, applied to every matrix of a stack.
+
+A stack is cut along its leading axes, a matrix never. The results of one matrix lie one after the other in a
+flat line, so that a decomposition into several matrices is one array; the line's last element says whether
+the function failed, because a worker must not raise what NumPy raises at the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixFunction:
+    """A function of matrices.
+
+    Parameters
+    ----------
+    name : NumPy's name, or what a blocked algorithm calls its step
+    function : of stacks of matrices; gives one array, or a tuple of them, each a stack, too
+    failure : what NumPy says where the function fails
+    """
+
+    name: str
+    function: Callable[..., Any]
+    failure: str = "Singular matrix"
+
+
+def evaluate(
+    name: str,
+    matrices: Sequence[Any],
+    batch: tuple[int, ...],
+    length: int,
+    dtype: np.dtype[Any],
+    keywords: tuple[tuple[str, Any], ...],
+) -> Any:
+    """The lines of results of a stack: `length` elements for each matrix, the last one 1 for a failure."""
+    out = np.zeros((*batch, length), dtype)
+    try:
+        parts = MATRIX_FUNCTIONS[name].function(*matrices, **dict(keywords))
+    except np.linalg.LinAlgError:
+        out[..., -1] = 1
+        return out
+    first = 0
+    for part in parts if isinstance(parts, tuple) else (parts,):
+        flat = np.asarray(part).reshape((*batch, -1))
+        out[..., first : first + flat.shape[-1]] = flat
+        first += flat.shape[-1]
+    return out
+
+
+def _lu(panel: Any) -> tuple[Any, Any, Any]:
+    """Partial pivoting on a tall matrix: packed factors, where each row comes from, and the sign of that."""
+    factors, swaps, _ = linalg.get_lapack_funcs("getrf", (panel,))(panel)
+    rows = np.arange(panel.shape[0])
+    for i, j in enumerate(swaps):
+        rows[[i, j]] = rows[[j, i]]
+    odd = np.count_nonzero(swaps != np.arange(len(swaps))) % 2
+    return factors, rows, np.asarray(-1.0 if odd else 1.0)
+
+
+def _triangular(factor: Any, columns: Any, lower: bool, unit: bool = False) -> Any:
+    """The solution of a triangular system, which is not singular, for right-hand sides that lie in rows."""
+    rows = columns.reshape(-1, columns.shape[-1])
+    found = linalg.solve_triangular(factor, rows.T, lower=lower, unit_diagonal=unit, check_finite=False)
+    return found.T.reshape(columns.shape)
+
+
+def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, ...]:
+    """The solution, the residuals (zeros where NumPy gives none), the rank, the singular values."""
+    x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
+    return x, residuals if residuals.size else np.zeros(b.shape[-1]), np.asarray(rank), s
+
+
+def _householder_signs(top: Any) -> Any:
+    """The signs that LAPACK's reflections give the diagonal of R, from the top of a Q whose R has none.
+
+    Ballard et al., "Reconstructing Householder vectors from tall-skinny QR" (IPDPS 2014), Algorithm 5:
+    elimination on Q - diag(s), each s chosen against the element that it meets.
+    """
+    work = np.array(top)
+    n = len(work)
+    signs = np.empty(n)
+    for j in range(n):
+        signs[j] = -1.0 if work[j, j].real >= 0 else 1.0
+        work[j, j] -= signs[j]
+        work[j + 1 :, j] /= work[j, j]
+        work[j + 1 :, j + 1 :] -= np.outer(work[j + 1 :, j], work[j, j + 1 :])
+    return signs
+
+
+def _qr_positive(a: Any) -> tuple[Any, Any]:
+    """Q and R with a diagonal of R that is real and not negative."""
+    q, r = np.linalg.qr(a)
+    diagonal = np.diagonal(r, axis1=-2, axis2=-1)
+    size = np.abs(diagonal)
+    phase = np.where(size == 0, 1, diagonal / np.where(size == 0, 1, size))
+    return q * phase[..., None, :], np.conjugate(phase)[..., :, None] * r
+
+
+_DIVERGED = "Eigenvalues did not converge"
+
+_ROWS = [
+    MatrixFunction("inv", np.linalg.inv),
+    MatrixFunction("solve", np.linalg.solve),
+    MatrixFunction("det", np.linalg.det),
+    MatrixFunction("slogdet", np.linalg.slogdet),
+    MatrixFunction("cholesky", np.linalg.cholesky, "Matrix is not positive definite"),
+    MatrixFunction("eig", np.linalg.eig, _DIVERGED),
+    MatrixFunction("eigvals", np.linalg.eigvals, _DIVERGED),
+    MatrixFunction("eigh", np.linalg.eigh, _DIVERGED),
+    MatrixFunction("eigvalsh", np.linalg.eigvalsh, _DIVERGED),
+    MatrixFunction("svd", np.linalg.svd, "SVD did not converge"),
+    MatrixFunction("svdvals", np.linalg.svdvals, "SVD did not converge"),
+    MatrixFunction("qr", np.linalg.qr),
+    MatrixFunction("lstsq", _lstsq, "SVD did not converge in Linear Least Squares"),
+    MatrixFunction("pinv", np.linalg.pinv, "SVD did not converge"),
+    # the steps of blocked algorithms
+    MatrixFunction("qr positive", _qr_positive),
+    MatrixFunction("householder signs", _householder_signs),
+    MatrixFunction("lu", _lu),
+    MatrixFunction("triangular", _triangular),
+]
+
+MATRIX_FUNCTIONS: dict[str, MatrixFunction] = {row.name: row for row in _ROWS}
+"""Every function of matrices by its name."""

@@ -1,0 +1,78 @@
+"""Decompositions against NumPy: stacks, tall matrices, blocked algorithms, on one and three workers."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api import factorizations
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from tests.test_programs import running_on
+
+RANDOM = numpy.random.default_rng(0)
+SQUARE = RANDOM.random((20, 20))
+MATRICES = {
+    "tall": RANDOM.random((120, 4)) - 0.3,
+    "tall complex": RANDOM.random((120, 4)) - 0.3 + 1j * RANDOM.random((120, 4)),
+    "square": SQUARE,
+    "positive": SQUARE @ SQUARE.T + numpy.eye(20),
+    "stack": RANDOM.random((5, 3, 3)) + 2 * numpy.eye(3),
+}
+CASES = [
+    ("tall", lambda np, a: np.linalg.qr(a)),
+    ("tall complex", lambda np, a: np.linalg.qr(a)),
+    ("tall", lambda np, a: np.linalg.svd(a, full_matrices=False)),
+    ("tall", lambda np, a: np.linalg.pinv(a)),
+    ("tall", lambda np, a: np.linalg.lstsq(a, a[:, :2] + 1)),
+    ("square", lambda np, a: np.linalg.solve(a, a[:, :3])),
+    ("square", lambda np, a: np.linalg.inv(a)),
+    ("square", lambda np, a: np.linalg.slogdet(a)),
+    ("square", lambda np, a: np.linalg.eigvals(a)[:0]),
+    ("positive", lambda np, a: np.linalg.cholesky(a)),
+    ("positive", lambda np, a: np.linalg.eigvalsh(a)),
+    ("square", lambda np, a: np.linalg.cond(a)),
+    ("stack", lambda np, a: np.linalg.inv(a)),
+    ("stack", lambda np, a: np.linalg.det(a)),
+    ("stack", lambda np, a: np.linalg.solve(a, a[0, :, :2])),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("workers", [0, 3])
+def test_values_are_numpys(case, workers, monkeypatch):
+    monkeypatch.setattr(factorizations, "PANEL", 6)
+    monkeypatch.setattr(factorizations, "LARGE", 50)
+    name, call = CASES[case]
+    values = MATRICES[name]
+    wanted = call(numpy, values)
+    if workers:
+        with running_on(SimulatedBackend(workers)), config.override(small_bytes=0):
+            _same(call(np, np.asarray(values)), wanted)
+    else:
+        _same(call(np, np.asarray(values)), wanted)
+
+
+def _same(found, wanted):
+    if isinstance(wanted, tuple):
+        assert len(found) == len(wanted)
+        for f, w in zip(found, wanted, strict=True):
+            _same(f, w)
+        return
+    found = numpy.asarray(found)
+    assert found.dtype == numpy.asarray(wanted).dtype
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9)
+
+
+def test_failures_raise_at_the_call(monkeypatch):
+    monkeypatch.setattr(factorizations, "PANEL", 6)
+    monkeypatch.setattr(factorizations, "LARGE", 50)
+    with running_on(SimulatedBackend(3)), config.override(small_bytes=0):
+        for matrix in (np.zeros((20, 20)), np.zeros((4, 3, 3))):
+            with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+                np.linalg.inv(matrix)
+            with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+                np.linalg.cholesky(matrix)
+        with pytest.raises(np.linalg.LinAlgError, match="square"):
+            np.linalg.inv(np.ones((3, 4)))

@@ -1,0 +1,91 @@
+"""Programs that are one NumPy call: the values of a plan, and only where a plan has nothing to bring."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.kernels.direct import run_direct
+
+PROGRAMS = {
+    "map": lambda x: x + 1,
+    "cast": lambda x: x.astype("f4"),
+    "where": lambda x: np.where(x > 3, x, 0.0),
+    "fold": lambda x: x.sum(axis=0),
+    "mean": lambda x: x.mean(),
+    "argmax": lambda x: x.argmax(axis=1),
+    "scan": lambda x: np.cumsum(x, axis=1),
+    "slice": lambda x: x[::-2, 1:] * 2,
+    "turned": lambda x: x.T.copy(),
+    "reshape": lambda x: x.T.reshape(-1),
+    "roll": lambda x: np.roll(x, 3, 1),
+    "assign": lambda x: _assigned(x),
+    "product": lambda x: x @ x.T,
+    "sort": lambda x: np.sort(x, axis=0),
+    "filter": lambda x: x[x > 5],
+    "take": lambda x: x[:, [3, 0, 3]],
+    "zeros": lambda x: np.zeros(x.shape),
+    "full": lambda x: np.full(x.shape, -0.0),
+}
+
+
+def _assigned(x):
+    y = x.copy()
+    y[1:, ::2] = 7
+    return y
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_a_plans(name, monkeypatch):
+    values = numpy.random.default_rng(0).integers(0, 9, (6, 8)) * 1.5
+    found = {}
+    for direct in (True, False):
+        monkeypatch.setattr(session.Session, "_direct", _always if direct else lambda self, roots: None)
+        with config.override(small_bytes=0):
+            found[direct] = PROGRAMS[name](np.array(values)).compute()
+    numpy.testing.assert_array_equal(found[True], found[False])
+    assert found[True].dtype == found[False].dtype
+    numpy.testing.assert_array_equal(numpy.signbit(found[True]), numpy.signbit(found[False]))
+
+
+def _always(self, roots):
+    values = run_direct(roots, 1 << 20)
+    assert values is not None
+    return [ArrayRef(v.shape, v.dtype, value=v) for v in values]
+
+
+def test_a_result_has_memory_of_its_own():
+    x = np.zeros(1 << 18)
+    y = x[1:].copy().persist()
+    z = np.broadcast_to(x, (2, 1 << 18)).copy().persist()
+    x[:] = 5
+    assert y.max() == 0
+    assert z.max() == 0
+
+
+def test_several_large_operators_have_a_plan():
+    x = np.ones(1 << 18)
+    assert run_direct([(x * 2)._node()], 1 << 25) is not None
+    assert run_direct([(x * 2)._node()], 1 << 20) is None
+    assert run_direct([(x * 2 + x)._node()], 1 << 23) is None
+    assert run_direct([np.sin(x)._node()], 1 << 25) is None
+
+
+def test_what_numpy_has_no_function_for_has_a_plan():
+    x, rows = np.array(numpy.array([1, 0, 1])), np.array(numpy.ones((3, 2)))
+    assert run_direct([build.bincount(x._node(), 2, rows._node())], 1 << 25) is None
+    assert run_direct([build.bincount(x._node(), 2)], 1 << 25) is not None
+    assert run_direct([build.bincount(x._node(), 2)], 0) is None
+
+
+def test_distinct_values_are_sorted_whatever_their_number():
+    values = numpy.array([30, -1, 7, 30, 10**6, 0] * 9)
+    for small_bytes in (0, 1 << 20):
+        with config.override(small_bytes=small_bytes):
+            found = np.unique_values(np.array(values)).compute()
+            numpy.testing.assert_array_equal(found, numpy.unique(values))
