@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import click
 
-from benchmarks import machine, report
+from benchmarks import cuboids, machine, report, tiling
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
 
-@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, 'tiling'])}.")
+STUDIES: dict[str, Callable[[], None]] = {"tiling": tiling.main, "cuboids": cuboids.main}
+"""Benchmarks that print tables of their own."""
+
+
+@click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *STUDIES])}.")
 @click.argument("names", nargs=-1)
 @click.option("--no-memory", is_flag=True, help="Skip the measurement of peak memory in child processes.")
 def main(names: tuple[str, ...], no_memory: bool) -> None:
     """Run the named cases, or all of them."""
-    unknown = [n for n in names if n not in CASES and n != "tiling"]
+    known = [*CASES, *STUDIES]
+    unknown = [n for n in names if n not in known]
     if unknown:
-        raise click.UsageError(
-            f"no benchmark named {', '.join(unknown)}; there are {', '.join(CASES)}, tiling"
-        )
+        raise click.UsageError(f"no benchmark named {', '.join(unknown)}; there are {', '.join(known)}")
     bandwidth = machine.memory_bandwidth()
     heading = report.heading(bandwidth)
     click.echo(heading)
@@ -30,17 +34,12 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
             continue
         sections.append(report.section(case, measure(case, peaks=not no_memory), bandwidth))
         click.echo(sections[-1])
-    if "tiling" in names or not names:
-        _tiling()
+    for name, study in STUDIES.items():
+        if not names or name in names:
+            study()
     if not names:
         report.RESULTS.write_text(heading + "\n".join(sections))
         click.echo(f"written to {report.RESULTS.name}")
-
-
-def _tiling() -> None:
-    from benchmarks import tiling
-
-    tiling.main()
 
 
 if __name__ == "__main__":
