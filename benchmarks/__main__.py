@@ -11,7 +11,6 @@ from benchmarks import cuboids, machine, report, tiling
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
-
 STUDIES: dict[str, Callable[[], None]] = {"tiling": tiling.main, "cuboids": cuboids.main}
 """Benchmarks that print tables of their own."""
 
