@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.blocks import Cell, block_sizes, cells
+from spartan_ng.kernels.blocks import HEAVY_TASKS, TASKS, Cell, block_sizes, cells
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.reducers import Reducer
@@ -310,6 +310,7 @@ def _prepare(stage: Stage, task: Task) -> None:
         task.sizes = block_sizes(stage, task.box)
         task.tier = Tier(stage, task.box)
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
-        task.cells = cells(task.box, task.sizes, reduced if write.reducer is not None else [])
+        reduced = reduced if write.reducer is not None else []
+        task.cells = cells(task.box, task.sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
     elif isinstance(stage, Combine):
         task.reducer = Reducer(stage.row)

@@ -18,6 +18,7 @@ from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.whole import WholeRunner
+from spartan_ng.kernels.contract import laid_out
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.plan.plan import (
@@ -66,6 +67,8 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     if task.box is None:
         return
     operands = ex.load_all(run, task.operands)
+    if stage.steps:
+        operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
     assert tier is not None, "a task with a box has tiers"
@@ -89,6 +92,19 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         _plain(ex, run, stage, write, task, how, runner)
     if choice is None:
         tier.record(time.perf_counter() - start)
+
+
+def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
+    """Operands of a product of whole reads as its blocks want them in memory, once for all blocks."""
+    (write,) = stage.writes
+    row = write.reducer
+    if row is None or row.kind != "contract" or max(row.args) >= len(operands) or len(set(row.args)) < 2:
+        return operands
+    a, b = row.args
+    la, lb, _ = row.params
+    operands = list(operands)
+    operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
+    return operands
 
 
 def _interpreted(

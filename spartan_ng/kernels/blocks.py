@@ -19,8 +19,10 @@ from spartan_ng.plan.plan import WHOLE, Fused
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
 that are read twice; an operand that streams past counts a quarter."""
-_TASKS = 32
+TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
+HEAVY_TASKS = 4
+"""The same for a product: each task has a state of the size of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> 
     """
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
-        return tuple(sizes)
+        return tuple(-(-n // s) for n, s in zip(sizes, stage.steps or (1,) * len(sizes), strict=True))
     for row in stage.rows:
         if row.kind == "random":
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
@@ -105,8 +107,8 @@ def _footprint(widths: Sequence[tuple[int, tuple[int, ...]]], sizes: Sequence[in
     return total
 
 
-def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int]) -> list[Cell]:
-    """The cells of a tile, their blocks grouped into tasks.
+def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int = TASKS) -> list[Cell]:
+    """The cells of a tile, their blocks grouped into about `tasks` tasks.
 
     Blocks start at multiples of their size in the global index space, so that tiles cut blocks at
     their borders only.
@@ -121,7 +123,7 @@ def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int]) -> list[Cel
             box[d] = span
         inner = [spans[d] if d in reduced else [box[d]] for d in range(len(tile))]
         blocks = list(product(*inner))
-        out.append(Cell(tuple(box), _runs(blocks, max(1, _TASKS // ncells))))
+        out.append(Cell(tuple(box), _runs(blocks, max(1, tasks // ncells))))
     return out
 
 
@@ -133,7 +135,7 @@ def _steps(lo: int, hi: int, size: int) -> list[tuple[int, int]]:
 
 def one_cell(tile: Box, every: list[Cell]) -> Cell:
     """All blocks of `every` as one cell, for results that no block shares with another."""
-    return Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], _TASKS))
+    return Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], TASKS))
 
 
 def _runs(blocks: list[Box], count: int) -> tuple[tuple[Box, ...], ...]:

@@ -76,6 +76,23 @@ def _batched(a: Any, b: Any, shape: _Arrangement) -> Any:
     return out.transpose(shape.order_out)
 
 
+def laid_out(a: Any, b: Any, la: Labels, lb: Labels) -> tuple[Any, Any]:
+    """The operands, a dense one beside a sparse one with its summed axis outermost in memory.
+
+    SciPy would copy it so for every block.
+    """
+    if is_sparse(a) == is_sparse(b):
+        return a, b
+    (summed,) = set(la) & set(lb)
+    return _outermost(a, la.index(summed)), _outermost(b, lb.index(summed))
+
+
+def _outermost(x: Any, axis: int) -> Any:
+    if is_sparse(x) or x.ndim != 2:
+        return x
+    return np.ascontiguousarray(x) if axis == 0 else np.ascontiguousarray(x.T).T
+
+
 def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     """Two-dimensional at most, one summed label: SciPy's product."""
     shape = _arrange(la, lb, lo)

@@ -43,6 +43,7 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
+from spartan_ng.plan.steps import heavy_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,7 @@ class Lowering:
                 self._state_slot(draft, dtype, grid, partial) for dtype in state_dtypes(row, draft)
             )
             write = Write(states, -1, draft.out, row, partial)
+        heavy = is_heavy(draft)
         stage = Fused(
             stage_name(draft),
             draft.domain,
@@ -178,7 +180,8 @@ class Lowering:
             tuple(draft.rows),
             (write,),
             draft.whole,
-            heavy=is_heavy(draft),
+            heavy,
+            heavy_steps(draft, self.slots) if heavy else (),
         )
         self._emit(stage, read_bytes)
         if row is not None and partial:

@@ -114,7 +114,8 @@ class Fused:
     """One pass over a domain cut by `grid`: every block runs the body's rows.
 
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
-    matrix product, which runs on tiles and not on cache-sized blocks.
+    matrix product, which runs on tiles and not on cache-sized blocks. `steps` says into how many blocks a
+    heavy body's tile is cut along each dimension (empty: it is one block).
     """
 
     name: str
@@ -125,6 +126,7 @@ class Fused:
     writes: tuple[Write, ...]
     whole: tuple[int, ...] = ()
     heavy: bool = False
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,79 @@
+"""Products with element-wise work before and after them, on any number of workers: NumPy's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import TILINGS, config
+from tests.test_programs import running_on
+
+Expression = Callable[..., Any]
+EXPRESSIONS: dict[str, Expression] = {
+    "plain": lambda xp, x, u, v, s: u @ v.T,
+    "after": lambda xp, x, u, v, s: xp.exp(u @ v.T) * 2 - 1,
+    "after, turned": lambda xp, x, u, v, s: (u @ v.T).T + 1,
+    "left": lambda xp, x, u, v, s: xp.tanh(u * 2) @ v.T,
+    "right": lambda xp, x, u, v, s: u @ xp.tanh(v.T + 1),
+    "left, right and after": lambda xp, x, u, v, s: xp.sqrt(abs((u * u) @ (v.T - 1))),
+    "one side twice": lambda xp, x, u, v, s: xp.exp(u) @ xp.exp(u).T,
+    "nested after": lambda xp, x, u, v, s: u * (u @ (v.T @ v)) / (1 + u @ s),
+    "nested left": lambda xp, x, u, v, s: (u @ s) @ v.T,
+    "gram": lambda xp, x, u, v, s: (u - 1).T @ (u - 1),
+    "broadcast after": lambda xp, x, u, v, s: u @ v.T + v[:, 0] - u[:, :1],
+    "folded after": lambda xp, x, u, v, s: xp.exp(-abs(u @ v.T)).sum(axis=1),
+    "vector": lambda xp, x, u, v, s: xp.exp(u @ s[0]) + u[:, 0],
+    "two results": lambda xp, x, u, v, s: (lambda p: xp.concatenate([xp.exp(p), p]))(u @ v.T),
+}
+SPARSE: dict[str, Expression] = {
+    "sparse left": lambda xp, x, u, v, s: x @ v,
+    "sparse right": lambda xp, x, u, v, s: u.T @ x,
+    "sparse after": lambda xp, x, u, v, s: u * (x @ v) / (1 + abs(u @ s)),
+    "sparse turned": lambda xp, x, u, v, s: x.T @ u,
+    "sparse mask": lambda xp, x, u, v, s: x * xp.log(abs(u @ v.T) + 1e-9),
+    "gnmf": lambda xp, x, u, v, s: abs(v.T) * (u.T @ x) / (u.T @ u @ abs(v.T) + 1e-9),
+}
+
+
+def data(n: int, m: int, k: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(n * m + k)
+    x = sparse.random_array((n, m), density=0.2, format="csr", rng=rng)
+    return x, rng.uniform(-1, 1, (n, k)), rng.uniform(-1, 1, (m, k)), rng.uniform(-1, 1, (k, k))
+
+
+def check(name: str, shape: tuple[int, int, int]) -> None:
+    x, u, v, s = data(*shape)
+    expression = {**EXPRESSIONS, **SPARSE}[name]
+    expected = expression(np, x.toarray(), u, v, s)
+    with config.override(small_bytes=0):
+        found = expression(sp, sp.asarray(x), sp.asarray(u), sp.asarray(v), sp.asarray(s)).compute()
+    found = found.toarray() if sparse.issparse(found) else np.asarray(found)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*EXPRESSIONS, *SPARSE])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
+def test_workers(name: str, workers: int) -> None:
+    for shape in ((21, 17, 5), (9, 8, 40)):
+        with running_on(SimulatedBackend(workers)):
+            check(name, shape)
+
+
+@pytest.mark.parametrize("name", [*EXPRESSIONS, *SPARSE])
+def test_embedded(name: str) -> None:
+    with running_on(EmbeddedBackend(2)):
+        check(name, (120, 90, 33))
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_forced_tilings(tiling: str) -> None:
+    with running_on(SimulatedBackend(4)), config.override(tiling=tiling):
+        for name in [*EXPRESSIONS, *SPARSE]:
+            check(name, (21, 17, 5))
