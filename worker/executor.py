@@ -30,6 +30,10 @@ _PROGRAMS = 256
 """Programs that a worker keeps for plans it may run again."""
 
 
+Started = list[tuple[Operand, list[tuple[Piece, Any]]]]
+"""Operands under way: for each its pieces, as views or futures."""
+
+
 class Transfer(Protocol):
     """Where regions of other ranks' tiles come from."""
 
@@ -170,7 +174,14 @@ class Executor:
 
     def load_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
         """Gather several operands, all requests under way at once."""
-        started = [(o, self._start(run, o)) for o in operands]
+        return self.finish_all(run, self.start_all(run, operands))
+
+    def start_all(self, run: Run, operands: Iterable[Operand]) -> Started:
+        """Ask for several operands without waiting for any."""
+        return [(o, self._start(run, o)) for o in operands]
+
+    def finish_all(self, run: Run, started: Started) -> list[Any]:
+        """The operands that `start_all` has asked for."""
         return [o.present(self._finish(run, o, parts)) for o, parts in started]
 
     def gather(self, run: Run, operand: Operand) -> Any:

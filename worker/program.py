@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, cut
 from spartan_ng.kernels.blocks import HEAVY_TASKS, TASKS, Cell, block_sizes, cells
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.plan.plan import (
+    VALUE,
     Accumulate,
     Assemble,
     Combine,
@@ -48,9 +49,21 @@ class Task:
     """Operands that the stage itself makes on other ranks, read in its second half."""
     body: Body | None = None
     reducer: Reducer | None = None
+    finish: Task | None = None
+    """The share in the stage's finish, over the result's indices."""
+    parts: list[Task] = field(default_factory=list)
+    """The task cut into parts, which run one after the other."""
     sizes: tuple[int, ...] = ()
     cells: list[Cell] = field(default_factory=list)
     tier: Tier | None = None
+
+    def reads(self) -> Iterator[Operand]:
+        """All operands, each as often as it is read."""
+        for part in self.parts:
+            yield from part.reads()
+        yield from (*(() if self.parts else self.operands), *self.later)
+        if self.finish is not None:
+            yield from self.finish.reads()
 
 
 class Program:
@@ -72,8 +85,7 @@ class Program:
         for rank in range(self.plan.workers):
             if rank != self.rank:
                 for stage in self.plan.stages:
-                    task = task_of(self.plan, stage, rank)
-                    for operand in (*task.operands, *task.later):
+                    for operand in task_of(self.plan, stage, rank).reads():
                         count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
         return count
 
@@ -93,6 +105,8 @@ class Program:
 
 def read_slots(stage: Stage) -> Iterator[int]:
     """The slots that a stage reads."""
+    if isinstance(stage, Combine | Fused) and stage.finish is not None:
+        yield from (read.slot for read in stage.finish.reads if read.slot != VALUE)
     if isinstance(stage, Combine):
         yield from stage.states
     elif isinstance(stage, Accumulate):
@@ -117,7 +131,7 @@ def read_slots(stage: Stage) -> Iterator[int]:
 def written_slots(stage: Stage) -> Iterator[int]:
     """The slots that a stage writes."""
     if isinstance(stage, Fused):
-        for write in stage.writes:
+        for write in (stage.finish or stage).writes:
             yield from write.slots
     elif isinstance(stage, SortParts):
         yield stage.values
@@ -140,8 +154,7 @@ def dynamic_slots(stage: Stage) -> Iterator[int]:
 def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
     """The share of `rank` in a stage."""
     if isinstance(stage, Fused):
-        box = stage.grid.box_on(stage.domain, rank)
-        return _grid_task(plan, stage.reads, box, rank, stretch=False)
+        return _fused_task(plan, stage, stage.grid.box_on(stage.domain, rank), rank)
     if isinstance(stage, SortParts):
         return _grid_task(plan, (stage.read,), stage.grid.box_on(stage.read.shape, rank), rank)
     if isinstance(stage, Join) and stage.how == "user":
@@ -154,10 +167,10 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
         return Task(None)
     if isinstance(stage, Combine):
         lead = [tuple((0, n) for n in plan.slots[s].shape[: stage.lead]) for s in stage.states]
-        return Task(
-            box,
-            [identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)],
-        )
+        states = [
+            identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)
+        ]
+        return Task(box, states, finish=_finish_task(plan, stage.finish, box, rank))
     if isinstance(stage, ScanTile | ScanOffsets):
         return _scan_task(plan, stage, box, rank)
     if isinstance(stage, Assemble):
@@ -165,6 +178,28 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
     if isinstance(stage, Join):
         return _join_task(plan, stage, box, rank)
     return Task(box)
+
+
+def _fused_task(plan: Plan, stage: Fused, box: Box | None, rank: int) -> Task:
+    """A box of the domain, perhaps in parts, and what the finish reads."""
+    task = _grid_task(plan, stage.reads, box, rank, stretch=False)
+    if box is not None and stage.finish is not None:
+        (write,) = stage.writes
+        task.finish = _finish_task(plan, stage.finish, tuple(box[d] for d in write.labels), rank)
+    if box is not None and stage.parts > 1:
+        (lo, hi), d = box[stage.turns], stage.turns
+        for k in range(stage.parts):
+            a, b = cut(hi - lo, stage.parts, k)
+            own = (*box[:d], (lo + a, lo + b), *box[d + 1 :])
+            if b > a:
+                task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
+    return task
+
+
+def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task | None:
+    if finish is None:
+        return None
+    return _grid_task(plan, finish.reads[:-1], box, rank, stretch=False)
 
 
 def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
@@ -312,5 +347,9 @@ def _prepare(stage: Stage, task: Task) -> None:
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
         reduced = reduced if write.reducer is not None else []
         task.cells = cells(task.box, task.sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
+        for part in task.parts:
+            _prepare(replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, Combine):
         task.reducer = Reducer(stage.row)
+    if isinstance(stage, Fused | Combine) and stage.finish is not None and task.finish is not None:
+        _prepare(stage.finish, task.finish)

@@ -66,11 +66,62 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """A pass over the blocks of the task's box."""
     if task.box is None:
         return
-    operands = ex.load_all(run, task.operands)
+    if task.parts:
+        run_parts(ex, run, stage, task)
+        return
+    after = task.finish.operands if task.finish is not None else []
+    operands = ex.load_all(run, [*task.operands, *after])
+    run_loaded(ex, run, stage, task, operands[: len(task.operands)], operands[len(task.operands) :])
+
+
+def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
+    (write,) = stage.writes
+    reducer = task.reducer
+    assert reducer is not None, "only a reduced dimension is cut into parts"
+    total: Any = None
+    arriving = ex.start_all(run, task.parts[0].operands)
+    for n, part in enumerate(task.parts):
+        operands = ex.finish_all(run, arriving)
+        if n + 1 < len(task.parts):
+            arriving = ex.start_all(run, task.parts[n + 1].operands)
+        state = tuple(_made(ex, run, stage, part, operands))
+        total = state if total is None else reducer.combine(total, state)
+        del operands, state
+    _store(ex, run, stage, write, task, list(total), None)
+
+
+def run_loaded(
+    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], after: list[Any]
+) -> None:
+    """The pass, once its operands (and its finish's, `after`) are there."""
+    values = _made(ex, run, stage, task, operands)
+    (write,) = stage.writes
+    if write.reducer is not None:
+        _store(ex, run, stage, write, task, values, after)
+
+
+def _store(
+    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, values: list[Any], after: list[Any] | None
+) -> None:
+    """Put a reduced result's arrays into their slots, or through the finish."""
+    if stage.finish is None:
+        for number, value in zip(write.slots, values, strict=True):
+            ex.put(run, number, value)
+        return
+    assert task.finish is not None, "prepared with the program"
+    (value,) = values
+    loaded = ex.load_all(run, task.finish.operands) if after is None else after
+    run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
+
+
+def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> list[Any]:
+    """Run the blocks: store a plain result, or give the arrays of a reduced one."""
     if stage.steps:
         operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
+    assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
     (write,) = stage.writes
 
@@ -86,12 +137,14 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     else:
         how = Pass(task.cells, _interpreted(runner, write, task.reducer), small, blas)
     start = time.perf_counter()
+    values = []
     if write.reducer is not None:
-        _reduced(ex, run, write, task, how)
+        values = _reduced(ex, run, write, task, how)
     else:
         _plain(ex, run, stage, write, task, how, runner)
     if choice is None:
         tier.record(time.perf_counter() - start)
+    return values
 
 
 def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
@@ -195,7 +248,7 @@ def _no_target(block: Box) -> Any:
     raise AssertionError("a reduced stage gives states")
 
 
-def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> None:
+def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> list[Any]:
     """Every run of blocks gives a state; a cell's states combine in order."""
     reducer = task.reducer
     assert reducer is not None, "prepared with the program"
@@ -221,8 +274,7 @@ def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> Non
         place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
         for out, value in zip(outs, values, strict=True):
             out[(0,) * len(lead) + place] = dense(value)
-    for number, out in zip(write.slots, outs, strict=True):
-        ex.put(run, number, out)
+    return outs
 
 
 def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -243,6 +295,11 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     for index in np.ndindex(*lead):
         new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
         total = new if total is None else reducer.combine(total, new)
+    if stage.finish is not None:
+        assert task.finish is not None, "prepared with the program"
+        after = ex.load_all(run, task.finish.operands)
+        run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
+        return
     slot = run.plan.slots[stage.slot]
     value = np.asarray(reducer.finalize(total), slot.dtype)
     ex.put(run, stage.slot, value.reshape(box_shape(task.box)))

@@ -36,7 +36,8 @@ class Draft:
     register: int = -1
     reducer: Row | None = None
     separate: bool = False
-    flops: int = 0
+    after: Draft | None = None
+    """What makes the stored value of a product's; it reads `VALUE`."""
 
 
 class Body:

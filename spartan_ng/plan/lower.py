@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
+from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied
 from spartan_ng.plan.draft import Body, Draft
 from spartan_ng.plan.plan import (
@@ -114,11 +114,17 @@ class Lowering:
 
     def drafts(self) -> list[Draft]:
         """The stages before they are cut, in order."""
-        return [self._draft(g) for g in self.groups]
+        drafts = [self._draft(g) for g in self.groups]
+        if not self.settings.fuse:
+            return drafts
+        kept = {self.number[r] for r in self.roots}
+        return absorb(drafts, kept, lambda a, b: True)
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""
-        return [sketch_stage(d, self.nodes) for d in drafts], [sketch_array(n) for n in self.nodes]
+        stored = {*range(len(self.leaves)), *(d.slot for d in drafts)}
+        arrays = [sketch_array(n) if i in stored else _absent(n) for i, n in enumerate(self.nodes)]
+        return [sketch_stage(d, self.nodes) for d in drafts], arrays
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
@@ -165,13 +171,15 @@ class Lowering:
         if row is None:
             write = Write((draft.slot,), draft.register, draft.out)
         elif not partial:
-            write = Write((draft.slot,), -1, draft.out, row)
+            slot = draft.slot if draft.after is None else self._value_slot(draft)
+            write = Write((slot,), -1, draft.out, row)
         else:
             states = tuple(
                 self._state_slot(draft, dtype, grid, partial) for dtype in state_dtypes(row, draft)
             )
             write = Write(states, -1, draft.out, row, partial)
         heavy = is_heavy(draft)
+        finish = None if draft.after is None else self._finish(draft.after)
         stage = Fused(
             stage_name(draft),
             draft.domain,
@@ -181,12 +189,27 @@ class Lowering:
             (write,),
             draft.whole,
             heavy,
-            heavy_steps(draft, self.slots) if heavy else (),
+            heavy_steps(draft, self.slots, grid) if heavy else (),
+            finish=None if partial else finish,
         )
         self._emit(stage, read_bytes)
         if row is not None and partial:
-            combine = Combine("combine", row, write.slots, len(partial), draft.slot)
+            combine = Combine("combine", row, write.slots, len(partial), draft.slot, finish)
             self._emit(combine, combine_bytes)
+
+    def _value_slot(self, draft: Draft) -> int:
+        """A slot that says what a product's value is like; it is not stored."""
+        assert draft.reducer is not None, "a product reduces"
+        shape = draft.node.shape
+        self.slots.append(Slot(shape, draft.reducer.dtype, Tiling.single(len(shape))))
+        return len(self.slots) - 1
+
+    @staticmethod
+    def _finish(after: Draft) -> Fused:
+        """The pass that makes what is stored of a product's value."""
+        write = Write((after.slot,), after.register, after.out)
+        single = Tiling.single(len(after.domain))
+        return Fused(stage_name(after), after.domain, single, tuple(after.reads), tuple(after.rows), (write,))
 
     def _state_slot(self, draft: Draft, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
@@ -262,6 +285,11 @@ def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[
     return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
 
 
+def _absent(node: Node) -> ArraySketch:
+    """An array that is never stored: it is nowhere, and nothing is to be decided about it."""
+    return ArraySketch(node.shape, 0, Tiling.single(node.ndim))
+
+
 def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a reducer's states."""
     if row.kind == "fold" and isinstance(row.fn, str):
@@ -269,22 +297,11 @@ def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
     return (row.dtype,)
 
 
-def is_heavy(draft: Draft) -> bool:
-    """Whether the stage is one large product of stored arrays, better run on tiles than on blocks.
-
-    A product whose inner dimension is larger than its result streams its operands: blocks along the
-    inner dimension share it between threads, which BLAS does not.
-    """
-    row = draft.reducer or (draft.rows[-1] if draft.rows else None)
-    alone = len(draft.rows) == (0 if draft.reducer is not None else 1)
-    if row is None or row.kind != "contract" or not alone:
-        return False
-    return prod(row.shape) ** 2 >= prod(draft.domain)
-
-
 def stage_name(draft: Draft) -> str:
     """The user's operations in the stage, in order, long runs shortened."""
     rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
+    if draft.after is not None:
+        rows += draft.after.rows
     names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
     if len(names) > 8:
         names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]

@@ -21,6 +21,8 @@ from spartan_ng.ops.functions import UserFunction
 
 WHOLE = -1
 """A label: this axis is not cut; every task sees all of it."""
+VALUE = -1
+"""A slot that is none: a finish reads the value that its stage has just made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,10 @@ class Fused:
 
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
     matrix product, which runs on tiles and not on cache-sized blocks. `steps` says into how many blocks a
-    heavy body's tile is cut along each dimension (empty: it is one block).
+    heavy body's tile is cut along each dimension (empty: it is one block); `parts` cuts it along its reduced
+    dimension `turns` before: operands of one part after the other are fetched, while the part before is
+    worked on. With a `finish`, the one result is not stored: the finish, a pass over the result's indices
+    whose last read is `VALUE`, makes of it what is stored.
     """
 
     name: str
@@ -127,17 +132,22 @@ class Fused:
     whole: tuple[int, ...] = ()
     heavy: bool = False
     steps: tuple[int, ...] = ()
+    parts: int = 1
+    turns: int = 0
+    finish: Fused | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """Combine partial states along their `lead` leading axes in index order; finalize into `slot`."""
+    """Combine partial states along their `lead` leading axes in index order; finalize into `slot`, by way of
+    a `finish` as in `Fused`."""
 
     name: str
     row: Row
     states: tuple[int, ...]
     lead: int
     slot: int
+    finish: Fused | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.plan import WHOLE, Read, Row
+from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
 
 _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
@@ -34,9 +35,17 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
-    reads = tuple(_access(r, arrays) for r in draft.reads)
+    reads = [_access(r, arrays) for r in draft.reads]
+    if draft.after is not None:
+        reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
     write = Access(draft.slot, draft.out, state_bytes=None)
-    return StageSketch(draft.domain, cuttable, reads, (write,), _flops(draft))
+    return StageSketch(draft.domain, cuttable, tuple(reads), (write,), _flops(draft))
+
+
+def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
+    """A read of a product's finish: its labels are axes of the result."""
+    access = _access(read, arrays)
+    return replace(access, labels=tuple(WHOLE if d == WHOLE else out[d] for d in access.labels))
 
 
 def _access(read: Read, arrays: Sequence[Node]) -> Access:
@@ -47,7 +56,8 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 def _flops(draft: Draft) -> int:
     rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
-    return sum(_row_flops(row, draft) for row in rows)
+    after = _flops(draft.after) if draft.after is not None else 0
+    return after + sum(_row_flops(row, draft) for row in rows)
 
 
 def _row_flops(row: Row, draft: Draft) -> int:
