@@ -45,7 +45,8 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
     """A read of a product's finish: its labels are axes of the result."""
     access = _access(read, arrays)
-    return replace(access, labels=tuple(WHOLE if d == WHOLE else out[d] for d in access.labels))
+    labels = tuple(WHOLE if d == WHOLE else out[d] for d in access.labels)
+    return replace(access, labels=labels, behind=True)
 
 
 def _access(read: Read, arrays: Sequence[Node]) -> Access:

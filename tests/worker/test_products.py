@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as sp
+from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
@@ -77,3 +78,25 @@ def test_forced_tilings(tiling: str) -> None:
     with running_on(SimulatedBackend(4)), config.override(tiling=tiling):
         for name in [*EXPRESSIONS, *SPARSE]:
             check(name, (21, 17, 5))
+
+
+@pytest.mark.parametrize("workers", [4, 8])
+@pytest.mark.parametrize("name", ["after", "left", "broadcast after", "sparse after", "sparse mask", "gnmf"])
+def test_predicted_bytes_of_deep_products(name: str, workers: int) -> None:
+    with running_on(SimulatedBackend(workers)):
+        check(name, (700, 650, 600))
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert stats.bytes_moved > 0
+    assert sum(plan.predicted_bytes) == pytest.approx(stats.bytes_moved, rel=0.05)
+
+
+def test_work_around_products_is_one_stage() -> None:
+    x, u, v, s = data(120, 90, 33)
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=0):
+        SPARSE["gnmf"](sp, sp.asarray(x), sp.asarray(u), sp.asarray(abs(v)), s).compute()
+        ran = session.current().last_run
+    assert ran is not None
+    products = [s.name for s in ran[0].stages if "contract" in s.name]
+    assert sorted(n.count("contract") for n in products) == [1, 2]  # U.T @ U alone, and all the rest

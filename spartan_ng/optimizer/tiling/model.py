@@ -27,7 +27,7 @@ from spartan_ng.optimizer.tiling.options import (
 )
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
 from spartan_ng.optimizer.tiling.profile import ClusterProfile, Table
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 
 _PINNED = -1
 """In place of a variable: the array has one possible tiling."""
@@ -57,13 +57,25 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Bytes of a read behind partial sums: a table over the grid, the result's tiling, and the array's."""
+
+    scope: tuple[int, int, int]
+    table: Table
+
+    def at(self, choice: tuple[int, ...]) -> int:
+        """The bytes under a choice."""
+        return int(self.table[tuple(choice[v] if v >= 0 else 0 for v in self.scope)])
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A problem, and what its variables mean. Variable i < number of stages is the grid of stage i."""
 
     problem: Problem
     grids: tuple[Options, ...]
     places: tuple[Place, ...]
-    reads: tuple[tuple[Move, ...], ...]
+    reads: tuple[tuple[Move | Late, ...], ...]
     combines: tuple[tuple[Move | None, ...], ...]
 
 
@@ -218,8 +230,11 @@ class _Builder:
         ]
         return np.array(rows, object if self.wide else np.int64)
 
-    def _read(self, s: int, stage: StageSketch, read: Access, places: dict[int, Place]) -> Move:
+    def _read(self, s: int, stage: StageSketch, read: Access, places: dict[int, Place]) -> Move | Late:
         place, array = places[read.array], self.arrays[read.array]
+        (write, *_) = stage.writes
+        if read.behind and places[write.array].variable != s:
+            return self._late_read(s, stage, read, place, places[write.array])
         moved = read_bytes(
             stage.domain,
             self.grids[s],
@@ -232,6 +247,31 @@ class _Builder:
         )
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
+
+    def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> Late:
+        """A read of the tasks that make the result, wherever these are."""
+        grids, array, write = self.grids[s], self.arrays[read.array], stage.writes[0]
+        rest = (place.options, read.spans, read.exact, array.nbytes)
+        at_once = _moved(stage.domain, grids, array.shape, read.labels, rest)
+        axes = tuple(write.labels.index(d) if d != WHOLE else WHOLE for d in read.labels)
+        shape = self.arrays[write.array].shape
+        late = _moved(shape, result.options, array.shape, axes, rest)
+        reduced = tuple(d for d in range(len(stage.domain)) if d not in write.labels)
+        cutting = np.array(_cuts(grids, reduced))[:, None, None]
+        table = np.where(cutting, late[None], at_once[:, None, :])
+        self._add_wide((s, result.variable, place.variable), table)
+        return Late((s, result.variable, place.variable), table)
+
+    def _add_wide(self, variables: tuple[int, ...], moved: Table) -> None:
+        """A cost over any number of different variables, some of which may be pinned."""
+        cost = self.profile.move_ns(moved.astype(object) if self.wide else moved)
+        free = [axis for axis, v in enumerate(variables) if v != _PINNED]
+        cost = cost[tuple(slice(None) if v != _PINNED else 0 for v in variables)]
+        scope = tuple(variables[axis] for axis in free)
+        cost = cost.transpose(sorted(range(len(scope)), key=lambda axis: scope[axis]))
+        scope = tuple(sorted(scope))
+        known = self.factors.get(scope)
+        self.factors[scope] = cost if known is None else known + cost
 
     def _add(self, row: int, column: int, moved: Table, extra: Table | None) -> None:
         if self.wide:
@@ -282,6 +322,18 @@ class _Builder:
                     moved += workers * max(workers * state, stage.update_bytes or 0)
         moved += workers * sum(a.nbytes for a in self.arrays if a.driver)
         return compute + self.profile.move_ns(moved) + self.profile.message_ns * messages
+
+
+def _moved(
+    domain: tuple[int, ...],
+    grids: Options,
+    shape: tuple[int, ...],
+    labels: tuple[int, ...],
+    rest: tuple[Options, tuple[Span, ...], bool, int],
+) -> Table:
+    """Bytes that tasks over `domain` pull of an array, for each of its tilings."""
+    tilings, spans, exact, nbytes = rest
+    return read_bytes(domain, grids, shape, tilings, labels, spans, exact, nbytes)
 
 
 @lru_cache(maxsize=4096)

@@ -60,6 +60,8 @@ class Access:
     spans : for each axis the part of it that the view shows; empty where the view is the whole array
     exact : False where the labels are only an approximation (a reshape); needs are scaled to the axis
     state_bytes : for a write that is reduced over, the bytes of one partial state (None: the array's)
+    behind : for a read, whether it is needed with the result only: where the grid cuts what the stage reduces
+        over, the tasks that combine the partial states read it
     """
 
     array: int
@@ -67,6 +69,7 @@ class Access:
     spans: tuple[Span, ...] = ()
     exact: bool = True
     state_bytes: int | None = None
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
