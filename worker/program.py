@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from spartan_ng.arrays import Box, cut
-from spartan_ng.kernels.blocks import HEAVY_TASKS, TASKS, Cell, block_sizes, cells
+from spartan_ng.arrays import Box
+from spartan_ng.arrays import cut as cut_axis
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.reducers import Reducer
@@ -30,6 +31,7 @@ from spartan_ng.plan.plan import (
     ScanTotals,
     SortParts,
     Stage,
+    Write,
 )
 from spartan_ng.worker.regions import Operand, identity, resolve
 
@@ -48,13 +50,14 @@ class Task:
     later: list[Operand] = field(default_factory=list)
     """Operands that the stage itself makes on other ranks, read in its second half."""
     body: Body | None = None
-    reducer: Reducer | None = None
+    reducers: list[Reducer | None] = field(default_factory=list)
+    """One a result; None where it is not reduced."""
     finish: Task | None = None
     """The share in the stage's finish, over the result's indices."""
     parts: list[Task] = field(default_factory=list)
     """The task cut into parts, which run one after the other."""
     sizes: tuple[int, ...] = ()
-    cells: list[Cell] = field(default_factory=list)
+    cut: Cut = field(default_factory=list)
     tier: Tier | None = None
 
     def reads(self) -> Iterator[Operand]:
@@ -189,7 +192,7 @@ def _fused_task(plan: Plan, stage: Fused, box: Box | None, rank: int) -> Task:
     if box is not None and stage.parts > 1:
         (lo, hi), d = box[stage.turns], stage.turns
         for k in range(stage.parts):
-            a, b = cut(hi - lo, stage.parts, k)
+            a, b = cut_axis(hi - lo, stage.parts, k)
             own = (*box[:d], (lo + a, lo + b), *box[d + 1 :])
             if b > a:
                 task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
@@ -336,20 +339,25 @@ _SOURCES = {
 }
 
 
+def _reducer(stage: Fused, write: Write) -> Reducer | None:
+    if write.reducer is None:
+        return None
+    first, register = len(stage.reads), write.reducer.args[0]
+    operand = stage.reads[register] if register < first else stage.rows[register - first]
+    return Reducer(write.reducer, operand.labels)
+
+
 def _prepare(stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
-        (write,) = stage.writes
         task.body = Body(stage)
-        task.reducer = Reducer(write.reducer) if write.reducer is not None else None
+        task.reducers = [_reducer(stage, w) for w in stage.writes]
         task.sizes = block_sizes(stage, task.box)
         task.tier = Tier(stage, task.box)
-        reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
-        reduced = reduced if write.reducer is not None else []
-        task.cells = cells(task.box, task.sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
+        task.cut = cut(stage, task.box, task.sizes, together=False)
         for part in task.parts:
             _prepare(replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, Combine):
-        task.reducer = Reducer(stage.row)
+        task.reducers = [Reducer(stage.row)]
     if isinstance(stage, Fused | Combine) and stage.finish is not None and task.finish is not None:
         _prepare(stage.finish, task.finish)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.kernels.blocks import Cell
+from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
@@ -38,6 +38,7 @@ from spartan_ng.worker.joins import run_accumulate, run_join
 from spartan_ng.worker.program import Task, cover
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
 from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
+from spartan_ng.worker.sweep import run_sweep
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -52,7 +53,7 @@ Target = Callable[[Box], Any]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """How one run of a fused stage works on its blocks: interpreted, or compiled."""
+    """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
 
     cells: list[Cell]
     worker: Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]
@@ -76,8 +77,7 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
 
 def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
-    (write,) = stage.writes
-    reducer = task.reducer
+    (reducer,) = task.reducers
     assert reducer is not None, "only a reduced dimension is cut into parts"
     total: Any = None
     arriving = ex.start_all(run, task.parts[0].operands)
@@ -88,7 +88,7 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         state = tuple(_made(ex, run, stage, part, operands))
         total = state if total is None else reducer.combine(total, state)
         del operands, state
-    _store(ex, run, stage, write, task, list(total), None)
+    _store(ex, run, stage, task, list(total), None)
 
 
 def run_loaded(
@@ -96,16 +96,16 @@ def run_loaded(
 ) -> None:
     """The pass, once its operands (and its finish's, `after`) are there."""
     values = _made(ex, run, stage, task, operands)
-    (write,) = stage.writes
-    if write.reducer is not None:
-        _store(ex, run, stage, write, task, values, after)
+    if values:
+        _store(ex, run, stage, task, values, after)
 
 
 def _store(
-    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, values: list[Any], after: list[Any] | None
+    ex: Executor, run: Run, stage: Fused, task: Task, values: list[Any], after: list[Any] | None
 ) -> None:
     """Put a reduced result's arrays into their slots, or through the finish."""
     if stage.finish is None:
+        (write,) = stage.writes
         for number, value in zip(write.slots, values, strict=True):
             ex.put(run, number, value)
         return
@@ -116,14 +116,13 @@ def _store(
 
 
 def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> list[Any]:
-    """Run the blocks: store a plain result, or give the arrays of a reduced one."""
+    """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
     if stage.steps:
         operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
     assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
-    (write,) = stage.writes
 
     def runner() -> Runner:
         return Runner(body, operands, box, task.sizes)
@@ -131,17 +130,23 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     small = prod(box_shape(box)) * (1 + len(stage.rows)) < _SMALL
     blas = any(r.kind == "contract" for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer)))
     choice = tier.choose(operands, ex.errstate)
-    if choice is not None:
-        blas = blas and choice.body.calls_blas
-        how = Pass(choice.cells, _compiled(choice.body, operands, task.reducer), small, blas)
-    else:
-        how = Pass(task.cells, _interpreted(runner, write, task.reducer), small, blas)
+    blas = blas and (choice is None or choice.body.calls_blas)
     start = time.perf_counter()
-    values = []
-    if write.reducer is not None:
-        values = _reduced(ex, run, write, task, how)
+    values: list[Any] = []
+    if len(stage.writes) > 1:
+        run_sweep(ex, run, stage, task, operands, choice, small, blas)
     else:
-        _plain(ex, run, stage, write, task, how, runner)
+        (write,) = stage.writes
+        (reducer,) = task.reducers
+        how = (
+            Pass(_cells(task.cut), _interpreted(runner, write, reducer), small, blas)
+            if choice is None
+            else Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
+        )
+        if reducer is not None:
+            values = _reduced(ex, run, write, task, how, reducer)
+        else:
+            _plain(ex, run, stage, write, task, how, runner)
     if choice is None:
         tier.record(time.perf_counter() - start)
     return values
@@ -158,6 +163,11 @@ def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
     operands = list(operands)
     operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
     return operands
+
+
+def _cells(cut: Cut) -> list[Cell]:
+    assert isinstance(cut, list), "a stage with one result is cut into cells"
+    return cut
 
 
 def _interpreted(
@@ -192,14 +202,18 @@ def _compiled(
 
     def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
         if body.is_whole:
-            return WholeRunner(body, operands, out).run
-        one = CompiledRunner(body, operands, reducer)
+            whole = WholeRunner(body, operands, [out])
+            return lambda blocks: whole.run(blocks)[0]
+        one = CompiledRunner(body, operands, [reducer])
+
+        def block_state(block: Box) -> Any:
+            return one.run(block, [])[0]
 
         def fill(blocks: tuple[Box, ...]) -> None:
             for block in blocks:
-                one.run(block, target(block))
+                one.run(block, [target(block)])
 
-        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(one.run, blocks))
+        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(block_state, blocks))
 
     return worker
 
@@ -248,10 +262,8 @@ def _no_target(block: Box) -> Any:
     raise AssertionError("a reduced stage gives states")
 
 
-def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass) -> list[Any]:
+def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass, reducer: Reducer) -> list[Any]:
     """Every run of blocks gives a state; a cell's states combine in order."""
-    reducer = task.reducer
-    assert reducer is not None, "prepared with the program"
     assert task.box is not None, "checked by the caller"
 
     runs = [r for cell in how.cells for r in cell.runs]
@@ -287,7 +299,7 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     """Partial states in index order, then the value."""
     if task.box is None:
         return
-    reducer = task.reducer
+    (reducer,) = task.reducers
     assert reducer is not None, "prepared with the program"
     states = ex.load_all(run, task.operands)
     lead = states[0].shape[: stage.lead]

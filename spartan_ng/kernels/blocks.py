@@ -36,6 +36,18 @@ class Cell:
     runs: tuple[tuple[Box, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One way through a tile for several results: each run has its own part of dimension `split`, and
+    all of the others."""
+
+    split: int
+    runs: tuple[tuple[Box, ...], ...]
+
+
+Cut = list[Cell] | Sweep
+
+
 def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> tuple[int, ...]:
     """The extents of a block along each domain dimension.
 
@@ -133,9 +145,33 @@ def _steps(lo: int, hi: int, size: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-def one_cell(tile: Box, every: list[Cell]) -> Cell:
-    """All blocks of `every` as one cell, for results that no block shares with another."""
-    return Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], TASKS))
+def sweep(tile: Box, sizes: tuple[int, ...]) -> Sweep:
+    """A tile's blocks in runs that differ in one dimension only, for results reduced over different ones."""
+    spans = [_steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
+    if not spans:
+        return Sweep(-1, (((),),))
+    split = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
+    steps = spans[split]
+    count = min(TASKS, len(steps))
+    runs = []
+    for i in range(count):
+        own = steps[i * len(steps) // count : (i + 1) * len(steps) // count]
+        runs.append(tuple(product(*(own if d == split else s for d, s in enumerate(spans)))))
+    return Sweep(split, tuple(runs))
+
+
+def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
+    """A tile cut as its stage's results want it; `together`: a plain result's blocks need no cells."""
+    if len(stage.writes) > 1:
+        return sweep(tile, sizes)
+    (write,) = stage.writes
+    if write.reducer is not None:
+        reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
+        return cells(tile, sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
+    every = cells(tile, sizes, [])
+    if not together:
+        return every
+    return [Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], TASKS))]
 
 
 def _runs(blocks: list[Box], count: int) -> tuple[tuple[Box, ...], ...]:

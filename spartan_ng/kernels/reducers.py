@@ -13,14 +13,15 @@ from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.folds import FOLDS, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.plan import WHOLE, Row
 
 
 class Reducer:
-    """The reduced result of a stage, described by the plan's `row`."""
+    """The reduced result of a stage, described by the plan's `row`; `labels` are those of its operand."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, labels: tuple[int, ...] = ()) -> None:
         self.row = row
+        self.labels = labels
         self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
         self._block = {
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
@@ -62,7 +63,9 @@ class Reducer:
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:
                 return state
-        return self.fold.block(x, axes, self.row.dtype, where, box[axes[0]][0])
+        along = self.labels[axes[0]] if axes else WHOLE
+        offset = box[along][0] if along != WHOLE else 0
+        return self.fold.block(x, axes, self.row.dtype, where, offset)
 
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params

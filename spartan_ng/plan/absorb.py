@@ -55,7 +55,9 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
 
 def is_product(draft: Draft) -> bool:
     """Whether the stage ends in a matrix product that sums a dimension."""
-    row = draft.reducer
+    if len(draft.results) > 1:
+        return False
+    row = draft.results[0].reducer
     return row is not None and row.kind == "contract" and draft.node.format == "dense"
 
 
@@ -65,8 +67,10 @@ def is_heavy(draft: Draft) -> bool:
     A product whose inner dimension is larger than its result streams its operands: blocks along the
     inner dimension share it between threads, which BLAS does not.
     """
-    row = draft.reducer or (draft.rows[-1] if draft.rows else None)
-    if row is None or row.kind != "contract" or (draft.reducer is None and len(draft.rows) > 1):
+    if len(draft.results) > 1 or draft.separate or not (draft.rows or draft.reducers):
+        return False
+    row = draft.results[0].reducer or draft.rows[-1]
+    if row.kind != "contract" or (not draft.reducers and len(draft.rows) > 1):
         return False
     return prod(row.shape) ** 2 >= prod(draft.domain)
 
@@ -78,7 +82,9 @@ def is_plain(read: Read, shape: tuple[int, ...]) -> bool:
 
 
 def _is_inner(draft: Draft) -> bool:
-    return not draft.separate and draft.reducer is None and draft.out == tuple(range(len(draft.domain)))
+    if draft.separate or len(draft.results) > 1 or draft.reducers:
+        return False
+    return draft.out == tuple(range(len(draft.domain)))
 
 
 def _read_slots(draft: Draft) -> list[int]:
@@ -123,13 +129,13 @@ def _with_side(product: Draft, read: Read, side: Draft) -> Draft:
         numbers[i] = len(reads) + len(rows)
         args = tuple(numbers[a] for a in row.args)
         rows.append(replace(row, args=args, labels=tuple(label[d] for d in row.labels)))
-    made = numbers[side.register]
+    made = numbers[side.results[0].register]
     if read.order != tuple(range(len(read.order))):
         made = len(reads) + len(rows)
         turned = Row(
             "transpose",
             None,
-            (numbers[side.register],),
+            (numbers[side.results[0].register],),
             (read.order,),
             side.node.dtype,
             read.shape,
@@ -138,12 +144,13 @@ def _with_side(product: Draft, read: Read, side: Draft) -> Draft:
         rows.append(replace(turned, format=side.node.format))
     before = {i: made if r == read else reads.index(r) for i, r in enumerate(product.reads)}
     before |= {len(product.reads) + i: len(reads) + len(rows) + i for i in range(len(product.rows))}
-    assert product.reducer is not None, "a product reduces"
+    (result,) = product.results
+    assert result.reducer is not None, "a product reduces"
     return replace(
         product,
+        results=[replace(result, reducer=_renumbered(result.reducer, before))],
         reads=reads,
         rows=[*rows, *(_renumbered(row, before) for row in product.rows)],
-        reducer=_renumbered(product.reducer, before),
         whole=_joined(product.whole, side.whole, label),
         uncut=_joined(product.uncut, side.uncut, label),
     )
@@ -152,8 +159,8 @@ def _with_side(product: Draft, read: Read, side: Draft) -> Draft:
 def _with_after(product: Draft, after: Draft) -> Draft:
     """One stage of a product and the stage that makes its value into another."""
     (read,) = (r for r in after.reads if r.slot == product.slot)
-    order = read.order
-    row = product.reducer
+    (made,), (stored,) = product.results, after.results
+    order, row = read.order, made.reducer
     assert row is not None, "a product reduces"
     la, lb, lo = row.params
     turned = replace(
@@ -169,19 +176,16 @@ def _with_after(product: Draft, after: Draft) -> Draft:
     first = len(reads)
     numbers = {i: first - 1 if r == read else reads.index(r) for i, r in enumerate(after.reads)}
     numbers |= {first + i: first + i for i in range(len(after.rows))}
-    out = tuple(product.out[o] for o in order)
+    out = tuple(made.out[o] for o in order)
     finish = replace(
         after,
+        results=[replace(stored, register=numbers[stored.register])],
         reads=reads,
         rows=[_renumbered(r, numbers) for r in after.rows],
-        register=numbers[after.register],
     )
     return replace(
         product,
-        node=after.node,
-        slot=after.slot,
-        out=out,
-        reducer=turned,
+        results=[replace(stored, out=out, register=-1, reducer=turned)],
         uncut=_joined(product.uncut, after.uncut, dict(enumerate(out))),
         after=finish,
     )

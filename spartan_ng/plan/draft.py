@@ -18,26 +18,55 @@ from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transpar
 from spartan_ng.plan.plan import Read, Row
 from spartan_ng.plan.reads import base_of, view_read
 
+_Pending = tuple[Node, Labels, tuple[int, ...]]
+_End = int | _Pending
 _KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.INDEX: "iota", Op.RANDOM: "random"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a stage stores: a register's values, or (`reducer`) a value reduced over the domain."""
+
+    node: Node
+    slot: int
+    out: Labels
+    register: int = -1
+    reducer: Row | None = None
 
 
 @dataclass(slots=True)
 class Draft:
     """A fused stage, or a stage of its own kind (`rows` is empty then), without a grid."""
 
-    node: Node
-    slot: int
+    results: list[Result]
     domain: tuple[int, ...]
-    out: Labels
-    whole: tuple[int, ...]
-    uncut: tuple[int, ...]
+    whole: tuple[int, ...] = ()
+    uncut: tuple[int, ...] = ()
     reads: list[Read] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
-    register: int = -1
-    reducer: Row | None = None
     separate: bool = False
     after: Draft | None = None
     """What makes the stored value of a product's; it reads `VALUE`."""
+
+    @property
+    def node(self) -> Node:
+        """The node of the first result, the only one of a stage of its own kind."""
+        return self.results[0].node
+
+    @property
+    def slot(self) -> int:
+        """The slot of the first result."""
+        return self.results[0].slot
+
+    @property
+    def out(self) -> Labels:
+        """The labels of the first result."""
+        return self.results[0].out
+
+    @property
+    def reducers(self) -> list[Row]:
+        """What reduces results over the domain."""
+        return [r.reducer for r in self.results if r.reducer is not None]
 
 
 class Body:
@@ -46,36 +75,43 @@ class Body:
     def __init__(self, group: Group, slots: Mapping[Node, int]) -> None:
         self._slots = slots
         self._reads: dict[Read, int] = {}
-        self._rows: list[tuple[Node, Labels, tuple[int, ...]]] = []
+        self._rows: list[_Pending] = []
         self._rows_at: dict[tuple[Node, Labels], int] = {}
         self.group = group
 
     def draft(self) -> Draft:
-        """Emit all members and the root."""
-        group, node = self.group, self.group.root
+        """Emit all members and the results."""
+        group = self.group
         for member, labels in reversed(group.members):
             self._emit(member, labels)
-        draft = Draft(
-            node,
-            self._slots[node],
+        ends = [(group.root, group.out, self._root_end())]
+        for r in group.more:
+            end = self._row_at(r.node, r.out) if r.inputs is None else self._pending(r.node, r.out, r.inputs)
+            assert end is not None, "a stored member has a row"
+            ends.append((r.node, r.out, end))
+        return Draft(
+            [self._result(*end) for end in ends],
             group.domain,
-            group.out,
             tuple(sorted(group.whole)),
             tuple(sorted(group.uncut)),
+            list(self._reads),
+            [self._numbered(*r) for r in self._rows],
         )
+
+    def _root_end(self) -> _End:
+        group, node = self.group, self.group.root
         if node.op in VIEWS:
-            result = self._root_view(node, group.out)
-        else:
-            self._append(node, group.out, root(node).inputs)
-            result = -len(self._rows)
-        rows = [self._numbered(*r) for r in self._rows]
-        draft.reads = list(self._reads)
-        draft.register = self._register(result)
+            return self._root_view(node, group.out)
+        inputs = root(node).inputs
         if node.op is Op.FOLD or len(group.out) < len(group.domain) or node.fn == "bincount":
-            draft.reducer = rows.pop()
-            draft.register = -1
-        draft.rows = rows
-        return draft
+            return self._pending(node, group.out, inputs)
+        self._rows.append(self._pending(node, group.out, inputs))
+        return -len(self._rows)
+
+    def _result(self, node: Node, out: Labels, end: _End) -> Result:
+        if isinstance(end, int):
+            return Result(node, self._slots[node], out, self._register(end))
+        return Result(node, self._slots[node], out, reducer=self._numbered(*end))
 
     def _root_view(self, node: Node, labels: Labels) -> int:
         """A stored view: its read, or the row of the fused node below it."""
@@ -93,13 +129,14 @@ class Body:
             return
         if self._row_at(node, labels) is not None:
             return
-        self._append(node, labels, seen)
+        self._rows.append(self._pending(node, labels, seen))
         self._rows_at[(node, self.group.canonical(labels))] = -len(self._rows)
 
-    def _append(self, node: Node, labels: Labels, seen: tuple[Labels, ...]) -> None:
+    def _pending(self, node: Node, labels: Labels, seen: tuple[Labels, ...]) -> _Pending:
+        """A row whose registers are not numbered yet."""
         expand = node.op is not Op.MAP or not self._fills(node, seen)
         args = tuple(self._argument(i, s, expand) for i, s in zip(node.inputs, seen, strict=True))
-        self._rows.append((node, labels, args))
+        return node, labels, args
 
     def _fills(self, node: Node, seen: tuple[Labels, ...]) -> bool:
         """Whether a map's operands have its full shape between them without stretching views.

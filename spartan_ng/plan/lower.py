@@ -24,7 +24,7 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied
-from spartan_ng.plan.draft import Body, Draft
+from spartan_ng.plan.draft import Body, Draft, Result
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
@@ -73,7 +73,7 @@ class Lowering:
             cut_lines=settings.profile.workers > 1,
         )
         self.groups = list(reversed(grouping.groups))
-        self.nodes = [*self.leaves, *(g.root for g in self.groups)]
+        self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
@@ -122,7 +122,7 @@ class Lowering:
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""
-        stored = {*range(len(self.leaves)), *(d.slot for d in drafts)}
+        stored = {*range(len(self.leaves)), *(r.slot for d in drafts for r in d.results)}
         arrays = [sketch_array(n) if i in stored else _absent(n) for i, n in enumerate(self.nodes)]
         return [sketch_stage(d, self.nodes) for d in drafts], arrays
 
@@ -131,9 +131,8 @@ class Lowering:
             return Body(g, self.number).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
-        return Draft(
-            node, self.number[node], node.shape, tuple(range(node.ndim)), (), (), reads, separate=True
-        )
+        result = Result(node, self.number[node], tuple(range(node.ndim)))
+        return Draft([result], node.shape, reads=reads, separate=True)
 
     def _whole_read(self, node: Node) -> Read:
         """A read of a view in its own axes."""
@@ -146,7 +145,7 @@ class Lowering:
         """Emit the stages of a draft."""
         grid = tilings.grids[index]
         read_bytes = tilings.read_bytes[index]
-        combine_bytes = sum(tilings.combine_bytes[index])
+        combine_bytes = tilings.combine_bytes[index]
         if not draft.separate:
             self._fused(draft, grid, read_bytes, combine_bytes)
         elif draft.node.op is Op.SCAN:
@@ -158,65 +157,70 @@ class Lowering:
             name = f"{how}{draft.node.shape}"
             self._emit(Assemble(name, how, draft.node.params, tuple(draft.reads), draft.slot), read_bytes)
         else:
-            self._join(draft, grid, read_bytes, combine_bytes)
+            self._join(draft, grid, read_bytes, sum(combine_bytes))
 
     def _emit(self, stage: Stage, predicted_bytes: int) -> None:
         self.stages.append(stage)
         self.predicted.append(predicted_bytes)
 
-    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
-        reduced = tuple(d for d in range(len(draft.domain)) if d not in draft.out)
-        partial = tuple(d for d in reduced if grid.parts[d] > 1)
-        row = draft.reducer
-        if row is None:
-            write = Write((draft.slot,), draft.register, draft.out)
-        elif not partial:
-            slot = draft.slot if draft.after is None else self._value_slot(draft)
-            write = Write((slot,), -1, draft.out, row)
-        else:
-            states = tuple(
-                self._state_slot(draft, dtype, grid, partial) for dtype in state_dtypes(row, draft)
-            )
-            write = Write(states, -1, draft.out, row, partial)
+    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+        writes = tuple(self._write(result, draft, grid) for result in draft.results)
         heavy = is_heavy(draft)
         finish = None if draft.after is None else self._finish(draft.after)
+        partial = any(w.partial for w in writes)
         stage = Fused(
             stage_name(draft),
             draft.domain,
             grid,
             tuple(draft.reads),
             tuple(draft.rows),
-            (write,),
+            writes,
             draft.whole,
             heavy,
             heavy_steps(draft, self.slots, grid) if heavy else (),
             finish=None if partial else finish,
         )
         self._emit(stage, read_bytes)
-        if row is not None and partial:
-            combine = Combine("combine", row, write.slots, len(partial), draft.slot, finish)
-            self._emit(combine, combine_bytes)
+        for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
+            if write.reducer is not None and write.partial:
+                row, states, lead = write.reducer, write.slots, len(write.partial)
+                self._emit(Combine("combine", row, states, lead, result.slot, finish), moved)
 
-    def _value_slot(self, draft: Draft) -> int:
+    def _value_slot(self, result: Result, row: Row) -> int:
         """A slot that says what a product's value is like; it is not stored."""
-        assert draft.reducer is not None, "a product reduces"
-        shape = draft.node.shape
-        self.slots.append(Slot(shape, draft.reducer.dtype, Tiling.single(len(shape))))
+        shape = result.node.shape
+        self.slots.append(Slot(shape, row.dtype, Tiling.single(len(shape))))
         return len(self.slots) - 1
 
     @staticmethod
     def _finish(after: Draft) -> Fused:
         """The pass that makes what is stored of a product's value."""
-        write = Write((after.slot,), after.register, after.out)
+        (result,) = after.results
+        write = Write((result.slot,), result.register, result.out)
         single = Tiling.single(len(after.domain))
         return Fused(stage_name(after), after.domain, single, tuple(after.reads), tuple(after.rows), (write,))
 
-    def _state_slot(self, draft: Draft, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]) -> int:
+    def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
+        """How a result leaves its stage: in partial states where the grid cuts what it reduces."""
+        row = result.reducer
+        if row is None:
+            return Write((result.slot,), result.register, result.out)
+        partial = tuple(d for d in range(len(draft.domain)) if d not in result.out and grid.parts[d] > 1)
+        if not partial:
+            slot = result.slot if draft.after is None else self._value_slot(result, row)
+            return Write((slot,), -1, result.out, row)
+        dtypes = state_dtypes(row, result.node)
+        states = tuple(self._state_slot(result, dtype, grid, partial) for dtype in dtypes)
+        return Write(states, -1, result.out, row, partial)
+
+    def _state_slot(
+        self, result: Result, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]
+    ) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
-        labels = (*partial, *draft.out)
+        labels = (*partial, *result.out)
         parts = tuple(grid.parts[d] if d >= 0 else 1 for d in labels)
         strides = tuple(grid.strides[d] if d >= 0 else 0 for d in labels)
-        shape = (*(grid.parts[d] for d in partial), *draft.node.shape)
+        shape = (*(grid.parts[d] for d in partial), *result.node.shape)
         self.slots.append(Slot(shape, dtype, Tiling(parts, strides)))
         return len(self.slots) - 1
 
@@ -290,16 +294,16 @@ def _absent(node: Node) -> ArraySketch:
     return ArraySketch(node.shape, 0, Tiling.single(node.ndim))
 
 
-def state_dtypes(row: Row, draft: Draft) -> tuple[np.dtype[Any], ...]:
+def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a reducer's states."""
     if row.kind == "fold" and isinstance(row.fn, str):
-        return FOLDS[row.fn].state_dtypes(draft.node.inputs[0].dtype, row.dtype)
+        return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
     return (row.dtype,)
 
 
 def stage_name(draft: Draft) -> str:
     """The user's operations in the stage, in order, long runs shortened."""
-    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
+    rows = [*draft.rows, *draft.reducers]
     if draft.after is not None:
         rows += draft.after.rows
     names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]

@@ -38,8 +38,8 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     reads = [_access(r, arrays) for r in draft.reads]
     if draft.after is not None:
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
-    write = Access(draft.slot, draft.out, state_bytes=None)
-    return StageSketch(draft.domain, cuttable, tuple(reads), (write,), _flops(draft))
+    writes = tuple(Access(r.slot, r.out) for r in draft.results)
+    return StageSketch(draft.domain, cuttable, tuple(reads), writes, _flops(draft))
 
 
 def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
@@ -56,9 +56,8 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft) -> int:
-    rows = [*draft.rows, *([draft.reducer] if draft.reducer else [])]
     after = _flops(draft.after) if draft.after is not None else 0
-    return after + sum(_row_flops(row, draft) for row in rows)
+    return after + sum(_row_flops(row, draft) for row in (*draft.rows, *draft.reducers))
 
 
 def _row_flops(row: Row, draft: Draft) -> int:

@@ -23,7 +23,7 @@ KEPT_STEP, SUMMED_STEP = 2048, 256
 def heavy_steps(draft: Draft, slots: Sequence[Slot], grid: Tiling) -> tuple[int, ...]:
     """The number of blocks along each domain dimension of a heavy draft's tile; empty for one block."""
     steps = [1] * len(draft.domain)
-    if draft.rows and draft.reducer is not None:
+    if draft.rows and draft.reducers:
         for d, (n, parts) in enumerate(zip(draft.domain, grid.parts, strict=True)):
             length = KEPT_STEP if d in draft.out else SUMMED_STEP
             steps[d] = max(1, -(-n // parts) // length)

@@ -54,10 +54,54 @@ def test_softmax_is_one_stage_and_cut_along_rows() -> None:
     assert stage.grid.parts == (4, 1)
 
 
-def test_a_value_with_two_stages_of_readers_is_stored() -> None:
-    x = leaf(1000, 50)
-    e = build.map_("exp", x)
-    assert len(plan_of(build.fold("add", e, (0,)), build.fold("maximum", e, (1,))).stages) == 3
+def test_folds_of_one_value_are_results_of_one_stage() -> None:
+    e = build.map_("exp", leaf(1000, 50))
+    (stage,) = plan_of(build.fold("add", e, (0,)), build.fold("maximum", e, (1,)), e).stages
+    assert isinstance(stage, Fused)
+    assert len(stage.writes) == 3
+    assert len(stage.rows) == 1
+
+
+def test_a_value_with_a_scan_among_its_readers_is_stored_where_it_is_folded() -> None:
+    e = build.map_("exp", leaf(1000, 50))
+    fused, _ = plan_of(build.scan("add", e, 0), build.fold("add", e, (0,))).stages
+    assert isinstance(fused, Fused)
+    assert len(fused.writes) == 2
+
+
+def test_sums_of_products_with_one_array_share_its_read() -> None:
+    x, y, z = leaf(1000, 50), leaf(1000, 50), leaf(1000, 50)
+    sums = [build.fold("add", build.map_("multiply", x, other), (0, 1)) for other in (y, z)]
+    (stage,) = plan_of(*sums).stages
+    assert isinstance(stage, Fused)
+    assert len(stage.reads) == 3
+
+
+def test_a_result_does_not_join_a_stage_that_waits_for_it() -> None:
+    x = leaf(100, 50)
+    centred = build.map_("subtract", x, build.fold("add", x, (0,)))
+    around = build.fold("multiply", build.map_("multiply", x, build.fold("add", centred, (0,))), (0,))
+    names = [s.name for s in plan_of(around, centred).stages]
+    assert names == ["add", "subtract > add", "multiply > multiply"]
+
+
+def test_k_means_sees_its_points_once() -> None:
+    x, centers = leaf(10_000, 20), leaf(8, 20)
+    scores = build.matmul(x, build.transpose(centers, (1, 0)), F8)
+    labels = build.fold("argmin", scores, (1,))
+    member = build.map_("equal", build.reshape(labels, (10_000, 1)), build.iota(8))
+    ones = build.cast(member, F8)
+    sums = build.matmul(build.transpose(ones, (1, 0)), x, F8)
+    (stage,) = plan_of(sums, build.fold("add", ones, (0,)), labels, workers=4).stages[:1]
+    assert isinstance(stage, Fused)
+    assert len(stage.writes) == 3
+    assert stage.grid.parts[0] == 4
+
+
+def test_a_large_product_stays_alone() -> None:
+    x = leaf(300, 200)
+    product = build.matmul(x, leaf(200, 300), F8)
+    assert len(plan_of(product, build.fold("add", x, (0,))).stages) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 4])

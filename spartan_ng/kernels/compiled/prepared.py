@@ -16,13 +16,11 @@ from spartan_ng.kernels.body import fills, labelled_box
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
-from spartan_ng.kernels.compiled.segments import NumpyStep, Segment, Step, split, viewed_axes
+from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
 from spartan_ng.plan.plan import WHOLE, Fused, Read
 
 Blocks = tuple[Box, ...]
 """A run of blocks."""
-RESULT = -1
-"""Instead of a register: the array of the stage's result, a tile or a state."""
 Signature = tuple[tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]], ...]
 """Dtype, shape and strides of each operand of a tile."""
 
@@ -59,17 +57,25 @@ class Compiled:
         self.tile = tile
         self.sizes = sizes
         self.first = len(stage.reads)
-        (self.write,) = stage.writes
-        self.steps = self._needed(split(stage, [d for d, _, _ in operands]))
+        self.plain = {w.register: -1 - k for k, w in enumerate(stage.writes) if w.reducer is None}
+        """For each register that is stored as it is: -1 - its write's number."""
+        self.reduced = {-1 - k: w.reducer for k, w in enumerate(stage.writes) if w.reducer is not None}
+        self.steps = split(stage, [d for d, _, _ in operands])
+        self.compiled = {
+            e.register for s in self.steps if isinstance(s, Segment) for e in s.endings if e.register < 0
+        }
+        """The reduced results that loops make; NumPy makes the others of a block's values."""
+        self.steps = self._needed(self.steps)
+        looped = all(isinstance(s, Segment) for s in self.steps)
+        rows_only = min(self.plain, default=self.first) >= self.first
+        self.is_whole = looped and rows_only and self.compiled == set(self.reduced)
+        """Whether the stage is all loops, which one kernel runs."""
+        self.shared = self.is_whole and len(stage.writes) > 1
+        """Whether loops put reduced results into states of the tile's size, and not of a block's."""
         self.walks = [_walk(r, tile, o) for r, o in zip(stage.reads, operands, strict=True)]
         box = tuple((0, n) for n in sizes)
         self.loops = {i: self._loop(s, box) for i, s in enumerate(self.steps) if isinstance(s, Segment)}
         self.buffers = _Buffers(self)
-        self.is_whole = len(self.loops) == len(self.steps) and (
-            self.write.reducer is None
-            or any(e.register < 0 for loop in self.loops.values() for e in loop.segment.endings)
-        )
-        """Whether the stage is all loops, which one kernel runs."""
         parts = [(loop.segment, loop.layout) for loop in self.loops.values()]
         groups = [parts] if self.is_whole else [[p] for p in parts]
         self.kernels: list[Kernel] = [compiler.kernel(emit(g)) for g in groups]
@@ -88,11 +94,25 @@ class Compiled:
         """How an array's address follows the blocks: `(domain dimension, first index, byte stride)`."""
         if 0 <= register < self.first:
             return tuple(m for m in self.walks[register].axes if m[0] != WHOLE)
-        if register < 0 or register != self.write.register:
+        if register < 0:
+            return self._state_moves(register) if self.shared else ()
+        if register not in self.plain:
             return ()
         row = self.stage.rows[register - self.first]
         strides = self._stored_strides(register, self.tile)
         return tuple((d, self.tile[d][0], s) for d, s in zip(row.labels, strides, strict=True) if d != WHOLE)
+
+    def _state_moves(self, register: int) -> tuple[tuple[int, int, int], ...]:
+        """As `moves`, for the state of a reduced result that has the tile's size."""
+        e = self.ending(register)
+        labels = self.stage.writes[-1 - register].labels
+        strides = _packed(extents_of(e.shape, self.tile), e.dtype.itemsize)
+        return tuple((d, self.tile[d][0], s) for d, s in zip(labels, strides, strict=True) if d != WHOLE)
+
+    def ending(self, register: int) -> Ending:
+        """The loop's fold that makes a reduced result."""
+        (found,) = (e for p in self.loops.values() for e in p.segment.endings if e.register == register)
+        return found
 
     def run_table(self, blocks: Blocks) -> tuple[np.ndarray[Any, Any], list[tuple[int, int]]]:
         """The table of a run of blocks; see `whole`."""
@@ -115,19 +135,16 @@ class Compiled:
     def calls_blas(self) -> bool:
         """Whether a matrix product is left to BLAS."""
         rows = [self.stage.rows[s.register - self.first] for s in self.steps if isinstance(s, NumpyStep)]
-        endings = [e for s in self.steps if isinstance(s, Segment) for e in s.endings]
-        reducer = self.write.reducer
-        if reducer is not None and not any(e.register == -1 for e in endings):
-            rows.append(reducer)
+        rows += [row for register, row in self.reduced.items() if register not in self.compiled]
         return any(r.kind == "contract" for r in rows)
 
     def _needed(self, steps: list[Step]) -> list[Step]:
         """All steps but views that only segments see (and see through)."""
-        used = {self.write.register}
+        used = set(self.plain)
         out: list[Step] = []
-        compiled = any(isinstance(s, Segment) and any(e.register == -1 for e in s.endings) for s in steps)
-        if self.write.reducer is not None and not compiled:
-            used.update(self.write.reducer.args)
+        for register, reducer in self.reduced.items():
+            if register not in self.compiled:
+                used.update(reducer.args)
         for step in reversed(steps):
             if isinstance(step, NumpyStep):
                 row = self.stage.rows[step.register - self.first]
@@ -172,7 +189,8 @@ class Compiled:
         axes = tuple(range(naxes))
         every += [_along(self._stored_strides(i, box), axes, naxes) for i in segment.stores]
         for e in segment.endings:
-            own = _packed(extents_of(e.shape, box), e.dtype.itemsize)
+            shape = extents_of(e.shape, self.tile if self.shared and e.register < 0 else box)
+            own = _packed(shape, e.dtype.itemsize)
             every.append(_along(own, e.kept, naxes))
         return every
 
@@ -183,7 +201,7 @@ class Compiled:
 
     def _stored_strides(self, register: int, box: Box) -> tuple[int, ...]:
         row = self.stage.rows[register - self.first]
-        if register == self.write.register:
+        if register in self.plain:
             box = self.tile  # it lies in the tile's result
         shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, box))
         return _packed(shape, row.dtype.itemsize)
@@ -233,11 +251,11 @@ class _Buffers:
                 used = list(stage.rows[step.register - first].args)
             for register in used:
                 last[register] = at
-        if body.write.reducer is not None:
-            last.update(dict.fromkeys(body.write.reducer.args, len(body.steps)))
+        for reducer in body.reduced.values():
+            last.update(dict.fromkeys(reducer.args, len(body.steps)))
         for step in reversed(body.steps):
             if isinstance(step, NumpyStep) and not fills(stage.rows[step.register - first]):
-                end = len(body.steps) if step.register == body.write.register else last.get(step.register, 0)
+                end = len(body.steps) if step.register in body.plain else last.get(step.register, 0)
                 for a in stage.rows[step.register - first].args:
                     last[a] = max(last[a], end)  # the value may be a view of its operands
         free: list[int] = []
@@ -259,7 +277,7 @@ def _made(step: Step, body: Compiled) -> list[int]:
         made = [step.register] if fills(body.stage.rows[step.register - body.first]) else []
     else:
         made = [*step.stores, *(e.register for e in step.endings if e.register >= 0)]
-    return [r for r in made if r != body.write.register]
+    return [r for r in made if r not in body.plain]
 
 
 class BlockTable:
@@ -294,7 +312,7 @@ def build_table(body: Compiled, blocks: Blocks) -> tuple[np.ndarray[Any, Any], l
     at = 0
     for loop, part in zip(body.loops.values(), shapes[key], strict=True):
         for place, register in zip(part.places, body.arrays(loop.segment), strict=True):
-            arrays.append((at + place, RESULT if register == body.write.register else register))
+            arrays.append((at + place, body.plain.get(register, register)))
             for d, lo, stride in body.moves(register):
                 table[:, at + place] += (lows[:, d] - lo) * stride
         at += len(part.table)

@@ -14,9 +14,9 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.kernels.body import KINDS, fills, labelled_box, slicer
 from spartan_ng.kernels.compiled.compile import Kernel
-from spartan_ng.kernels.compiled.folds import PRODUCT, start
-from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled, extents_of
+from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment
+from spartan_ng.kernels.compiled.whole import first_state
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.folds import State
 
@@ -24,9 +24,9 @@ from spartan_ng.ops.folds import State
 class CompiledRunner:
     """One thread's registers, buffers and tables; `operands` are the tile's."""
 
-    def __init__(self, body: Compiled, operands: list[Any], reducer: Reducer | None) -> None:
+    def __init__(self, body: Compiled, operands: list[Any], reducers: list[Reducer | None]) -> None:
         self.body = body
-        self.reducer = reducer
+        self.reducers = reducers
         self._operands = operands
         self._bases = [o.__array_interface__["data"][0] for o in operands]
         self._slicers = [slicer(r, body.tile) for r in body.stage.reads]
@@ -40,7 +40,7 @@ class CompiledRunner:
         self._kernels = dict(zip(body.loops, body.kernels, strict=True))
         self._shapes: dict[tuple[int, ...], tuple[dict[int, Any], dict[int, BlockTable]]] = {}
         self._registers: list[Any] = []
-        self._state: State | None = None
+        self._states: list[State | None] = []
 
     def _shaped(self, block: Box) -> tuple[dict[int, Any], dict[int, BlockTable]]:
         """Buffers and tables for blocks of this shape."""
@@ -58,31 +58,34 @@ class CompiledRunner:
             found = self._shapes[key] = (buffers, tables)
         return found
 
-    def run(self, block: Box, target: Any = None) -> Any:
-        """Run all steps on `block`: a reduced stage gives its state, another fills `target`."""
+    def run(self, block: Box, targets: list[Any]) -> list[State | None]:
+        """Run all steps on `block`: fill the `targets` of plain results, give the states of reduced ones."""
         body = self.body
         buffers, tables = self._shaped(block)
         self._registers = registers = [None] * (body.first + len(body.stage.rows))
-        self._state = None
-        result = body.write.register
+        self._states = [None] * len(self.reducers)
+        places = {register: targets[-1 - k] for register, k in body.plain.items()}
         for i, step in enumerate(body.steps):
             if isinstance(step, Segment):
-                self._segment(step, self._kernels[i], tables[i], block, buffers, target)
+                self._segment(step, self._kernels[i], tables[i], block, buffers, places)
                 continue
             row = body.stage.rows[step.register - body.first]
             for a in row.args:
                 self._value(a, block)
-            out = target if step.register == result and fills(row) else buffers.get(step.register)
+            place = places.get(step.register)
+            out = place if place is not None and fills(row) else buffers.get(step.register)
             value = self._evaluates[step.register](registers, block, out)
-            if step.register == result and value is not target:
-                np.copyto(target, value, casting="unsafe")
-                value = target
+            if place is not None and value is not place:
+                np.copyto(place, value, casting="unsafe")
+                value = place
             registers[step.register] = value
-        if self.reducer is None:
-            return None
-        if self._state is None:
-            self._state = self.reducer.block([self._value(a, block) for a in self.reducer.row.args], block)
-        return self._state
+        for register, place in places.items():
+            if register < body.first:
+                np.copyto(place, self._value(register, block))
+        for k, reducer in enumerate(self.reducers):
+            if reducer is not None and self._states[k] is None:
+                self._states[k] = reducer.block([self._value(a, block) for a in reducer.row.args], block)
+        return self._states
 
     def _value(self, register: int, block: Box) -> Any:
         value = self._registers[register]
@@ -97,19 +100,18 @@ class CompiledRunner:
         table: BlockTable,
         block: Box,
         buffers: dict[int, Any],
-        target: Any,
+        results: dict[int, Any],
     ) -> None:
-        body = self.body
         fields = table.table
         places = iter(table.places)
         for o in segment.operands:
             fields[next(places)] = self._address(o.source, o.dtype, block)
         for register in segment.stores:
-            out = target if register == body.write.register else buffers[register]
+            out = buffers[register] if register in buffers else results[register]
             self._registers[register] = out
             fields[next(places)] = out.__array_interface__["data"][0]
         for e in segment.endings:
-            out = self._ending(e, block, buffers, target)
+            out = self._ending(e, block, buffers, results)
             fields[next(places)] = out.__array_interface__["data"][0]
         assert kernel.function is not None, "chosen only when compiled"
         kernel.function(fields[None])
@@ -119,18 +121,17 @@ class CompiledRunner:
         if register < body.first:
             return int(self._bases[register] + body.walks[register].offset(block))
         value = self._registers[register]
-        placed = register in body.buffers.numbers or register == body.write.register
+        placed = register in body.buffers.numbers or register in body.plain
         if not placed and not (value.flags.c_contiguous and value.dtype == dtype):
             value = self._registers[register] = np.ascontiguousarray(value, dtype)
         return int(value.__array_interface__["data"][0])
 
-    def _ending(self, e: Ending, block: Box, buffers: dict[int, Any], target: Any) -> Any:
-        """The array a fold goes to; that of the stage's result holds the fold's start."""
+    def _ending(self, e: Ending, block: Box, buffers: dict[int, Any], results: dict[int, Any]) -> Any:
+        """The array a fold goes to; that of a reduced result holds the fold's start."""
         if e.register < 0:
-            first = start(e.fold, e.dtype, len(e.args) > 1 and e.fold != PRODUCT)
-            out = np.full(extents_of(e.shape, block), first, e.dtype)
-            self._state = (out,)
+            out = first_state(self.body, e.register, block)
+            self._states[-1 - e.register] = (out,)
             return out
-        out = target if e.register == self.body.write.register else buffers[e.register]
+        out = buffers[e.register] if e.register in buffers else results[e.register]
         self._registers[e.register] = out
         return out

@@ -35,7 +35,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A fold of the loop's values into an array with the axes `kept`; register -1 is the stage's result."""
+    """A fold of the loop's values into an array with axes `kept`; register -1 - k: write k of the stage."""
 
     register: int
     fold: str
@@ -88,15 +88,15 @@ class Splitter:
     def __init__(self, stage: Fused, dtypes: list[np.dtype[Any]]) -> None:
         self.stage = stage
         self.first = len(stage.reads)
-        (write,) = stage.writes
-        self.reducer = write.reducer
-        self.result = write.register
-        self.rows = [*stage.rows, *([self.reducer] if self.reducer is not None else [])]
+        self.results = {w.register for w in stage.writes if w.reducer is None}
+        self.reduced = [k for k, w in enumerate(stage.writes) if w.reducer is not None]
+        """The numbers of the writes that are reduced over the domain; their rows follow the stage's."""
+        self.rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
         self.end = self.first + len(stage.rows)
         self.dtypes = [*dtypes, *(r.dtype for r in self.rows)]
         values: list[Read | Row] = [*stage.reads, *self.rows]
         self.shapes = [_axes(v.shape, v.labels, stage.whole) for v in values]
-        self.users: list[list[int]] = [[] for _ in range(self.end + 1)]
+        self.users: list[list[int]] = [[] for _ in range(self.first + len(self.rows))]
         for i, row in enumerate(self.rows, self.first):
             for a in set(row.args):
                 self.users[a].append(i)
@@ -161,7 +161,7 @@ class Splitter:
     def _sink(self, i: int) -> None:
         """Move a row that reads only stored values down to the rows that use it."""
         row, place = self.rows[i - self.first], self.places[i]
-        if row.kind != "map" or place.space is None or not self.users[i] or i == self.result:
+        if row.kind != "map" or place.space is None or not self.users[i] or i in self.results:
             return
         if any(a >= self.first and self.places[a].space is not None for a in row.args):
             return
@@ -207,7 +207,7 @@ class Splitter:
                     source, mapped = self._seen(a, self._axes_of(r, position, a, space))
                     operands[a] = Operand(a, source, mapped, self.dtypes[a])
         held = set(members)
-        stores = tuple(i for i in inside if i == self.result or any(u not in held for u in self.users[i]))
+        stores = tuple(i for i in inside if i in self.results or any(u not in held for u in self.users[i]))
         return [Segment(space, tuple(operands.values()), tuple(maps), tuple(sorted(stores)), endings)]
 
     def _axes_of(self, row: Row, position: int, register: int, space: Space) -> tuple[int, ...]:
@@ -246,7 +246,7 @@ class Splitter:
         return la if fits else lb  # type: ignore[no-any-return]
 
     def _ending(self, i: int, row: Row, space: Space) -> Ending:
-        register = -1 if i == self.end else i
+        register = -1 - self.reduced[i - self.end] if i >= self.end else i
         kept: tuple[int, ...]
         if row.kind == "fold":
             (axes,) = row.params

@@ -18,7 +18,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.blocks import Cell, block_sizes, cells, one_cell
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
@@ -38,7 +38,7 @@ class Choice:
     """A compiled stage and how its tile is cut for it."""
 
     body: Compiled
-    cells: list[Cell]
+    cut: Cut
 
 
 class Tier:
@@ -93,10 +93,7 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
         return None
     sizes = block_sizes(stage, tile, _held(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
-    (write,) = stage.writes
-    if write.reducer is None:
-        return Choice(body, [one_cell(tile, cells(tile, sizes, []))])
-    return Choice(body, cells(tile, sizes, [d for d in range(len(stage.domain)) if d not in write.labels]))
+    return Choice(body, cut(stage, tile, sizes, together=True))
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:

@@ -12,48 +12,47 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.kernels.compiled.folds import PRODUCT, start
-from spartan_ng.kernels.compiled.prepared import RESULT, Blocks, Compiled
+from spartan_ng.kernels.compiled.prepared import Blocks, Compiled, extents_of
 from spartan_ng.ops.folds import State
 
 
 class WholeRunner:
-    """One thread's buffers for a stage that is all loops; `out` is the result's tile (reduced: None)."""
+    """One thread's buffers for a stage that is all loops; `outs` are the tiles of its results, or the
+    states of the tile that all runs share (None: each run gives a state of its own)."""
 
-    def __init__(self, body: Compiled, operands: list[Any], out: Any) -> None:
+    def __init__(self, body: Compiled, operands: list[Any], outs: list[Any]) -> None:
         self.body = body
         self._scratch = body.allocate()
         self._bases = {i: _address(o) for i, o in enumerate(operands)}
         self._bases |= {r: _address(self._scratch[b]) for r, b in body.buffers.numbers.items()}
-        if out is not None:
-            self._bases[RESULT] = _address(out)
-        self._operands = (operands, out)  # kept alive: the kernel sees only addresses
+        self._bases |= {-1 - k: _address(o) for k, o in enumerate(outs) if o is not None}
+        self._own = [r for r in body.reduced if outs[-1 - r] is None]
+        self._operands = (operands, outs)  # kept alive: the kernel sees only addresses
 
-    def run(self, blocks: Blocks) -> State | None:
-        """Run all blocks; a reduced stage gives their state."""
+    def run(self, blocks: Blocks) -> list[State | None]:
+        """Run all blocks; for each result that has no place the state of them."""
         body = self.body
         table, arrays = body.run_table(blocks)
-        state = None
-        bases = self._bases
-        if body.write.reducer is not None:
-            state = _start(body, blocks[0])
-            bases = bases | {RESULT: _address(state)}
+        states: list[State | None] = [None] * len(body.stage.writes)
+        bases = dict(self._bases)
+        for register in self._own:
+            state = first_state(body, register, body.tile if body.shared else blocks[0])
+            bases[register] = _address(state)
+            states[-1 - register] = (state,)
         filled = table.copy()
         filled[:, [column for column, _ in arrays]] += np.array([bases[r] for _, r in arrays], np.int64)
         (kernel,) = body.kernels
         assert kernel.function is not None, "chosen only when compiled"
         kernel.function(filled)
-        return None if state is None else (state,)
+        return states
 
 
 def _address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _start(body: Compiled, block: Box) -> np.ndarray[Any, Any]:
-    """The state of no blocks."""
-    for loop in body.loops.values():
-        for e in loop.segment.endings:
-            if e.register < 0:
-                shape = tuple(n if d < 0 else block[d][1] - block[d][0] for d, n in e.shape)
-                return np.full(shape, start(e.fold, e.dtype, len(e.args) > 1 and e.fold != PRODUCT), e.dtype)
-    raise AssertionError("a reduced stage that is all loops ends in a fold")
+def first_state(body: Compiled, register: int, box: Box) -> np.ndarray[Any, Any]:
+    """The state of no blocks, for a result over `box`."""
+    e = body.ending(register)
+    masked = len(e.args) > 1 and e.fold != PRODUCT
+    return np.full(extents_of(e.shape, box), start(e.fold, e.dtype, masked), e.dtype)

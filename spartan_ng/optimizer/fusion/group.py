@@ -25,6 +25,20 @@ from spartan_ng.optimizer.fusion.labels import (
     root,
     whole_dimensions,
 )
+from spartan_ng.optimizer.fusion.merge import (
+    LARGEST_BLOCK,
+    Result,
+    absorb,
+    add_result,
+    follows,
+    has_room,
+    largest_inputs,
+    place_beside,
+    place_stage,
+    relabelled,
+    unfollowed,
+    users_first,
+)
 
 LINE_BYTES = 1 << 18
 """The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
@@ -50,6 +64,15 @@ class Group:
     """Fused nodes and views with their labels, users before inputs."""
     separate: bool = False
     """A stage of its own kind: nothing is fused into it."""
+    more: list[Result] = field(default_factory=list)
+    """Further results of the same pass."""
+    users: dict[Group, None] = field(default_factory=dict)
+    """Stages that read a result of this one."""
+
+    @property
+    def stored(self) -> list[Node]:
+        """The nodes whose values the stage stores."""
+        return [self.root, *(r.node for r in self.more)]
 
     def canonical(self, labels: Labels) -> Labels:
         """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
@@ -86,16 +109,59 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
             and (target := _fusible_into(node, wanted, fuse)) is not None
         ):
             for stage, labels in target:
-                stage.whole |= whole_dimensions(node, labels) | _missing(node, stage, labels)
-                stage.members.append((node, labels))
-                _demand(node, stage, input_labels(node, labels), demands)
+                _join(node, stage, labels, demands)
         else:
-            _store(node, result, demands, cut_lines)
+            _store(node, result, demands, cut_lines, fuse)
+    if fuse:
+        _merge(result, order, demands)
+    result.groups = users_first(result.groups)
     return result
 
 
-def _store(node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool) -> None:
-    """Open a stage that ends in `node`."""
+def _merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, None]]) -> None:
+    """Put stages that share their largest read into one, the largest reads first."""
+    largest: dict[Group, int] = {}
+    for node, wanted in demands.items():
+        if node.op is Op.DATA or node in result.stored:
+            for stage, _ in wanted:
+                largest[stage] = max(largest.get(stage, 0), node.nbytes)
+    shared = [n for n in order if len(demands[n]) > 1 and (n.op is Op.DATA or n in result.stored)]
+    position = {node: i for i, node in enumerate(order)} if shared else {}
+    gone: dict[Group, Group] = {}
+    for node in sorted(shared, key=lambda n: -n.nbytes):
+        hosts: dict[tuple[Group, Labels], None] = {}
+        for stage, seen in demands[node]:
+            if stage in gone or seen is None or largest[stage] > node.nbytes:
+                continue
+            place = next((p for h in hosts if (p := place_stage(stage, seen, *h)) is not None), None)
+            if place is None:
+                hosts[stage, seen] = None
+                continue
+            host, labels = place
+            absorb(host, stage, labels, position)
+            gone[stage] = host
+            for one in result.groups:
+                if stage in one.users:
+                    del one.users[stage]
+                    one.users[host] = None
+    result.groups = [g for g in result.groups if g not in gone]
+    for node, stage in result.stored.items():
+        while stage in gone:
+            stage = gone[stage]
+        result.stored[node] = stage
+
+
+def _store(
+    node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool, fuse: bool
+) -> None:
+    """Store `node` as a further result of a stage that there is, or open one that ends in it."""
+    users = list(dict.fromkeys(stage for stage, _ in demands[node]))
+    if fuse and is_fusible(node, cut_lines):
+        stage = _as_member(node, users, demands) or _beside(node, users, demands)
+        if stage is not None:
+            stage.users |= {u: None for u in users if u is not stage}
+            result.stored[node] = stage
+            return
     if is_fusible(node, cut_lines):
         shape = root(node)
         stage = Group(node, shape.domain, shape.out, set(shape.whole))
@@ -108,8 +174,47 @@ def _store(node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]]
     else:
         stage = Group(node, node.shape, tuple(range(node.ndim)), set(), separate=True)
         _demand(node, stage, (None,) * len(node.inputs), demands)
+    stage.users = dict.fromkeys(users)
     result.groups.append(stage)
     result.stored[node] = stage
+
+
+def _as_member(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
+    """Compute the node in one of the stages that read it, which then stores it for the others, too."""
+    for stage in users:
+        wanted = {d: None for d in demands[node] if d[0] is stage}
+        if not has_room(stage) or node.format != "dense" or node.op is Op.INDEX:
+            continue
+        target = _fusible_into(node, wanted, fuse=True)
+        if target is not None and not follows(stage, [u for u in users if u is not stage]):
+            ((_, labels),) = target
+            if not unfollowed(stage, labels) <= stage.whole | _missing(node, stage, labels):
+                continue  # cheap to compute again for each block, but then nobody's to store
+            _join(node, stage, labels, demands)
+            stage.more.append(Result(node, labels))
+            return stage
+    return None
+
+
+def _beside(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
+    """Compute the node in a stage that reads the largest of its inputs the same way."""
+    candidates = dict.fromkeys(d for i in largest_inputs(node) for d in demands[i])
+    place = next((p for d in candidates if (p := place_beside(node, *d, users)) is not None), None)
+    if place is None:
+        return None
+    stage, labels = place
+    shape = root(node)
+    stage.whole |= {labels[d] for d in shape.whole} | unfollowed(stage, labels)
+    add_result(stage, node, labels)
+    _demand(node, stage, tuple(relabelled(i, labels) for i in shape.inputs), demands)
+    return stage
+
+
+def _join(node: Node, stage: Group, labels: Labels, demands: dict[Node, dict[Demand, None]]) -> None:
+    """Make the node a member of a stage."""
+    stage.whole |= whole_dimensions(node, labels) | _missing(node, stage, labels)
+    stage.members.append((node, labels))
+    _demand(node, stage, input_labels(node, labels), demands)
 
 
 def _demand(
@@ -164,7 +269,7 @@ def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
         return True
     kept = prod(stage.domain[d] for d in whole)
     left = prod(n for d, n in enumerate(stage.domain) if d not in whole and d not in stage.uncut)
-    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= 4096
+    return left >= min(SMALL_DOMAIN, prod(stage.domain)) and kept <= LARGEST_BLOCK
 
 
 def _lines_fit(node: Node, labels: Labels) -> bool:

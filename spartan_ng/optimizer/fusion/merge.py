@@ -1,0 +1,186 @@
+"""Stages of several results: what shares a read shares the pass.
+
+A node that has to be stored can be computed in a stage that reads the same large array the same way, as a
+further result: `sum(X * Y)` beside `sum(X * Z)`, a minimum beside a mean. The stage's dimensions
+that the node does not follow then stay uncut. Nothing may wait for itself: the stage must not read, even
+through others, what is stored in it.
+
+Fusion plans (SystemML), section 2.2: the template MAgg, here over any results of one domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, root
+
+if TYPE_CHECKING:
+    from spartan_ng.optimizer.fusion.group import Group
+
+LARGEST_BLOCK = 8192
+"""The most elements of the domain that one block may be forced to hold by dimensions that stay uncut."""
+MOST_RESULTS = 16
+"""Results of one stage."""
+_MOST_MEMBERS = 100
+_MOST_FOLLOWED = 256
+"""Stages looked at for a way around; beyond, there may be one."""
+_LEAST_TASKS = 64
+"""What uncut dimensions must leave of a domain to cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A further result of a stage: a fused member that is stored, too, or a value reduced over the domain."""
+
+    node: Node
+    out: Labels
+    inputs: tuple[Labels, ...] | None = None
+    """Of a reduced value, the labels of its operands; None: the node is a member."""
+
+
+def has_room(stage: Group) -> bool:
+    """Whether a stage may get a further result."""
+    dense = stage.root.format == "dense" and not stage.uncut
+    return (
+        not stage.separate
+        and dense
+        and len(stage.more) < MOST_RESULTS - 1
+        and len(stage.members) < _MOST_MEMBERS
+        and not any(_is_product(n) for n in stage.stored)
+    )
+
+
+def largest_inputs(node: Node) -> list[Node]:
+    """The inputs whose reading is what the node costs."""
+    most = max((i.nbytes for i in node.inputs), default=0)
+    return [i for i in dict.fromkeys(node.inputs) if i.nbytes == most > 0]
+
+
+def place_beside(
+    node: Node, stage: Group, seen: Labels | None, users: Iterable[Group]
+) -> tuple[Group, Labels] | None:
+    """The stage, and its dimension for each of the node's own, if the node may be computed there.
+
+    `seen` is how the stage sees one of the node's largest inputs, `users` are the stages that will read
+    the node.
+    """
+    if seen is None or not has_room(stage) or _is_product(node) or node.op is Op.RANDOM:
+        return None
+    if any(i.format != "dense" for i in (node, *node.inputs)):
+        return None
+    shape = root(node)
+    for source, own in zip(node.inputs, shape.inputs, strict=True):
+        if source not in largest_inputs(node) or len(own) != len(seen):
+            continue
+        labels = _match(shape.domain, own, seen)
+        if labels is not None and _leaves_enough(stage, labels, shape.whole) and not follows(stage, users):
+            return stage, labels
+    return None
+
+
+def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tuple[Group, Labels] | None:
+    """The host, and its dimension for each of the stage's, if all of the stage may run there.
+
+    `seen` and `theirs` are how the two see one array that both read.
+    """
+    if stage is host or not (has_room(stage) and has_room(host)) or stage.root.op in (*VIEWS, Op.RANDOM):
+        return None
+    if len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
+        return None
+    labels = _match(stage.domain, seen, theirs)
+    if labels is None or not _leaves_enough(host, labels, stage.whole):
+        return None
+    waits = follows(host, stage.users) or follows(stage, host.users)
+    return None if waits else (host, labels)
+
+
+def absorb(host: Group, stage: Group, labels: Labels, position: Mapping[Node, int]) -> None:
+    """Move all of a stage into its host."""
+    host.whole |= {labels[d] for d in stage.whole} | unfollowed(host, labels)
+    host.members += [(node, relabelled(own, labels)) for node, own in stage.members]
+    add_result(host, stage.root, labels)
+    for r in stage.more:
+        inputs = None if r.inputs is None else tuple(relabelled(i, labels) for i in r.inputs)
+        host.more.append(Result(r.node, relabelled(r.out, labels), inputs))
+    host.members.sort(key=lambda m: -position[m[0]])
+    host.users |= stage.users
+
+
+def add_result(stage: Group, node: Node, labels: Labels) -> None:
+    """Store a node's value in a stage, which computes it over the dimensions `labels` of its domain."""
+    shape = root(node)
+    out = relabelled(shape.out, labels)
+    if node.op is Op.FOLD or len(shape.out) < len(shape.domain) or node.fn == "bincount":
+        stage.more.append(Result(node, out, tuple(relabelled(i, labels) for i in shape.inputs)))
+    else:
+        stage.members.append((node, out))
+        stage.more.append(Result(node, out))
+
+
+def _match(domain: tuple[int, ...], own: Labels, seen: Labels) -> Labels | None:
+    """The stage's dimension for each dimension of a node's domain, from how both see one array."""
+    found: dict[int, int] = {}
+    for mine, theirs in zip(own, seen, strict=True):
+        if mine == WHOLE and theirs == WHOLE:
+            continue
+        if mine == WHOLE or theirs == WHOLE or found.setdefault(mine, theirs) != theirs:
+            return None
+    if len(found) < len(domain) or len(set(found.values())) < len(found):
+        return None
+    return tuple(found[d] for d in range(len(domain)))
+
+
+def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
+    """Whether enough of the domain can still be cut when the node has joined."""
+    uncut = stage.whole | {labels[d] for d in whole} | unfollowed(stage, labels)
+    if uncut == stage.whole:
+        return True
+    kept = prod(stage.domain[d] for d in uncut)
+    return prod(stage.domain) >= kept * min(_LEAST_TASKS, prod(stage.domain)) and kept <= LARGEST_BLOCK
+
+
+def unfollowed(stage: Group, labels: Labels) -> set[int]:
+    """The stage's dimensions that a node with `labels` does not follow."""
+    return {d for d, n in enumerate(stage.domain) if d not in labels and n > 1}
+
+
+def relabelled(own: Labels, labels: Labels) -> Labels:
+    """Labels over a node's own domain as labels over the stage's."""
+    return tuple(WHOLE if d == WHOLE else labels[d] for d in own)
+
+
+def _is_product(node: Node) -> bool:
+    """Whether the node is a product that is better left to BLAS as a whole: its result is its cost."""
+    return node.fn == "contract" and prod(node.shape) ** 2 >= prod(root(node).domain)
+
+
+def follows(stage: Group, others: Iterable[Group]) -> bool:
+    """Whether a stage is one of `others` or reads, through whatever stages, what they store."""
+    seen: set[Group] = set()
+    waiting = list(others)
+    while waiting:
+        one = waiting.pop()
+        if one is stage or len(seen) > _MOST_FOLLOWED:
+            return True
+        if one not in seen:
+            seen.add(one)
+            waiting.extend(one.users)
+    return False
+
+
+def users_first(groups: list[Group]) -> list[Group]:
+    """The stages in an order in which each comes after all that read its results."""
+    placed: dict[Group, None] = {}
+    for group in groups:
+        waiting = [group]
+        while waiting:
+            missing = [u for u in waiting[-1].users if u not in placed]
+            if missing:
+                waiting.extend(missing)
+            else:
+                placed.setdefault(waiting.pop())
+    return list(placed)

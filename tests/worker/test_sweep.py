@@ -1,0 +1,85 @@
+"""Several results of one pass: NumPy's values for every mix of plain and reduced ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.kernels import blocks
+from spartan_ng.plan.plan import Fused
+from tests.test_programs import running_on
+
+RESULTS = {
+    "sum of all": lambda xp, x: xp.sum(x * 2),
+    "column sums": lambda xp, x: (x + 1).sum(axis=0),
+    "row minima": lambda xp, x: x.min(axis=1),
+    "column maxima": lambda xp, x: (x * x).max(axis=0),
+    "first row extremes": lambda xp, x: x.argmax(axis=1),
+    "last column extremes": lambda xp, x: x.argmin(axis=0),
+    "doubles": lambda xp, x: x * 2,
+    "transposed": lambda xp, x: (x - 1).T,
+    "softmax": lambda xp, x: xp.exp(x - x.max(axis=1)[:, None]),
+    "products": lambda xp, x: x.T @ x,
+    "row products": lambda xp, x: x @ xp.arange(x.shape[1] * 1.0),
+    "any": lambda xp, x: (x > 0.99).any(axis=0),
+}
+
+
+def values(xp, x, names):
+    x = x * 1.5
+    return [RESULTS[name](xp, x) for name in names]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    names=st.lists(st.sampled_from(sorted(RESULTS)), min_size=2, max_size=6, unique=True),
+    shape=st.sampled_from([(40, 7), (7, 40), (1, 30), (64, 1), (33, 33)]),
+    workers=st.sampled_from([1, 2, 3, 5]),
+    cache=st.sampled_from([1 << 9, 1 << 12, 1 << 19]),
+    kernels=st.sampled_from(["interpret", "interpret", "compile"]),
+)
+def test_results_of_one_pass(names, shape, workers, cache, kernels):
+    x = np.random.default_rng(0).random(shape)
+    expected = values(np, x, names)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(blocks, "CACHE_BYTES", cache)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0, kernels=kernels):
+        found = sp.compute(*values(sp, sp.asarray(x), names))
+    patch.undo()
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+def test_the_shared_operand_is_read_once():
+    x = np.random.default_rng(0).random((400, 30))
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        a = sp.asarray(x)
+        found = sp.compute(a.sum(axis=0), a.min(axis=0), a.max(axis=1), a * 2)
+        ran = session.current().last_run
+    assert ran is not None
+    (stage,) = ran[0].stages
+    assert isinstance(stage, Fused)
+    assert len(stage.writes) == 4
+    assert sum(ran[0].slots[r.slot].shape == (400, 30) for r in stage.reads) == 1
+    np.testing.assert_array_equal(found[3], x * 2)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+@pytest.mark.parametrize("tiling", ["row", "column", "block"])
+def test_predicted_bytes_are_the_bytes_moved(workers, tiling):
+    x = np.random.default_rng(0).random((60, 40))
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling, small_bytes=0):
+        a = sp.asarray(x)
+        sp.compute(a.sum(axis=0), a.min(axis=1), (a * 2).sum(), a.T @ a)
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert [s.bytes_moved for s in stats.stages] == list(plan.predicted_bytes)
