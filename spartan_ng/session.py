@@ -77,7 +77,7 @@ class Session:
         workers = self.backend.workers  # first: who came and went may change the leaves' tilings
         order = topological(roots)
         structure, leaves = flatten(order, roots)
-        key = (structure, workers, config.tiling, config.disabled_passes)
+        key = (structure, workers, config.tiling, config.disabled_passes, config.products)
         with self._lock:
             found = self._plans.get(key)
             if found is not None:
@@ -150,7 +150,8 @@ def _settings(workers: int) -> Settings:
     """What a plan for so many workers depends on, as `config` has it now."""
     disabled = config.disabled_passes
     tiling = "single" if "tile" in disabled else config.tiling
-    return Settings(ClusterProfile(workers=workers), tiling, "fuse" not in disabled)
+    profile = ClusterProfile(workers=workers)
+    return Settings(profile, tiling, "fuse" not in disabled, products=config.products)
 
 
 _session: Session | None = None

@@ -209,7 +209,7 @@ class Executor:
                 run.stats.bytes_moved += data_bytes(data)
             arrived.append((piece, data))
         slot = run.plan.slots[operand.slot]
-        return gathered(arrived, operand.shape, slot.dtype)
+        return gathered(arrived, operand.shape, slot.dtype, self.store.allocate)
 
     def wait(self, run: Run, future: Future[Any]) -> Any:
         """The future's result, giving up when the job is cancelled."""

@@ -191,3 +191,14 @@ def row_of(node: Node) -> tuple[str, Any, tuple[Any, ...]]:
     if node.op is Op.TRANSPOSE:
         return "transpose", None, node.params
     return ("broadcast" if node.op is Op.BROADCAST else "reshape"), None, ()
+
+
+def stage_name(draft: Draft) -> str:
+    """The user's operations in the stage, in order, long runs shortened."""
+    rows = [*draft.rows, *draft.reducers]
+    if draft.after is not None:
+        rows += draft.after.rows
+    names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
+    if len(names) > 8:
+        names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]
+    return " > ".join(names)

@@ -8,7 +8,7 @@ them together. That is the whole of the library's reduction machinery.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,16 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.memory import least_parts
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied
-from spartan_ng.plan.draft import Body, Draft, Result
+from spartan_ng.plan.draft import Body, Draft, Result, stage_name
 from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
+    Axis,
     Combine,
     Fused,
     Join,
@@ -43,7 +45,8 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
-from spartan_ng.plan.steps import heavy_steps
+from spartan_ng.plan.steps import heavy_steps, turning
+from spartan_ng.plan.strategies import constrain, has_product, side_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Settings:
     fuse: bool = True
     solver: str = "exact"
     duplicate_budget_bytes: int | None = None
+    products: str = "cuboid"
+    """How operands reach the tasks of a product, see `strategies`."""
     scan_fan: int = 32
     """Parts of a scan's line whose states are collected at one place."""
 
@@ -82,8 +87,9 @@ class Lowering:
     def plan(self, key: str) -> Plan:
         """The whole way."""
         drafts = self.drafts()
+        self.sketched = self.sketches(drafts)
         tilings = choose(
-            *self.sketches(drafts),
+            *self.sketched,
             self.settings.profile,
             solver=self.settings.solver,
             forced=self.settings.forced_tiling,
@@ -124,7 +130,10 @@ class Lowering:
         """Stages and arrays as tiling sees them."""
         stored = {*range(len(self.leaves)), *(r.slot for d in drafts for r in d.results)}
         arrays = [sketch_array(n) if i in stored else _absent(n) for i, n in enumerate(self.nodes)]
-        return [sketch_stage(d, self.nodes) for d in drafts], arrays
+        stages = [
+            constrain(sketch_stage(d, self.nodes), d, self.nodes, self.settings.products) for d in drafts
+        ]
+        return stages, arrays
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
@@ -147,7 +156,7 @@ class Lowering:
         read_bytes = tilings.read_bytes[index]
         combine_bytes = tilings.combine_bytes[index]
         if not draft.separate:
-            self._fused(draft, grid, read_bytes, combine_bytes)
+            self._fused(draft, index, grid, read_bytes, combine_bytes)
         elif draft.node.op is Op.SCAN:
             self._scan(draft, grid, read_bytes)
         elif is_line_sort(draft.node):
@@ -163,7 +172,11 @@ class Lowering:
         self.stages.append(stage)
         self.predicted.append(predicted_bytes)
 
-    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+    def _fused(
+        self, draft: Draft, index: int, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]
+    ) -> None:
+        if self.settings.products == "broadcast" and has_product(draft) and not grid.duplicate:
+            draft = self._broadcast(draft)
         writes = tuple(self._write(result, draft, grid) for result in draft.results)
         heavy = is_heavy(draft)
         finish = None if draft.after is None else self._finish(draft.after)
@@ -178,13 +191,44 @@ class Lowering:
             draft.whole,
             heavy,
             heavy_steps(draft, self.slots, grid) if heavy else (),
-            finish=None if partial else finish,
+            self._parts(index, grid),
+            turning(draft) or 0,
+            None if partial else finish,
         )
         self._emit(stage, read_bytes)
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
             if write.reducer is not None and write.partial:
                 row, states, lead = write.reducer, write.slots, len(write.partial)
                 self._emit(Combine("combine", row, states, lead, result.slot, finish), moved)
+
+    def _broadcast(self, draft: Draft) -> Draft:
+        """A product whose side operands are copied to all workers first; its own reads charge for it."""
+        copies = {slot: self._everywhere(slot) for slot in side_slots(draft, self.nodes)}
+        reads = [replace(r, slot=copies.get(r.slot, r.slot)) for r in draft.reads]
+        after = draft.after
+        if after is not None:
+            after = replace(after, reads=[replace(r, slot=copies.get(r.slot, r.slot)) for r in after.reads])
+        return replace(draft, reads=reads, after=after)
+
+    def _everywhere(self, slot: int) -> int:
+        """The slot of a copy of an array on every worker."""
+        array = self.slots[slot]
+        ndim = len(array.shape)
+        self.slots.append(replace(array, tiling=Tiling.copies(ndim)))
+        axes = tuple(Axis(d, 0, 1, n) for d, n in enumerate(array.shape))
+        every = tuple(range(ndim))
+        write = Write((len(self.slots) - 1,), 0, every)
+        read = Read(slot, axes, every, array.shape, every)
+        self._emit(Fused("broadcast", array.shape, Tiling.copies(ndim), (read,), (), (write,)), 0)
+        return len(self.slots) - 1
+
+    def _parts(self, index: int, grid: Tiling) -> int:
+        """In how many parts the tasks of a stage run, to keep to a worker's memory."""
+        stages, arrays = self.sketched
+        profile = self.settings.profile
+        if stages[index].turns is None or profile.workers == 1:
+            return 1
+        return least_parts(stages[index], arrays, grid, profile) or 1
 
     def _value_slot(self, result: Result, row: Row) -> int:
         """A slot that says what a product's value is like; it is not stored."""
@@ -299,14 +343,3 @@ def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
     if row.kind == "fold" and isinstance(row.fn, str):
         return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
     return (row.dtype,)
-
-
-def stage_name(draft: Draft) -> str:
-    """The user's operations in the stage, in order, long runs shortened."""
-    rows = [*draft.rows, *draft.reducers]
-    if draft.after is not None:
-        rows += draft.after.rows
-    names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
-    if len(names) > 8:
-        names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]
-    return " > ".join(names)

@@ -12,8 +12,10 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
-from spartan_ng.plan.draft import Draft
+from spartan_ng.plan.absorb import is_heavy
+from spartan_ng.plan.draft import Draft, stage_name
 from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
+from spartan_ng.plan.steps import turning
 
 _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
@@ -39,7 +41,8 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     if draft.after is not None:
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
     writes = tuple(Access(r.slot, r.out) for r in draft.results)
-    return StageSketch(draft.domain, cuttable, tuple(reads), writes, _flops(draft))
+    sketch = StageSketch(draft.domain, cuttable, tuple(reads), writes, _flops(draft), name=stage_name(draft))
+    return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 
 
 def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:

@@ -34,3 +34,11 @@ def heavy_steps(draft: Draft, slots: Sequence[Slot], grid: Tiling) -> tuple[int,
     for d in draft.whole:
         steps[d] = 1
     return tuple(steps) if max(steps, default=1) > 1 else ()
+
+
+def turning(draft: Draft) -> int | None:
+    """The summed dimension along which a product's task may go part after part, if there is one."""
+    if len(draft.results) > 1 or not draft.reducers:
+        return None
+    summed = [d for d, n in enumerate(draft.domain) if d not in draft.out and n > 1 and d not in draft.whole]
+    return summed[0] if len(summed) == 1 else None

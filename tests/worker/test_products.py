@@ -13,7 +13,7 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
-from spartan_ng.config import TILINGS, config
+from spartan_ng.config import PRODUCTS, TILINGS, config
 from tests.test_programs import running_on
 
 Expression = Callable[..., Any]
@@ -100,3 +100,31 @@ def test_work_around_products_is_one_stage() -> None:
     assert ran is not None
     products = [s.name for s in ran[0].stages if "contract" in s.name]
     assert sorted(n.count("contract") for n in products) == [1, 2]  # U.T @ U alone, and all the rest
+
+
+def moved_and_predicted(strategy: str, run: Callable[[], Any], workers: int) -> tuple[int, int]:
+    """Bytes that a program moved between workers, and the plan's prediction."""
+    off = frozenset({"fuse"}) if strategy == "unfused" else frozenset()
+    products = "cuboid" if strategy == "unfused" else strategy
+    with running_on(SimulatedBackend(workers)), config.override(products=products, disabled_passes=off):
+        run()
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    return stats.bytes_moved, sum(plan.predicted_bytes)
+
+
+SHAPES = {"tall": (1500, 1200, 20), "common": (200, 160, 6000), "square": (700, 650, 600)}
+
+
+@pytest.mark.parametrize("workers", [4, 8])
+@pytest.mark.parametrize("name", ["sparse mask", "gnmf", "after", "left, right and after"])
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_cuboids_never_move_more_than_the_other_strategies(name: str, workers: int, shape: str) -> None:
+    def run() -> None:
+        check(name, SHAPES[shape])
+
+    found = {s: moved_and_predicted(s, run, workers) for s in ("cuboid", *PRODUCTS[1:], "unfused")}
+    for moved, predicted in found.values():
+        assert predicted == pytest.approx(moved, rel=0.05)
+    assert found["cuboid"][0] <= min(moved for moved, _ in found.values())

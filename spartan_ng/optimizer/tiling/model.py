@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling import forced as force
+from spartan_ng.optimizer.tiling.memory import within
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
@@ -145,10 +146,13 @@ class _Builder:
         if self.rules.forced:
             copies = stage.replicable
             return force.nearest(stage.domain, cuttable, workers, self.rules.forced, copies)
+        if stage.only:
+            return force.nearest(stage.domain, cuttable, workers, stage.only, False)
         made = sum(self.arrays[w.array].nbytes for w in stage.writes)
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
-        return candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        grids = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        return grids if stage.turns is None else within(stage, self.arrays, grids, self.profile)
 
     def _touched(self, stage: StageSketch) -> int:
         numbers = dict.fromkeys([a.array for a in stage.reads] + [a.array for a in stage.writes])

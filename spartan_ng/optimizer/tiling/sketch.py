@@ -85,6 +85,9 @@ class StageSketch:
     update_bytes : of a user's join_update, the bytes of all tasks' updates as the last run measured
         them; None charges one whole output for each task
     replicable : whether every worker may run all of it (a duplicate grid)
+    turns : of a product, the summed dimension along which a task may go part after part
+    name : what errors call it
+    only : the one kind of grid, "row" or "block", that a forced strategy allows
     """
 
     domain: tuple[int, ...]
@@ -94,6 +97,9 @@ class StageSketch:
     flops: int = 0
     update_bytes: int | None = None
     replicable: bool = True
+    turns: int | None = None
+    name: str = ""
+    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
