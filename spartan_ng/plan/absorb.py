@@ -186,7 +186,6 @@ def _with_after(product: Draft, after: Draft) -> Draft:
     return replace(
         product,
         results=[replace(stored, out=out, register=-1, reducer=turned)],
-        uncut=_joined(product.uncut, after.uncut, dict(enumerate(out))),
         after=finish,
     )
 

@@ -38,10 +38,14 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
     reads = [_access(r, arrays) for r in draft.reads]
+    late: tuple[int, ...] = ()
     if draft.after is not None:
+        late = tuple(draft.out[d] for d in draft.after.uncut)
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
     writes = tuple(Access(r.slot, r.out) for r in draft.results)
-    sketch = StageSketch(draft.domain, cuttable, tuple(reads), writes, _flops(draft), name=stage_name(draft))
+    sketch = StageSketch(
+        draft.domain, cuttable, tuple(reads), writes, _flops(draft), late=late, name=stage_name(draft)
+    )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 
 

@@ -23,6 +23,7 @@ from spartan_ng.optimizer.fusion.labels import (
     is_fusible,
     is_transparent,
     root,
+    sums_sparse_rows,
     whole_dimensions,
 )
 from spartan_ng.optimizer.fusion.merge import (
@@ -106,6 +107,7 @@ def group(order: list[Node], roots: set[Node], fuse: bool = True, cut_lines: boo
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
+            and not (cut_lines and sums_sparse_rows(node))
             and (target := _fusible_into(node, wanted, fuse)) is not None
         ):
             for stage, labels in target:
@@ -156,7 +158,7 @@ def _store(
 ) -> None:
     """Store `node` as a further result of a stage that there is, or open one that ends in it."""
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
-    if fuse and is_fusible(node, cut_lines):
+    if fuse and is_fusible(node, cut_lines) and not (cut_lines and sums_sparse_rows(node)):
         stage = _as_member(node, users, demands) or _beside(node, users, demands)
         if stage is not None:
             stage.users |= {u: None for u in users if u is not stage}

@@ -140,7 +140,7 @@ class _Builder:
     # --- variables ---------------------------------------------------------------------------------
 
     def _grids(self, stage: StageSketch, touched: int) -> Options:
-        kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut}
+        kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut} | {*stage.late}
         cuttable = tuple(d for d in stage.cuttable if d not in kept) if kept else stage.cuttable
         workers = self.profile.workers
         if self.rules.forced:
@@ -152,6 +152,11 @@ class _Builder:
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
         grids = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        if kept and stage.turns is not None:
+            # Where partial states are combined anyway, the result's own tiling is chosen freely.
+            more = candidates(stage.domain, stage.cuttable, workers, single=False, copies=False).tilings
+            deep = (g for g in more if g.parts[stage.turns] > 1)
+            grids = interned(tuple(dict.fromkeys([*grids.tilings, *deep])), workers)
         return grids if stage.turns is None else within(stage, self.arrays, grids, self.profile)
 
     def _touched(self, stage: StageSketch) -> int:

@@ -86,6 +86,8 @@ class StageSketch:
         them; None charges one whole output for each task
     replicable : whether every worker may run all of it (a duplicate grid)
     turns : of a product, the summed dimension along which a task may go part after part
+    late : dimensions that a grid may cut only if it cuts what is reduced over, too: what needs them whole
+        happens where partial states are combined
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
     """
@@ -98,6 +100,7 @@ class StageSketch:
     update_bytes: int | None = None
     replicable: bool = True
     turns: int | None = None
+    late: tuple[int, ...] = ()
     name: str = ""
     only: str | None = None
 
