@@ -106,9 +106,10 @@ def assign(X: Any, centers: Any) -> Any:
 def new_centers(X: Any, centers: Any) -> tuple[Any, Any]:
     """The means of each center's points (the old center where it has none), and their counts; lazy."""
     labels = assign(X, centers)
-    member = (labels[:, None] == np.arange(len(centers))).astype(X.dtype)
-    counts = member.sum(axis=0)
-    means = (member.T @ X) / np.maximum(counts, 1)[:, None]
+    sums, counts = np.zeros((len(centers), X.shape[1]), X.dtype), np.zeros(len(centers), X.dtype)
+    np.add.at(sums, labels, X)
+    np.add.at(counts, labels, 1)
+    means = sums / np.maximum(counts, 1)[:, None]
     return np.where(counts[:, None] > 0, means, centers), counts
 
 

@@ -221,8 +221,8 @@ def measure(name: str, programs: list[Program], *, brute: bool = False) -> Row:
         max(exact_ms),
         statistics.median(greedy_ms),
         sum(best) / len(best),
-        sum(sum(t.moved_bytes) for t in exact),
-        sum(sum(t.moved_bytes) for t in greedy),
+        sum(t.total_bytes for t in exact),
+        sum(t.total_bytes for t in greedy),
         sum(same) / len(same) if same else float("nan"),
     )
 

@@ -7,7 +7,7 @@ runs a NumPy program fused and parallel on this machine, or tiled on a cluster a
 
 Beyond NumPy's names: `compute` and `persist` evaluate several arrays together, `explain` shows the plan,
 `config` holds the options, `map`, `filter`, `fold`, `scan` and `join_update` are the operators that
-everything is made of, and `connect` moves the program to a cluster.
+everything is made of, `connect` moves the program to a cluster, and `tile_as` cuts an array by hand.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from spartan_ng.api import __all__ as _names
 from spartan_ng.api.borrowed import of_numpy
 from spartan_ng.config import config
 from spartan_ng.plan.explain import Explanation
-from spartan_ng.public import connect, disconnect, explain
+from spartan_ng.public import connect, disconnect, explain, tile_as
 from spartan_ng.version import __version__
 
 
@@ -27,4 +27,14 @@ def __getattr__(name: str) -> Any:
     return of_numpy(name)
 
 
-__all__ = [*_names, "Explanation", "__version__", "config", "connect", "disconnect", "errors", "explain"]
+__all__ = [
+    *_names,
+    "Explanation",
+    "__version__",
+    "config",
+    "connect",
+    "disconnect",
+    "errors",
+    "explain",
+    "tile_as",
+]

@@ -33,6 +33,7 @@ class Config:
     disabled_passes : names of optimizer passes to leave out
     threads : threads of an embedded worker, None for all cores
     memory_bytes : memory budget of an embedded worker, None for what the machine has
+    duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     timeout_s : how long to wait for an answer from a cluster
     progress : show a progress bar; None shows it on a terminal only
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
@@ -46,6 +47,7 @@ class Config:
     disabled_passes: frozenset[str] = frozenset()
     threads: int | None = None
     memory_bytes: int | None = None
+    duplicate_bytes: int | None = None
     timeout_s: float = 30.0
     progress: bool | None = None
     kernels: str = "auto"
@@ -94,11 +96,17 @@ def _checked(name: str, value: Any) -> Any:
         if value not in PRODUCTS:
             raise OptionError(f"config: products={value!r} is not one of {', '.join(PRODUCTS)}")
         return value
-    if value is None and name in ("threads", "memory_bytes"):
+    if value is None and name in ("threads", "memory_bytes", "duplicate_bytes"):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"config: {name}={value!r} is not a number")
-    least = 0 if name == "small_bytes" else 1 if name in ("threads", "memory_bytes") else 1e-3
+    least = (
+        0
+        if name in ("small_bytes", "duplicate_bytes")
+        else 1
+        if name in ("threads", "memory_bytes")
+        else 1e-3
+    )
     if not value >= least:
         raise OptionError(f"config: {name}={value!r} is less than {least}")
     return float(value) if name == "timeout_s" else int(value)

@@ -6,7 +6,11 @@ import os
 from typing import Any
 
 from spartan_ng import session
+from spartan_ng.api.array import ndarray
 from spartan_ng.api.creation import asarray
+from spartan_ng.api.handle import wrap_node
+from spartan_ng.graph import build
+from spartan_ng.optimizer.tiling.forced import exactly
 from spartan_ng.plan.explain import Explanation
 
 
@@ -35,6 +39,26 @@ def disconnect() -> None:
     Values that only the workers hold are lost with the connection; `compute` what you still need first.
     """
     session.embed()
+
+
+def tile_as(x: Any, tiling: str) -> ndarray:
+    """The array `x`, cut over the workers by hand: what reads it finds it so, whatever it costs.
+
+    Nothing needs this: the optimizer tiles every array. It is for experiments, and for those who know better.
+
+    Parameters
+    ----------
+    tiling : "row" (along the first axis), "column" (along the last), "block" (along the first two), or
+        "duplicate" (a full copy on each worker). An axis with fewer elements than workers has a tile for each
+
+    Raises
+    ------
+    ShapeError (a ValueError) : `x` cannot be cut so over the workers there are
+    MemoryBudgetError : the copies of a duplicate exceed `config.duplicate_bytes`; raised when it is evaluated
+    """
+    x = asarray(x)
+    exactly(x.shape, x._node().format, session.current().backend.workers, tiling)
+    return wrap_node(build.tile_as(x._node(), tiling))
 
 
 def explain(*arrays: Any, run: bool = False) -> Explanation:

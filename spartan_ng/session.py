@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from uuid import uuid4
 
@@ -24,9 +25,9 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
+from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Settings, lower, weigh
 from spartan_ng.plan.plan import Plan
 from spartan_ng.progress import progress
@@ -45,6 +46,8 @@ class Planned:
     plan: Plan
     leaves: tuple[int, ...]
     outputs: tuple[int, ...]
+    measured: tuple[tuple[Hashable, int | None], ...]
+    """What was known of sizes when it was made, and what it would be made anew for."""
 
 
 class Session:
@@ -57,6 +60,10 @@ class Session:
         self.moved_bytes = 0
         """Bytes that workers have received from each other in all runs."""
         self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
+        self._copies: weakref.WeakSet[ArrayRef] = weakref.WeakSet()
+        """Second copies of arrays that the workers keep."""
+        self._measured: dict[Hashable, int] = {}
+        """Bytes that depend on data, as runs have measured them; see `plan.lessons`."""
         self._lock = threading.Lock()
         self._name = uuid4().hex
         self._numbers = count(1)
@@ -75,36 +82,38 @@ class Session:
     def plan(self, roots: Sequence[Node]) -> tuple[Planned, list[ArrayRef]]:
         """The plan for `roots` (from the cache, if the program came before) and the program's leaves."""
         workers = self.backend.workers  # first: who came and went may change the leaves' tilings
+        settings = self._settings(workers)
         order = topological(roots)
         structure, leaves = flatten(order, roots)
-        key = (structure, workers, config.tiling, config.disabled_passes, config.products)
+        key = (structure, settings, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
-            if found is not None:
+            if found is not None and all(self._measured.get(k) == v for k, v in found.measured):
                 self._plans.move_to_end(key)
                 return found, leaves
-        planned = self._make(roots, workers, leaves)
+        planned = self._make(roots, settings, leaves)
         with self._lock:
             self._plans[key] = planned
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         return planned, leaves
 
-    def _make(self, roots: Sequence[Node], workers: int, leaves: list[ArrayRef]) -> Planned:
+    def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:
         rewritten = run_passes(PASSES, roots, config.disabled_passes)
         order = topological(rewritten)
         distinct = list(dict.fromkeys(rewritten))
-        settings = _settings(workers)
-        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}")
+        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
         number = {ref: i for i, ref in enumerate(leaves)}
         used = [n.data for n in order if n.op is Op.DATA]
         return Planned(
             plan,
             tuple(number[ref] for ref in used if ref is not None),
             tuple(distinct.index(r) for r in rewritten),
+            tuple((key, self._measured.get(key)) for key in subjects(plan)),
         )
 
     def _run(self, plan: Plan, inputs: list[ArrayRef]) -> list[ArrayRef]:
+        inputs = [*inputs, *(inputs[n].also[k] for n, k in plan.also)]
         for ref, slot in zip(inputs, plan.inputs, strict=True):
             if ref.backend is not self.backend:
                 self._bring(ref)
@@ -113,7 +122,12 @@ class Session:
             refs, stats = self.backend.run(plan, inputs, report)
         self.last_run = (plan, stats)
         self.moved_bytes += stats.bytes_moved
-        return refs
+        learn(plan, [(s.bytes_moved, s.bytes_made) for s in stats.stages], self._measured)
+        wanted = len(refs) - len(plan.keeps)
+        for n, copy in zip(plan.keeps, refs[wanted:], strict=True):
+            inputs[n].also = (*inputs[n].also, copy)
+            self._copies.add(copy)
+        return refs[:wanted]
 
     @staticmethod
     def _bring(ref: ArrayRef) -> None:
@@ -128,7 +142,8 @@ class Session:
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         planned, leaves = self.plan(wanted)
         plan = planned.plan
-        weighed = self._weigh(wanted, plan) if len(plan.stages) <= _WEIGHED_STAGES else {}
+        small = len(plan.stages) <= _WEIGHED_STAGES
+        weighed = self._weigh(wanted, plan, self._settings(plan.workers)) if small else {}
         stats = None
         if run:
             self._run(plan, [leaves[i] for i in planned.leaves])
@@ -136,22 +151,30 @@ class Session:
             stats = self.last_run[1]
         return explain_plan(plan, stats, alternatives=weighed)
 
-    @staticmethod
-    def _weigh(roots: Sequence[Node], plan: Plan) -> dict[int, tuple[Alternative, ...]]:
+    def _weigh(
+        self, roots: Sequence[Node], plan: Plan, settings: Settings
+    ) -> dict[int, tuple[Alternative, ...]]:
         """What other grids of the plan's stages would cost."""
         if plan.workers == 1:
             return {}
         rewritten = run_passes(PASSES, roots, config.disabled_passes)
         distinct = list(dict.fromkeys(rewritten))
-        return weigh(topological(rewritten), distinct, _settings(plan.workers))
+        return weigh(topological(rewritten), distinct, settings, self._measured)
 
-
-def _settings(workers: int) -> Settings:
-    """What a plan for so many workers depends on, as `config` has it now."""
-    disabled = config.disabled_passes
-    tiling = "single" if "tile" in disabled else config.tiling
-    profile = ClusterProfile(workers=workers)
-    return Settings(profile, tiling, "fuse" not in disabled, products=config.products)
+    def _settings(self, workers: int) -> Settings:
+        """What a plan for so many workers depends on, as `config` has it now."""
+        disabled = config.disabled_passes
+        tiling = "single" if "tile" in disabled else config.tiling
+        profile = replace(self.backend.profile, workers=workers)
+        budget = profile.memory_bytes // 4 if config.duplicate_bytes is None else config.duplicate_bytes
+        taken = sum(copy.nbytes // copy.tiling.ntiles for copy in list(self._copies) if copy.tiling)
+        return Settings(
+            profile,
+            tiling,
+            "fuse" not in disabled,
+            duplicate_budget_bytes=max(0, budget - taken),
+            products=config.products,
+        )
 
 
 _session: Session | None = None

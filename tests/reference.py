@@ -153,7 +153,11 @@ def _along_axis(node: Node, *inputs: Any) -> Any:
 
 def _bincount(node: Node, x: Any, weights: Any = None) -> Any:
     assert x.dtype == np.int64
-    return np.bincount(x, weights, node.params[0])
+    if weights is None:
+        return np.bincount(x, None, node.params[0])
+    sums = np.zeros(node.shape, node.dtype)
+    np.add.at(sums, x, weights)
+    return sums
 
 
 def _user_join(node: Node, inputs: tuple[Any, ...]) -> Any:
@@ -199,6 +203,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
     "assign": _assign,
     "take": _take,
+    "tile_as": lambda node, a: a,
     "scatter": _scatter,
     "along_axis": _along_axis,
     "bincount": _bincount,

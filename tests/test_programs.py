@@ -19,6 +19,7 @@ from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.optimizer.pipeline import NAMES
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.programs import Program, programs
 
 SLOW = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -60,6 +61,25 @@ def test_embedded(program: Program) -> None:
 def test_workers_and_tilings(program: Program, workers: int, tiling: str | None) -> None:
     with running_on(SimulatedBackend(workers)), config.override(tiling=tiling):
         check(program)
+
+
+@SLOW
+@given(program=programs(), workers=st.sampled_from([2, 3, 4]))
+def test_kept_copies(program: Program, workers: int) -> None:
+    """Where messages cost nothing, small arrays are kept twice, too; later programs read the copies."""
+    backend = SimulatedBackend(workers, ClusterProfile(message_ns=0, flops_s=10**6))
+    with running_on(backend), config.override(small_bytes=0):
+        kept: dict[int, Any] = {}
+
+        def convert(a: Any) -> Any:
+            return kept.setdefault(id(a), sp.array(a))
+
+        for _ in range(3):
+            found = sp.compute(*program.run(sp, convert))
+            with np.errstate(all="ignore"):
+                expected = program.run(np, np.array)
+            for a, b in zip(expected, found, strict=True):
+                np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
 @SLOW

@@ -52,10 +52,12 @@ class NoPeers:
 
 @dataclass(slots=True)
 class StageStats:
-    """One rank's stage: wall seconds, and bytes received from other ranks."""
+    """One rank's stage: wall seconds, bytes received from other ranks, and bytes that it made where these
+    cannot be known before (users' updates, CSR tiles)."""
 
     seconds: float = 0.0
     bytes_moved: int = 0
+    bytes_made: int = 0
 
 
 @dataclass(slots=True)
@@ -159,6 +161,8 @@ class Executor:
     def put(self, run: Run, slot: int, tile: Any) -> None:
         """Complete this rank's tile of a slot; peers may read it from now on."""
         plan = run.plan
+        if not isinstance(tile, np.ndarray):
+            run.stats.bytes_made += data_bytes(tile)
         kept = slot in plan.outputs or slot in run.program.dynamic
         self.store.put(run.keys[slot], tile, reads=None if kept else run.program.remote_reads[slot])
 

@@ -70,6 +70,7 @@ class StageCost(Protocol):
 
     seconds: float
     bytes_moved: int
+    bytes_made: int
 
 
 class Runner(Protocol):
@@ -271,7 +272,7 @@ class WorkerServer:
             if run.values:
                 self._put_values(part, program)
             stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
-            costs: Stats = tuple((s.seconds, s.bytes_moved) for s in stats)
+            costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made) for s in stats)
             nnz, values = self._results(run.outputs, run.inline)
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
             if not isinstance(error, JobCancelled):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import cut
 from spartan_ng.plan.plan import MergeParts, SortParts
 from spartan_ng.worker.program import Task
 
@@ -65,7 +64,7 @@ class Parts:
         self._ex, self._run, self._stage = ex, run, stage
         (n,) = run.plan.slots[stage.values].shape
         count = stage.grid.parts[0]
-        bounds = [cut(n, count, p) for p in range(count)]
+        bounds = [stage.grid.cut(0, n, p) for p in range(count)]
         self.sizes = np.array([hi - lo for lo, hi in bounds])
         self.steps = np.maximum(self.sizes // _SAMPLES, 1)
         self._samples: list[Any] = []

@@ -83,6 +83,7 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     arriving = ex.start_all(run, task.parts[0].operands)
     for n, part in enumerate(task.parts):
         operands = ex.finish_all(run, arriving)
+        arriving = []  # what has been put together is let go before more arrives
         if n + 1 < len(task.parts):
             arriving = ex.start_all(run, task.parts[n + 1].operands)
         state = tuple(_made(ex, run, stage, part, operands))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api import products, ufuncs
-from spartan_ng.api.handle import Handle, wrap
+from spartan_ng.api.handle import Handle, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -127,6 +127,13 @@ class Arithmetic(Handle):
     def __invert__(self) -> ndarray:
         return ufuncs.invert(self)  # type: ignore[no-any-return]
 
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """A number rounded, as NumPy's scalars are."""
+        if not self._cell.frozen:
+            raise TypeError(f"type {type(self).__name__} doesn't define __round__ method")
+        rounded = round(self._force()[()], ndigits)
+        return wrap(rounded) if isinstance(rounded, np.generic) else rounded
+
     # --- comparisons -------------------------------------------------------------------------------
 
     def __lt__(self, other: Any) -> ndarray:
@@ -143,12 +150,12 @@ class Arithmetic(Handle):
 
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
-            return ufuncs.equal(self, np.asarray(other))  # type: ignore[no-any-return]
+            return _compared(ufuncs.equal, self, other)
         return ufuncs.equal._two(self, other) if _ours(other) else NotImplemented
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
-            return ufuncs.not_equal(self, np.asarray(other))  # type: ignore[no-any-return]
+            return _compared(ufuncs.not_equal, self, other)
         return ufuncs.not_equal._two(self, other) if _ours(other) else NotImplemented
 
     def __hash__(self) -> int:
@@ -200,6 +207,15 @@ class Arithmetic(Handle):
             return NotImplemented
         result = products.matmul(self, other)
         return ufuncs.stored("matmul", result, self, True)  # type: ignore[no-any-return]
+
+
+def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
+    """Equality with a string or None: what cannot be compared is not equal."""
+    kinds = "OUST" if isinstance(other, str) else "O"
+    if a.dtype.kind in kinds or (isinstance(other, str) and a.dtype.kind in "mM"):
+        return function(a, np.asarray(other))  # type: ignore[no-any-return]
+    answer = build.constant(np.asarray(function is ufuncs.not_equal))
+    return wrap_node(build.broadcast(answer, a.shape))
 
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:

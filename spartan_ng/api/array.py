@@ -20,13 +20,16 @@ from spartan_ng.api import (
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.handle import Handle, as_handle, copied, make, register, scalar, wrap
+from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, register, scalar, wrap
 from spartan_ng.api.methods import Methods
 from spartan_ng.api.views import Broadcast, Part, full_shape
 
 _POSITIONS = frozenset({int, tuple})
 _INTEGERS = frozenset({int})
 _NUMBERS = frozenset({int, float, bool, complex})
+_SCALARS = (np.number, np.bool_)
+_NUMPYS = (Handle, np.ndarray, np.generic)
+"""Classes of operands that we know; arrays of other libraries may know us instead."""
 
 
 class Flags:
@@ -172,6 +175,9 @@ class ndarray(Methods):
         return shown
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """NumPy's ufuncs of our arrays are ours (NEP 13)."""
+        if any(hasattr(i, "__array_ufunc__") and not isinstance(i, _NUMPYS) for i in inputs):
+            return NotImplemented
         ours = ufuncs.UFUNCS.get(function.__name__)
         if function is np.matmul:
             return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
@@ -185,6 +191,9 @@ class ndarray(Methods):
         return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        """NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."""
+        if not all(issubclass(t, _NUMPYS) for t in types):
+            return NotImplemented
         ours = FUNCTIONS.get(function)
         if ours is None:
             return gathered(function, *args, **keywords)
@@ -243,7 +252,8 @@ class ndarray(Methods):
         if not shape:
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1:
-            return (wrap(v) for v in self._force())
+            value = self._force()
+            return iter(value) if value.dtype.kind in "USO" else (wrap(v) for v in value)
         return (self[i] for i in range(shape[0]))
 
     def __contains__(self, item: Any) -> bool:
@@ -268,9 +278,12 @@ class ndarray(Methods):
         return (_restored, (self.compute(), self._cell.frozen))
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import spartan_ng
+        """The array API standard's view of this package; its arrays are arrays of this class, too."""
+        from spartan_ng.api import standard
 
-        return spartan_ng
+        if api_version is not None and api_version not in standard.VERSIONS:
+            raise ValueError(f"version {api_version!r} of the array API is none of {standard.VERSIONS}")
+        return standard
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
@@ -331,7 +344,7 @@ class ndarray(Methods):
                 element = value[key]
             except (IndexError, TypeError):
                 return indexing.getitem(self, key)
-            if isinstance(element, np.generic):
+            if isinstance(element, _SCALARS):
                 return scalar(element)
         return indexing.getitem(self, key)
 
@@ -386,7 +399,7 @@ class ndarray(Methods):
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray:
         """The elements as another dtype."""
-        return creation.astype(self, dtype, casting=casting, copy=copy)
+        return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
 
     def copy(self, order: str = "C") -> ndarray:
         """The same elements in an array of their own."""

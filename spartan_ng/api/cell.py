@@ -6,6 +6,7 @@ still alive, and copies the value then (copy on write).
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -49,7 +50,8 @@ class Cell:
     node : the lazy value, or None
     masked : a filtered array whose shape is not known yet, or None
     frozen : whether it stands for a NumPy scalar, which cannot be written to
-    borrowed : whether somebody else may see the value's memory; it is copied before the first write
+    borrowed : whether somebody else may see the value's memory; it is copied before the first write, and, if
+        the other one may write to it, before it becomes a leaf of a graph
 
     `order` lists the axes from the largest stride to the least where a value was not in C order: views were
     made for that layout, so the next value gets it, too.
@@ -100,9 +102,20 @@ class Cell:
                 self.masked = None
                 live[self._node] = weakref.ref(self)
             else:
+                self._take_possession()
                 array = np.asarray(self.value)
                 self._node = build.data(ArrayRef(array.shape, array.dtype, value=array))
         return self._node
+
+    def _take_possession(self) -> None:
+        """Copy a value that somebody else may still write to: what is built on it must not change."""
+        value = self.value
+        if not self.borrowed or not value.flags.writeable:
+            return
+        # This cell, the name above, and the argument: nobody else knows it.
+        if not (value.flags.owndata and sys.getrefcount(value) == 3):
+            self.value = value.copy(order="K")
+        self.borrowed = False
 
     def holds(self, node: Node) -> bool:
         """Whether `node` still is what the cell stands for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from datetime import date, timedelta
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, make, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -54,12 +55,12 @@ def array(
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
-            h = make(type(h._cell)(value.copy() if np.shares_memory(value, object) else value))
+            h = make(type(h._cell)(value.copy(order="K") if np.shares_memory(value, object) else value))
         elif h._cell.frozen:
             h = h.copy()
     if h.ndim < ndmin:
         h = h.reshape((1,) * (ndmin - h.ndim) + h.shape)
-    return h
+    return in_order(h, order)
 
 
 @numpy_function(np.asarray)
@@ -72,34 +73,38 @@ def asarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> ndarray:
-    """An array from anything array-like; a NumPy array's memory is shared, so do not change it afterwards."""
+    """An array from anything array-like.
+
+    A NumPy array's memory is read, not copied, until the array is written to or enters a lazy expression:
+    then it gets memory of its own, and what happens to the NumPy array afterwards is not seen any more.
+    """
     if copy:
-        return array(a, dtype)
+        return array(a, dtype, order=order or "K")
     if copy is False and not isinstance(a, Handle | np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested")
     h = as_handle(a, dtype)
     if copy is False and isinstance(a, Handle | np.ndarray) and h.dtype != a.dtype:
         raise ValueError("Unable to avoid copy while creating an array as requested")
-    return h.copy() if h._cell.frozen and not isinstance(a, Handle) else h
+    return h.copy() if h._cell.frozen and not isinstance(a, Handle) else in_order(h, order)
 
 
 @numpy_function(np.asanyarray)
 def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
     """As `asarray`; there are no subclasses."""
-    return asarray(a, dtype)
+    return asarray(a, dtype, order)
 
 
 @numpy_function(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
-    """An array of at least one axis; layout is not the user's concern."""
-    h = asarray(a, dtype)
+    """An array of at least one axis, in C order."""
+    h = asarray(a, dtype, "C")
     return h.reshape(1) if h.ndim == 0 else h
 
 
 @numpy_function(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
-    """As `asarray`; layout is not the user's concern."""
-    return asarray(a, dtype)
+    """As `asarray`, in Fortran's order."""
+    return asarray(a, dtype, "F")
 
 
 @numpy_function(np.asarray_chkfinite)
@@ -107,7 +112,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
     """As `asarray`; ValueError if an element is infinite or NaN."""
     from spartan_ng.api import ufuncs
 
-    h = asarray(a, dtype)
+    h = asarray(a, dtype, order)
     if h.dtype.kind in "fc" and not bool(ufuncs.isfinite(h).all()):
         raise ValueError("array must not contain infs or NaNs")
     return h
@@ -116,7 +121,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
 @numpy_function(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
     """The same elements in an array of their own."""
-    return array(a, copy=True)
+    return array(a, copy=True, order=order)
 
 
 @numpy_function(np.astype)
@@ -172,13 +177,13 @@ def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """Zeros."""
-    return _constant(0, shape, np.dtype(float if dtype is None else dtype))
+    return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
 @numpy_function(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
-    return _constant(1, shape, np.dtype(float if dtype is None else dtype))
+    return in_order(_constant(1, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
 @numpy_function(np.empty)
@@ -186,7 +191,7 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros."""
-    return _constant(0, shape, np.dtype(float if dtype is None else dtype))
+    return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
 @numpy_function(np.full)
@@ -198,7 +203,9 @@ def full(
         fill_value = np.asarray(fill_value)
     elif fill_value._peek() is not None:
         fill_value = fill_value._peek()
-    return _constant(fill_value, shape, np.dtype(fill_value.dtype if dtype is None else dtype))
+    return in_order(
+        _constant(fill_value, shape, np.dtype(fill_value.dtype if dtype is None else dtype)), order
+    )
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -255,6 +262,9 @@ def full_like(
 # --- ranges ----------------------------------------------------------------------------------------
 
 
+_TIMES = (str, date, timedelta, np.datetime64, np.timedelta64)
+
+
 @numpy_function(np.arange)
 def arange(
     start: Any = None,
@@ -278,6 +288,9 @@ def arange(
     start, stop, step = numbers.get("start", 0), numbers.get("stop"), numbers.get("step", 1)
     if stop is None:
         raise TypeError("arange() requires stop to be specified.")
+    kind = None if dtype is None else np.dtype(dtype).kind
+    if kind in ("m", "M") or any(isinstance(n, _TIMES) for n in (start, stop, step)):
+        return wrap(np.arange(start, stop, step, dtype=dtype))
     few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
     if not step:
         raise ZeroDivisionError("division by zero")
@@ -381,8 +394,13 @@ def eye(
     if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
         return wrap(np.eye(rows, columns, k, kind))
     i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(np.int64(k)), dtype=i.dtype)
+    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
     return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+
+
+def _within(k: Any, rows: int, columns: int) -> np.int64:
+    """A diagonal's offset, moved to just outside the matrix if it lies farther out."""
+    return np.int64(min(max(operator.index(k), -rows), columns))
 
 
 @numpy_function(np.identity)
@@ -396,7 +414,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: A
     """Ones at and below a diagonal."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(np.int64(k)), dtype=i.dtype)
+    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
     return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
 
 

@@ -53,11 +53,14 @@ def numpy_function(*functions: Any, eager: bool = False) -> Callable[[F], F]:
 
 def _with_shortcut(ours: F, numpys: Callable[..., Any]) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
+    takes_out = "out" in inspect.signature(ours).parameters
     beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
         if keywords and not beyond.isdisjoint(keywords):
+            return ours(*args, **keywords)
+        if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return ours(*args, **keywords)
         budget = [config.small_bytes]
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.cell import Cell, Masked
+from spartan_ng.api.cell import Cell, Masked, order_of
 from spartan_ng.api.forcing import run, value_of
 from spartan_ng.api.views import Reshape, View, appended, layout_of, written
 from spartan_ng.arrays import ArrayRef
@@ -256,7 +256,20 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     masked = a._masked()
     if masked is not None:
         return wrap_masked(masked)
-    return make(Cell(node=a._node()))
+    cell = Cell(node=a._node())
+    if order == "F" and a.ndim > 1:
+        cell.order = tuple(reversed(range(a.ndim)))
+    elif order in ("K", "A"):
+        cell.order = order_of(a._layout())
+    return make(cell)
+
+
+def in_order(a: ndarray, order: Any) -> ndarray:
+    """An array, copied unless it has the memory layout that is asked for: "C", "F", or None for any."""
+    if order not in ("C", "F") or a.ndim < 2:
+        return a
+    flags = a._layout().flags
+    return a if (flags.f_contiguous if order == "F" else flags.c_contiguous) else a.copy(order)
 
 
 def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
@@ -267,7 +280,7 @@ def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
 
 
 def as_handle(a: Any, dtype: Any = None) -> ndarray:
-    """Anything array-like as an array; a NumPy array is not copied, so do not change it afterwards."""
+    """Anything array-like as an array; a NumPy array is not copied before that is needed."""
     if isinstance(a, Handle):
         if dtype is not None and a.dtype != dtype:
             return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]

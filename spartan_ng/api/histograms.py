@@ -12,6 +12,7 @@ from spartan_ng.api import creation, logic, manipulation, products, reductions, 
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
 from spartan_ng.api.statistics import mean
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -243,6 +244,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Piecewise linear interpolation through given points, which stay on the driver."""
     knots, heights = values(as_handle(xp), as_handle(fp))
     x = as_handle(x)
+    if knots.shape != heights.shape or knots.ndim != 1 or not knots.size:
+        raise ShapeError(
+            f"interp: fp and xp are not of the same length, 1-d and not empty: {heights.shape}, {knots.shape}"
+        )
     known = ufuncs.small_values((x,))
     if known is not None:
         return wrap(np.interp(known[0], knots, heights, left, right, period))

@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.forcing import known_count
 from spartan_ng.api.handle import Handle, as_handle, make, values, wrap, wrap_masked, wrap_node
-from spartan_ng.api.views import Basic, Reshape, Slice, Transpose, bounded, expanded
+from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, bounded, expanded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -35,12 +35,14 @@ _SIMPLE = frozenset({int, slice, NoneType, EllipsisType})
 def getitem(a: Handle, key: Any) -> ndarray:
     """`a[key]`."""
     value = a._peek()
+    if _names_fields(key):
+        return _field(a, key, value)
     if _is_simple(key):
         return _basic(a, key, value)
     key = _canonical(key)
     if _is_simple(key):
         return _basic(a, key, value)
-    if value is not None and not isinstance(key, str):
+    if value is not None:
         plain = _small_key(key, value)
         if plain is not None:
             result = value[plain]
@@ -60,11 +62,11 @@ def _is_simple(key: Any) -> bool:
 
 
 def _basic(a: Handle, key: Any, value: Any) -> ndarray:
-    """A view; a scalar where nothing is left of the axes."""
+    """A view; a scalar where nothing is left of the axes, which is Python's for strings and objects."""
     if value is not None:
         shown = value[key]
         if not isinstance(shown, np.ndarray):
-            return wrap(shown)
+            return shown if value.dtype.kind in "USO" else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())
         view = Basic(key, value.shape, shown.shape)
@@ -75,8 +77,26 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     for step in steps:
         a = a._see(step)
     if not a.shape and not _keeps_axes(key):
-        return wrap_node(a._node())
+        one = wrap_node(a._node())
+        return one._force()[()] if a.dtype.kind in "USO" else one
     return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
+
+
+def _names_fields(key: Any) -> bool:
+    """Whether a key is the name of a field, or a list of names."""
+    return isinstance(key, str) or (
+        isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key)
+    )
+
+
+def _field(a: Handle, key: Any, value: Any) -> ndarray:
+    """A view of fields of a structured array; NumPy's error where there are none of that name."""
+    of_one = value if isinstance(value, np.void) else np.zeros((), a.dtype)
+    field = of_one[key]
+    if isinstance(value, np.void):
+        return wrap(field)
+    h = a._see(Field(key, field.dtype, a.shape))
+    return wrap_node(h._node()) if a._cell.frozen else h
 
 
 def _keeps_axes(key: Any) -> bool:
@@ -147,24 +167,30 @@ def _small_key(key: Any, value: Any) -> Any:
     return tuple(plain) if isinstance(key, tuple) else plain[0]
 
 
-def _check_mask(a_shape: tuple[int, ...], mask: Handle) -> None:
-    """NumPy's error for a mask that does not fit the leading axes."""
+def _fitting(a_shape: tuple[int, ...], mask: Handle) -> Handle:
+    """A mask for the leading axes; as in NumPy, one that is empty along any axis keeps nothing.
+
+    Raises IndexError for one that does not fit.
+    """
     shape = mask.shape
     if len(shape) > len(a_shape):
         raise IndexError(
             f"too many indices for array: array is {len(a_shape)}-dimensional, but {len(shape)} were indexed"
         )
     for axis, (n, m) in enumerate(zip(a_shape, shape, strict=False)):
-        if n != m:
+        if m not in (n, 0):
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {n} "
                 f"but size of corresponding boolean axis is {m} (shapes {a_shape} and {shape})"
             )
+    if shape == a_shape[: len(shape)]:
+        return mask
+    return wrap_node(build.broadcast(build.constant(np.zeros((), bool)), a_shape[: len(shape)]))
 
 
 def _filter(a: Handle, mask: Handle) -> ndarray:
     """`a[mask]`, not compacted before its elements or its shape are asked for."""
-    _check_mask(a.shape, mask)
+    mask = _fitting(a.shape, mask)
     return wrap_masked(Masked(a._node(), mask._node()))
 
 
@@ -234,17 +260,17 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[_Entry]
     if not isinstance(item, Handle):
         return [_Entry(axis, index=wrap(np.asarray(bounded(item, shape[axis], axis), np.int64)))]
     if item.dtype.kind != "b":
-        return [_Entry(axis, index=_checked(item, shape[axis], axis))]
+        return [_Entry(axis, index=checked_index(item, shape[axis], axis))]
     if item.ndim == 0:
         kept = np.zeros(1 if bool(item) else 0, np.int64)
         return [_Entry(-1, index=wrap(kept))]
-    _check_mask(shape[axis:], item)
+    item = _fitting(shape[axis:], item)
     from spartan_ng.api.sorting import nonzero
 
     return [_Entry(axis + i, index=h) for i, h in enumerate(nonzero(item))]
 
 
-def _checked(index: Handle, n: int, axis: int) -> ndarray:
+def checked_index(index: Handle, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
     node = None if index._peek() is not None else index._node()
     if node is not None and node.size and not _in_range(node, n):
@@ -348,6 +374,10 @@ def _index_shape(key: _Key, arrays: list[int]) -> tuple[int, ...]:
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
+    if _names_fields(key):
+        a._check_writable()
+        setitem(_field(a, key, a._peek()), ..., value)
+        return
     known = value._peek() if isinstance(value, Handle) else value
     if not _is_simple(key):
         key = _canonical(key)
@@ -395,7 +425,7 @@ def _view(a: Handle, key: Any) -> Handle:
 
 def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
     """A choice between old and new for a scalar or a row; a scatter for one value an element."""
-    _check_mask(a.shape, mask)
+    mask = _fitting(a.shape, mask)
     node = a._node()
     m = mask._node()
     masked = value._masked()
@@ -429,7 +459,7 @@ def flat_positions(shape: tuple[int, ...], key: Any) -> ndarray:
     """The flat C-order position in an array of `shape` of each element that `key` selects."""
     key = _canonical(key)
     if _is_mask(key):
-        _check_mask(shape, key)
+        key = _fitting(shape, key)
     parsed = _parse(key, shape)
     strides = [prod(shape[i + 1 :]) for i in range(len(shape))]
     arrays, rest, first = _placed(parsed)

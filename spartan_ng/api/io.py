@@ -90,7 +90,9 @@ def load(
         return wrap(np.array(mapped))
     opened = np.load(file, mmap_mode, **options)
     if isinstance(opened, np.ndarray):
-        return make(Cell(np.asarray(opened), borrowed=mmap_mode is not None))
+        shown = opened.view(np.ndarray)
+        shown.flags.writeable = mmap_mode is None
+        return make(Cell(shown, borrowed=mmap_mode is not None))
     return Archive(opened) if hasattr(opened, "files") else opened
 
 
@@ -100,12 +102,14 @@ def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
     np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
 
 
+@numpy_function(np.loadtxt)
 def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text."""
     result = np.loadtxt(fname, *args, **keywords)
     return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
 
 
+@numpy_function(np.genfromtxt)
 def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text with missing values."""
     result = np.genfromtxt(fname, *args, **keywords)

@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -328,27 +329,16 @@ einsum_path = np.einsum_path
 
 @numpy_function(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
-    """The diagonal of the planes of two axes, last."""
+    """The diagonal of the planes of two axes, last; a read-only view."""
     a = as_handle(a)
     if a.ndim < 2:
         raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
-    known = ufuncs.small_values((a,))
-    if known is not None:
-        return wrap(np.diagonal(known[0], offset, i, j).copy())
-    rest = [k for k in range(a.ndim) if k not in (i, j)]
-    node = build.transpose(a._node(), (*rest, i, j))
-    rows, columns = node.shape[-2:]
-    row, column = max(-offset, 0), max(offset, 0)
-    n = max(0, min(rows - row, columns - column))
-    lead = node.shape[:-2]
-    flat = build.reshape(node, (*lead, rows * columns))
-    start = row * columns + column if n else 0
-    return wrap_node(
-        build.slice_(flat, [0] * len(lead) + [start], [1] * len(lead) + [columns + 1], (*lead, n))
-    )
+    rest = [n for k, n in enumerate(a.shape) if k not in (i, j)]
+    length: int = max(0, min(a.shape[i] - max(-offset, 0), a.shape[j] - max(offset, 0)))
+    return a._see(Diagonal(int(offset), (i, j), (*rest, length)))  # type: ignore[no-any-return]
 
 
 @numpy_function(np.trace)
@@ -386,12 +376,14 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         )
     if x.shape[-1] == y.shape[-1] == 2:
         return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]  # type: ignore[no-any-return]
+    u: list[Any]
+    v: list[Any]
     u, v = ([w[..., i] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
 
     def minor(i: int, j: int) -> Any:
-        terms = [(u[i], v[j], 1), (u[j], v[i], -1)]
-        found = [s * p * q for p, q, s in terms if p is not None and q is not None]
-        return found[0] + found[1] if len(found) == 2 else found[0]
+        if u[i] is None or v[j] is None:
+            return -(u[j] * v[i])
+        return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
     return manipulation.moveaxis(manipulation.stack(parts, -1), -1, axisc)

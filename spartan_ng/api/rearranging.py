@@ -448,6 +448,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
         return
     new = as_handle(src) if isinstance(src, Handle | np.ndarray) else as_handle(np.asarray(src, dst.dtype))
+    if not np.can_cast(new.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
+        )
     ufuncs.stored("copyto", broadcast_to(new, dst.shape), dst, where, casting)
 
 

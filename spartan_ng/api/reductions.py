@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 _NONE: Any = np._NoValue
+_NUMBERS = "biufc"
+"""Kinds of dtypes that are folded where they are; others, as dates, are gathered."""
 _LOGICAL = {"logical_and", "logical_or", "logical_xor"}
 
 
@@ -48,7 +50,7 @@ def reduce(
         if flags is not True:
             keywords["where"] = np.asarray(flags, bool)
         return wrap(numpys.reduce(value, axis, dtype, None, keepdims, **keywords))
-    if name not in FOLDS:
+    if name not in FOLDS or a.dtype.kind not in _NUMBERS:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
@@ -60,7 +62,7 @@ def reduce(
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
     """The fold of a lazy array."""
-    axes = build.axes_tuple(axis, a.ndim)
+    axes = _axes(axis, a.ndim)
     row = FOLDS[name]
     node = a._node()
     mask = None
@@ -82,6 +84,11 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     if initial is not _NONE:
         result = _with_initial(name, result, initial)
     return wrap_node(keep(result, a.shape, axes) if keepdims else result)
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes to fold; a number may be folded along its axis 0 or -1, as in NumPy."""
+    return build.axes_tuple(None if ndim == 0 and axis in (0, -1) else axis, ndim)
 
 
 def _folded(
@@ -124,6 +131,8 @@ def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
 def _with_initial(name: str, node: Node, initial: Any) -> Node:
     """Start the fold from a given value."""
     start = initial._node() if isinstance(initial, Handle) else build.constant(np.asarray(initial))
+    if start.dtype.kind == "c" != node.dtype.kind:
+        raise TypeError(f"{name}: initial is {start.dtype}, which {node.dtype} does not hold")
     start = build.cast(start, node.dtype)
     return build.map_(name, start, node, dtype=node.dtype)
 
@@ -185,7 +194,7 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         known = known_count(masked.mask)
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
         return kept * prod(rest[i - 1] for i in axes if i > 0)
-    axes = build.axes_tuple(axis, a.ndim)
+    axes = _axes(axis, a.ndim)
     if where is True:
         return prod(a.shape[i] for i in axes)
     mask = build.broadcast(as_handle(where, bool)._node(), a.shape)
@@ -270,7 +279,8 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
         result = wrap(getattr(np, name)(value, axis, keepdims=keepdims))
         return result if out is None else ufuncs.stored(name, result, out, True)
     shape = a.shape
-    if axis is None:
+    if axis is None or (not shape and axis in (0, -1)):
+        axis = None
         node, where = build.reshape(a._node(), (a.size,)), 0
     else:
         node, where = a._node(), build.axis_index(axis, a.ndim)
@@ -311,10 +321,10 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
-    elif name not in SCANS:
+    elif name not in SCANS or a.dtype.kind not in _NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
-        if a.ndim == 0:
+        if a.ndim == 0 and axis in (0, -1):
             raise TypeError("cannot accumulate on a scalar")
         where = build.axis_index(axis, a.ndim)
         target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
@@ -325,8 +335,8 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
 
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     a = as_handle(a)
-    if axis is None:
-        a, axis = a.reshape(-1), 0
+    if axis is None or a.ndim == 0:
+        a, axis = a.reshape(-1), axis or 0
     if dtype is None and a.dtype.kind in "biu":
         dtype = FOLDS[name].dtype(a.dtype)
     return accumulate(name, a, axis, dtype, out)
@@ -381,8 +391,15 @@ def cumulative_prod(
 # --- ufunc methods with places -----------------------------------------------------------------------
 
 
+_GROUPED = 1 << 12
+"""Rows from which sums into few places are a pass of their own."""
+
+
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     """`ufunc.at`: an update for every index, repeated ones one after the other."""
+    if _is_grouped_sum(name, a, indices):
+        a._write_node((a + _grouped_sum(a, indices, as_handle(b)))._node())
+        return
     target = a._peek()
     plain_indices = _plain_key(indices)
     if target is not None and plain_indices is not None and not (isinstance(b, Handle) and b._peek() is None):
@@ -394,16 +411,37 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
 
     positions = flat_positions(a.shape, indices)
     updates = as_handle(b)
-    result = ufuncs.UFUNCS[name]
-    dtype = result.node([a, updates]).dtype
-    if not np.can_cast(dtype, a.dtype, "same_kind"):
-        raise TypeError(
-            f"Cannot cast ufunc '{name}' output from {dtype} to {a.dtype} with casting rule 'same_kind'"
-        )
+    _check_update(name, a, updates)
     flat = build.reshape(a._node(), (a.size,))
     values = build.broadcast(build.cast(updates._node(), a.dtype), positions.shape)
     node = build.scatter(flat, positions.reshape(-1)._node(), build.reshape(values, (positions.size,)), name)
     a._write_node(build.reshape(node, a.shape))
+
+
+def _check_update(name: str, a: ndarray, b: ndarray) -> None:
+    dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))[-1]
+    if not np.can_cast(dtype, a.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast ufunc '{name}' output from {dtype} to {a.dtype} with casting rule 'same_kind'"
+        )
+
+
+def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
+    """Whether rows are added into few places of a float array: each worker sums its own rows."""
+    if name != "add" or not isinstance(indices, Handle) or a.ndim == 0:
+        return False
+    rows = indices.size if indices.ndim == 1 and indices.dtype.kind in "iu" else 0
+    return rows >= builtins.max(_GROUPED, a.shape[0]) and a.dtype in (np.float32, np.float64)
+
+
+def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:
+    """What `add.at` adds to `a`: for each row of it the sum of the rows of `b` with its index."""
+    from spartan_ng.api.indexing import checked_index
+
+    _check_update("add", a, b)
+    rows = build.broadcast(build.cast(b._node(), a.dtype), (indices.size, *a.shape[1:]))
+    places = checked_index(indices, a.shape[0], 0)._node()
+    return wrap_node(build.bincount(places, a.shape[0], rows, a.dtype))
 
 
 def _plain_key(key: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api import logic, manipulation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, wrap
+from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 
@@ -93,7 +93,7 @@ def var(
     mean: Any = _NONE,
     correction: Any = _NONE,
 ) -> ndarray:
-    """The variance: the mean of squared distances from the mean, in two passes."""
+    """The variance: the mean of squared distances from the mean."""
     a = as_handle(a)
     where = True if where is _NONE else where
     ddof = ddof if correction is _NONE else correction
@@ -105,6 +105,10 @@ def var(
     if kind is None and a.dtype.kind in "biu":
         kind = np.dtype(np.float64)
     kind = np.dtype(np.float32) if half else kind
+    if where is True and mean is _NONE and _plain_floats(a, kind):
+        total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
+        rest = _minus(reductions.count_of(a, axis, True), ddof, total)
+        return _kept(out, ufuncs.divide(total, rest), "var")
     count = reductions.count_of(a, axis, where)
     middle = mean
     if middle is _NONE:
@@ -130,6 +134,20 @@ def var(
     result = ufuncs.divide(total, rest)
     target = np.dtype(np.float16) if half else total.dtype
     return _kept(out, result if result.dtype == target else result.astype(target), "var")
+
+
+def _plain_floats(a: ndarray, kind: Any) -> bool:
+    """Whether all elements of a dense array count, as floats."""
+    dense = a.size > 0 and a._masked() is None and a._node().format == "dense"
+    return dense and (kind or a.dtype) in (np.float32, np.float64)
+
+
+def _squared_deviations(a: ndarray, axis: Any, kind: Any, keepdims: bool) -> ndarray:
+    """The sum of squared distances from the mean, in one pass."""
+    axes = build.axes_tuple(axis, a.ndim)
+    node = build.cast(a._node(), kind or a.dtype)
+    total = build.fold("squared deviations", node, axes) if axes else build.map_("subtract", node, node)
+    return wrap_node(reductions.keep(total, a.shape, axes) if keepdims else total)
 
 
 def _minus(count: Any, ddof: float, total: ndarray) -> Any:
@@ -342,7 +360,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return reductions.cumprod(_filled(a, 1), axis, dtype, out)
 
 
-@numpy_function(np.nanmin)
+@numpy_function(np.nanmin, eager=True)
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -352,7 +370,7 @@ def nanmin(
     )
 
 
-@numpy_function(np.nanmax)
+@numpy_function(np.nanmax, eager=True)
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -362,7 +380,7 @@ def nanmax(
     )
 
 
-@numpy_function(np.nanmean)
+@numpy_function(np.nanmean, eager=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
@@ -376,7 +394,7 @@ def nanmean(
     return _kept(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
 
 
-@numpy_function(np.nanvar)
+@numpy_function(np.nanvar, eager=True)
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -409,7 +427,7 @@ def nanvar(
     return _kept(out, result.astype(total.dtype), "nanvar")
 
 
-@numpy_function(np.nanstd)
+@numpy_function(np.nanstd, eager=True)
 def nanstd(
     a: Any,
     axis: Any = None,

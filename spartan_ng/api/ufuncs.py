@@ -7,6 +7,7 @@ Small operands on the driver go to NumPy at once; anything else becomes a map. A
 from __future__ import annotations
 
 import operator
+import warnings
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -335,6 +336,7 @@ def stored(name: str, result: Any, out: Any, where: Any, casting: str = "same_ki
     if out is None:
         if where is True:
             return result
+        warnings.warn(f"{name}: 'where' used without 'out', expect zeros where it is false", stacklevel=5)
         shape = build.broadcast_shapes(name, result.shape, np.shape(where))
         out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
     if isinstance(out, np.ndarray):

@@ -168,6 +168,61 @@ class Part:
         return build.map_(COMPLEX, *planes, dtype=base.dtype)
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of structured elements, or several of them."""
+
+    names: str | list[str]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The field of a node."""
+        return build.map_(UserFunction(self.apply_value, origin="a field"), base, dtype=self.dtype)
+
+    def apply_value(self, base: Any) -> Any:
+        """The field of an array; an array that only stands for a layout has none."""
+        return base[self.names] if base.dtype.names else base
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Elements with a new field."""
+        value = build.broadcast(build.cast(value, self.dtype), base.shape)
+        return build.map_(UserFunction(self._put, origin="a field"), base, value, dtype=base.dtype)
+
+    def _put(self, base: Any, value: Any) -> Any:
+        out = np.empty(np.broadcast_shapes(base.shape, value.shape), base.dtype)
+        out[...] = base
+        out[self.names] = value
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonal:
+    """The diagonal of the planes of two axes, last; read-only, as NumPy's."""
+
+    offset: int
+    axes: tuple[int, int]
+    shape: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The diagonal of a node: every so many elements of the flat planes."""
+        rest = [k for k in range(base.ndim) if k not in self.axes]
+        node = build.transpose(base, (*rest, *self.axes))
+        rows, columns = node.shape[-2:]
+        lead, n = self.shape[:-1], self.shape[-1]
+        start = max(-self.offset, 0) * columns + max(self.offset, 0) if n else 0
+        flat = build.reshape(node, (*lead, rows * columns))
+        return build.slice_(flat, [0] * len(lead) + [start], [1] * len(lead) + [columns + 1], self.shape)
+
+    def apply_value(self, base: Any) -> Any:
+        """The diagonal of an array."""
+        return np.diagonal(base, self.offset, *self.axes)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """NumPy refuses to write to it."""
+        raise ValueError("assignment destination is read-only")
+
+
 def joined(real: Any, imag: Any) -> Any:
     """Complex numbers from two blocks of floats."""
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))

@@ -18,6 +18,16 @@ from spartan_ng.arrays.tiling import Tiling
 _serial = count(1)
 
 
+_SKEW = 1.2
+"""A part of the rows may have this many times the mean of non-zeros before its array counts as skewed."""
+
+
+def _skewed(ends: np.ndarray[Any, Any]) -> bool:
+    """Whether eight even parts of the rows, of which `ends` counts the non-zeros, are unequal."""
+    bounds = np.linspace(0, len(ends) - 1, 9).astype(int)
+    return bool(len(ends) > 64 and np.diff(ends[bounds]).max() * 8 > _SKEW * ends[-1])
+
+
 class ArrayRef:
     """An array with a value.
 
@@ -27,7 +37,19 @@ class ArrayRef:
     value : the driver's own copy (numpy.ndarray or scipy.sparse.csr_array), or None
     """
 
-    __slots__ = ("__weakref__", "backend", "dtype", "format", "nnz", "serial", "shape", "tiling", "value")
+    __slots__ = (
+        "__weakref__",
+        "also",
+        "backend",
+        "dtype",
+        "format",
+        "nnz",
+        "serial",
+        "shape",
+        "skewed",
+        "tiling",
+        "value",
+    )
 
     def __init__(
         self,
@@ -45,6 +67,10 @@ class ArrayRef:
         self.value = value
         self.tiling = tiling
         self.nnz = nnz
+        self.skewed = format == "csr" and value is not None and _skewed(value.indptr)
+        """Whether the rows of a CSR array are so unequal that its plan looks at them."""
+        self.also: tuple[ArrayRef, ...] = ()
+        """The same array in other tilings, where the workers keep it more than once."""
         self.backend: object | None = None
         """The backend whose workers hold tiles under this `serial`, if any."""
         self.serial = next(_serial)

@@ -1,6 +1,7 @@
 """How one array is cut over the workers: a grid of parts, or a full copy on each worker.
 
-Axis `a` of size n is cut into `parts[a]` nearly equal parts; part p is `[p*n//parts, (p+1)*n//parts)`.
+Axis `a` of size n is cut into `parts[a]` nearly equal parts; part p is `[p*n//parts, (p+1)*n//parts)`. Where
+the data or the workers ask for it, the cuts of an axis are given instead, as `splits[a]`.
 The tile at grid index `idx` lives on rank `sum(idx[a] * strides[a])`. The strides make views exact:
 the transpose of a (2, 2) grid with strides (2, 1) has strides (1, 2), so that tile (i, j) of A.T lives
 with tile (j, i) of A. No axis is cut into more parts than it has elements.
@@ -10,6 +11,7 @@ Spartan (ATC '15), section 2 (row, column, block) and 3.4 (duplicate).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -29,6 +31,9 @@ class Tiling:
     parts: tuple[int, ...]
     strides: tuple[int, ...]
     duplicate: bool = False
+    splits: tuple[tuple[int, ...], ...] = ()
+    """For each axis where its parts begin, but for the first; empty for an axis that is cut evenly, and empty
+    as a whole where all are."""
 
     @classmethod
     def grid(cls, *parts: int) -> Tiling:
@@ -63,7 +68,14 @@ class Tiling:
 
     def box(self, shape: tuple[int, ...], index: tuple[int, ...]) -> Box:
         """The extent of the tile at grid `index` in an array of `shape`."""
-        return tuple(cut(n, p, i) for n, p, i in zip(shape, self.parts, index, strict=True))
+        return tuple(self.cut(axis, n, i) for axis, (n, i) in enumerate(zip(shape, index, strict=True)))
+
+    def cut(self, axis: int, n: int, index: int) -> tuple[int, int]:
+        """The interval of part `index` of an axis of size n."""
+        if not self.splits or not self.splits[axis]:
+            return cut(n, self.parts[axis], index)
+        points = (0, *self.splits[axis], n)
+        return points[index], points[index + 1]
 
     def index_on(self, rank: int) -> tuple[int, ...] | None:
         """The grid index of the tile on `rank`, or None where it holds none."""
@@ -85,9 +97,13 @@ class Tiling:
     def tiles(self, shape: tuple[int, ...], within: Box) -> Iterator[tuple[int, Box]]:
         """`(rank, extent)` of every tile that shares elements with the box `within`."""
         spans = []
-        for n, p, (lo, hi) in zip(shape, self.parts, within, strict=True):
+        for axis, (n, p, (lo, hi)) in enumerate(zip(shape, self.parts, within, strict=True)):
             if hi <= lo:
                 return
+            if self.splits and self.splits[axis]:
+                points = self.splits[axis]
+                spans.append(range(bisect_right(points, lo), bisect_left(points, hi) + 1))
+                continue
             first, last = (lo * p) // max(n, 1), ((hi - 1) * p) // max(n, 1)
             while first + 1 < p and cut(n, p, first)[1] <= lo:
                 first += 1
@@ -100,13 +116,20 @@ class Tiling:
     def transpose(self, axes: tuple[int, ...]) -> Tiling:
         """The tiling of the transposed array, tile for tile on the same ranks."""
         return Tiling(
-            tuple(self.parts[a] for a in axes), tuple(self.strides[a] for a in axes), self.duplicate
+            tuple(self.parts[a] for a in axes),
+            tuple(self.strides[a] for a in axes),
+            self.duplicate,
+            tuple(self.splits[a] for a in axes) if self.splits else (),
         )
 
+    def evenly(self) -> Tiling:
+        """The same grid with even cuts."""
+        return Tiling(self.parts, self.strides, self.duplicate)
+
     def __str__(self) -> str:
-        """`duplicate`, `single`, or the grid, as in `4x1`."""
+        """`duplicate`, `single`, or the grid, as in `4x1`; `4x1 uneven` where its cuts are given."""
         if self.duplicate:
             return "duplicate"
         if self.ntiles == 1:
             return "single"
-        return "x".join(map(str, self.parts))
+        return "x".join(map(str, self.parts)) + (" uneven" if any(self.splits) else "")

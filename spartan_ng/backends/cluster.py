@@ -16,7 +16,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -27,6 +27,7 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersec
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
 from spartan_ng.wire.failures import rebuild
@@ -121,6 +122,15 @@ class ClusterBackend:
             raise WorkerLost(f"the cluster at {self._link.address} has no workers left")
         return count
 
+    @property
+    def profile(self) -> ClusterProfile:
+        """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
+        the work each can take: by its threads, and by its memory where that is less."""
+        members = self._settled.members
+        memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
+        usual = ClusterProfile(workers=len(members), weights=_weights(members))
+        return replace(usual, memory_bytes=memory, limited=True) if memory else usual
+
     def status(self) -> Status:
         """Who is there and what runs."""
         return self._link.status()
@@ -198,7 +208,7 @@ class ClusterBackend:
             self._keep(ref, key, members)
         if inline:
             _fill_values(results, done)
-        stages = [StageStats(seconds, moved) for seconds, moved in done.stats]
+        stages = [StageStats(*costs) for costs in done.stats]
         return results, RunStats(time.perf_counter() - start, stages)
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
@@ -336,6 +346,7 @@ class ClusterBackend:
         for held in list(self._arrays.values()):
             ref = held.ref()
             if ref is not None and held.lost is None and held.members != self._settled.members:
+                ref.also = ()
                 self._settle_array(ref, held)
 
     def _settle_array(self, ref: ArrayRef, held: _Held) -> None:
@@ -366,6 +377,15 @@ class ClusterBackend:
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
         self._link.release(held.key[1])
+
+
+def _weights(members: tuple[Member, ...]) -> tuple[int, ...]:
+    """The workers' power in sixteenths of the strongest one's; empty where all are equal."""
+    threads = max((m.threads for m in members), default=0) or 1
+    memory = max((m.memory_bytes for m in members), default=0) or 1
+    power = [min((m.threads or threads) / threads, (m.memory_bytes or memory) / memory) for m in members]
+    weights = tuple(max(1, round(16 * p)) for p in power)
+    return weights if len(set(weights)) > 1 else ()
 
 
 def _slice(value: Any, box: Box) -> Any:

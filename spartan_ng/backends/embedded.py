@@ -13,6 +13,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.executor import Executor, NoPeers
 from spartan_ng.worker.store import Key, Store
@@ -31,6 +32,11 @@ class EmbeddedBackend:
     def workers(self) -> int:
         """One."""
         return 1
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """One worker has no choice; the rates are only for `explain`."""
+        return ClusterProfile()
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Nothing to do: the driver's memory is the worker's."""
@@ -59,7 +65,7 @@ class EmbeddedBackend:
             raise
         finally:
             self._store.drop_owner(job)
-        stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, s.bytes_moved) for s in every])
+        stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
         return [self._result(plan, s, v) for s, v in zip(plan.outputs, values, strict=True)], stats
 
     @staticmethod

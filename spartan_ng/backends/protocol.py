@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 
 
 @dataclass(slots=True)
 class StageStats:
-    """What one stage took: seconds on the slowest worker, bytes received from other workers."""
+    """What one stage took: seconds on the slowest worker, bytes received from other workers; and the bytes of
+    users' updates and CSR tiles that all workers made."""
 
     seconds: float = 0.0
     bytes_moved: int = 0
+    bytes_made: int = 0
 
 
 @dataclass(slots=True)
@@ -41,6 +44,11 @@ class Backend(Protocol):
     @property
     def workers(self) -> int:
         """Number of workers that plans are made for."""
+        ...
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """What the workers can do, for the cost of plans; equal from one plan to the next."""
         ...
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:

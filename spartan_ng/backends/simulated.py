@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.pool import BufferPool
@@ -57,11 +59,14 @@ class _Transfer:
 
 
 class SimulatedBackend:
-    """`workers` single-threaded workers in this process, each with a memory budget (None: no limit)."""
+    """`workers` single-threaded workers in this process; plans are made by the rates of `profile`, and its
+    memory binds where it is limited."""
 
-    def __init__(self, workers: int, memory_bytes: int | None = None) -> None:
+    def __init__(self, workers: int, profile: ClusterProfile | None = None) -> None:
+        self.profile = replace(profile or ClusterProfile(), workers=workers)
+        pooled = self.profile.limited
         self._stores = [
-            Store(None if memory_bytes is None else BufferPool(memory_bytes)) for _ in range(workers)
+            Store(BufferPool(self.profile.memory_bytes) if pooled else None) for _ in range(workers)
         ]
         self._executors = [
             Executor(r, workers, s, _Transfer(self._stores, r), 1) for r, s in enumerate(self._stores)
@@ -126,7 +131,11 @@ class SimulatedBackend:
             raise first
         every = [f.result() for f in futures]
         stages = [
-            StageStats(max(s.seconds for s in ranks), sum(s.bytes_moved for s in ranks))
+            StageStats(
+                max(s.seconds for s in ranks),
+                sum(s.bytes_moved for s in ranks),
+                sum(s.bytes_made for s in ranks),
+            )
             for ranks in zip(*every, strict=True)
         ]
         return refs, RunStats(time.perf_counter() - start, stages)

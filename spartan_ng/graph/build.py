@@ -183,6 +183,11 @@ def assign(base: Node, value: Node, region: tuple[tuple[int, int], ...]) -> Node
     return Node(Op.JOIN_UPDATE, "assign", (base, value), region, base.shape, base.dtype)
 
 
+def tile_as(a: Node, kind: str) -> Node:
+    """The same array, tiled by hand."""
+    return Node(Op.JOIN_UPDATE, "tile_as", (a,), (kind,), a.shape, a.dtype, a.format)
+
+
 def take(a: Node, indices: Node, axis: int) -> Node:
     """Elements (or sub-arrays) of `a` at int64 `indices` in [0, n) along `axis`."""
     shape = a.shape[:axis] + indices.shape + a.shape[axis + 1 :]
@@ -207,11 +212,15 @@ def along_axis(
     return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, inputs[0].shape, dtype)
 
 
-def bincount(x: Node, length: int, weights: Node | None = None) -> Node:
-    """How often (or with which summed weight) each of 0 .. length - 1 stands in the 1-d int64 `x`."""
-    inputs = (x,) if weights is None else (x, weights)
-    dtype = INTP if weights is None else np.dtype(np.float64)
-    return Node(Op.JOIN_UPDATE, "bincount", inputs, (length,), (length,), dtype)
+def bincount(x: Node, length: int, weights: Node | None = None, dtype: np.dtype[Any] | None = None) -> Node:
+    """How often (or with which summed weight) each of 0 .. length - 1 stands in the 1-d int64 `x`.
+
+    Weights may have further axes: then a whole row is summed for each index. Sums have the float `dtype`.
+    """
+    if weights is None:
+        return Node(Op.JOIN_UPDATE, "bincount", (x,), (length,), (length,), INTP)
+    shape = (length, *weights.shape[1:])
+    return Node(Op.JOIN_UPDATE, "bincount", (x, weights), (length,), shape, dtype or np.dtype(np.float64))
 
 
 def join_update(

@@ -24,7 +24,9 @@ def flatten(order: Sequence[Node], roots: Sequence[Node]) -> tuple[Hashable, lis
             assert ref is not None, "a DATA node has an array"
             leaf = leaf_number.setdefault(ref, len(leaf_number))
             nnz = None if ref.nnz is None else ref.nnz.bit_length()
-            rows.append((leaf, ref.shape, ref.dtype, ref.tiling, nnz))
+            also = tuple(copy.tiling for copy in ref.also)
+            skewed = ref.serial if ref.skewed else None  # its plan has its own cuts
+            rows.append((leaf, ref.shape, ref.dtype, ref.tiling, also, nnz, skewed))
         else:
             inputs = tuple(number[i] for i in node.inputs)
             rows.append((node.op, node.fn, inputs, node.params, node.shape, node.dtype, node.format))

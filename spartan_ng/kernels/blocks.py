@@ -19,6 +19,8 @@ from spartan_ng.plan.plan import WHOLE, Fused
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
 that are read twice; an operand that streams past counts a quarter."""
+_PRODUCT_SHARE = 4
+"""How much more a block of a body with matrix products may take: BLAS cuts it again, and wants many rows."""
 TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 HEAVY_TASKS = 4
@@ -63,7 +65,9 @@ def block_sizes(stage: Fused, tile: Box, held: frozenset[int] | None = None) -> 
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
     widths = _widths(stage, held)
-    while _footprint(widths, sizes) > CACHE_BYTES:
+    product = any(row.kind == "contract" and len(row.shape) > 1 for row in stage.rows)
+    most = _PRODUCT_SHARE * CACHE_BYTES if product else CACHE_BYTES
+    while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
         if not choices:
             break

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.kernels.compiled.deviations import deviation_state
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.ops.folds import FOLDS, PrefixFold, State
+from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import WHOLE, Row
 
@@ -63,6 +65,10 @@ class Reducer:
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:
                 return state
+        if isinstance(self.fold, DeviationFold):
+            state = deviation_state(x, axes, self.row.dtype)
+            if state is not None:
+                return state
         along = self.labels[axes[0]] if axes else WHOLE
         offset = box[along][0] if along != WHOLE else 0
         return self.fold.block(x, axes, self.row.dtype, where, offset)
@@ -82,8 +88,13 @@ class Reducer:
 
     def _bincount(self, args: list[Any], box: Box) -> State:
         (length,) = self.row.params
-        weights = args[1] if len(args) > 1 else None
-        return (np.bincount(args[0], weights, length),)
+        x, weights = args[0], args[1] if len(args) > 1 else None
+        if weights is None or weights.ndim == 1:
+            return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
+        ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
+        marks = sparse.csr_array((ones, x, starts), shape=(len(x), length))
+        rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
+        return ((marks.T @ rows).reshape(length, *weights.shape[1:]),)
 
 
 def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:

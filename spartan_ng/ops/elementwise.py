@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy._core import umath
-from scipy import special
+from scipy.special import (
+    _ufuncs as special,
+)  # ufuncs even under SCIPY_ARRAY_API, which wraps the public names
 
 Zero = Literal["none", "unary", "any", "all"]
 """When the result is zero: never for sure; for a zero operand; for any zero operand; for all zero."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,50 @@ class PrefixFold:
         return np.where(np.isnan(state[0]), state[0], state[1])
 
 
+@dataclass(frozen=True, slots=True)
+class DeviationFold:
+    """The sum of squared distances from the mean, in one pass over the data.
+
+    The state is (count, mean, sum of squares). A block takes two passes, while it lies in the cache; states
+    are combined by the pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing.
+    """
+
+    name: str
+    identity: Any = 0
+    flops: int = 4
+
+    def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Squared distances of floats have their dtype."""
+        return dtype
+
+    def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """Count, mean and sum of squares."""
+        return (np.dtype(np.float64), out, out)
+
+    def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
+        """The state of one block."""
+        assert where is None, "masked variances are made of sums"
+        mean = x.mean(axis=axes, dtype=out, keepdims=True) if x.size else np.zeros((1,) * x.ndim, out)
+        squares = np.square(x - mean).sum(axis=axes, dtype=out)
+        middle = np.broadcast_to(mean.sum(axis=axes, dtype=out), squares.shape)
+        return (np.full(squares.shape, prod(x.shape[a] for a in axes), np.float64), middle, squares)
+
+    def combine(self, a: State, b: State) -> State:
+        """Two means, weighted by their counts, and what their distance adds to the squares."""
+        count = a[0] + b[0]
+        share = (b[0] / count).astype(a[1].dtype)
+        distance = b[1] - a[1]
+        return (
+            count,
+            a[1] + distance * share,
+            a[2] + b[2] + distance * distance * (share * a[0]).astype(a[1].dtype),
+        )
+
+    def finalize(self, state: State) -> Any:
+        """The sum of squares."""
+        return state[2]
+
+
 def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     """A neutral start for `minimum`-like and `maximum`-like folds over a mask."""
     greatest = ufunc in (np.minimum, np.fmin)
@@ -140,7 +185,8 @@ def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     return info.max if greatest else info.min
 
 
-_ROWS: list[Fold | ArgFold | PrefixFold] = [
+AnyFold = Fold | ArgFold | PrefixFold | DeviationFold
+_ROWS: list[AnyFold] = [
     Fold("add", np.add, 0),
     Fold("multiply", np.multiply, 1),
     Fold("minimum", np.minimum),
@@ -161,9 +207,10 @@ _ROWS: list[Fold | ArgFold | PrefixFold] = [
     ArgFold("argmax", np.argmax, np.greater),
     PrefixFold("least prefix sum", np.minimum),
     PrefixFold("greatest prefix sum", np.maximum),
+    DeviationFold("squared deviations"),
 ]
 
-FOLDS: dict[str, Fold | ArgFold | PrefixFold] = {row.name: row for row in _ROWS}
+FOLDS: dict[str, AnyFold] = {row.name: row for row in _ROWS}
 """Every fold by its name."""
 PREFIX_FOLDS = {"minimum": "least prefix sum", "maximum": "greatest prefix sum"}
 """The folds of prefix sums, by the fold of a cumulative sum that they replace."""

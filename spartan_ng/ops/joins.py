@@ -8,11 +8,12 @@ location in the output, and what meets at one location is accumulated.
 - concatenate(a, b, ...); params (axis,): pieces one after the other.
 - assign(base, value); params (start, step) for each axis: the value, which has the region's shape, in
   its place in the base.
+- tile_as(a); params (kind,): the same array, cut over the workers as the user says.
 - take(a, indices); params (axis,): int64 indices in [0, n) stand for the axis.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.
 - along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
-- bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length).
+- bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length), weights may be rows.
 - a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
 """
 

@@ -16,7 +16,8 @@ from spartan_ng.arrays import Tiling, cut
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import states_of
-from spartan_ng.plan.plan import Axis, Fused, Read, ScanOffsets, ScanTotals, Slot, Stage, Write
+from spartan_ng.plan.plan import Fused, Read, ScanOffsets, ScanTotals, Slot, Stage, Write
+from spartan_ng.plan.reads import plain_read
 
 Emit = Callable[[Stage, int], None]
 
@@ -43,7 +44,7 @@ class Cascade:
             above = self._slot(slots, level, tilings[level + 1])
             emit(self._collect(slots[above], totals, above), self.up_bytes(level))
             collected.append(above)
-            reads = (_plain(above, slots[above]),)
+            reads = (plain_read(above, slots[above]),)
         offsets, moved = None, 0
         for level in reversed(range(len(collected))):
             slot = self._slot(slots, level, tilings[level + 1])
@@ -84,7 +85,7 @@ class Cascade:
         """States from where they were made to the places of the next level."""
         labels = tuple(range(len(slot.shape)))
         write = Write((target,), 0, labels)
-        return Fused("collect", slot.shape, slot.tiling, (_plain(source, slot),), (), (write,))
+        return Fused("collect", slot.shape, slot.tiling, (plain_read(source, slot),), (), (write,))
 
 
 def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:
@@ -106,17 +107,10 @@ def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:
     return out
 
 
-def _plain(slot: int, of: Slot) -> Read:
-    """The whole of an array in its own axes."""
-    labels = tuple(range(len(of.shape)))
-    axes = tuple(Axis(label, 0, 1, n) for label, n in zip(labels, of.shape, strict=True))
-    return Read(slot, axes, labels, of.shape, labels)
-
-
 def copied(read: Read, grid: Tiling, node: Node, slots: list[Slot], emit: Emit, moved: int) -> Read:
     """An operand brought to the grid's places once, for the two stages that read it."""
     slots.append(Slot(read.shape, node.dtype, grid))
     slot = len(slots) - 1
     write = Write((slot,), 0, tuple(range(len(read.shape))))
     emit(Fused("copy", read.shape, grid, (read,), (), (write,)), moved)
-    return _plain(slot, slots[slot])
+    return plain_read(slot, slots[slot])

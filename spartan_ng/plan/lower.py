@@ -7,8 +7,9 @@ them together. That is the whole of the library's reduction machinery.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,19 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.memory import least_parts
+from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied
 from spartan_ng.plan.draft import Body, Draft, Result, stage_name
 from spartan_ng.plan.plan import (
+    VALUE,
     Accumulate,
     Assemble,
-    Axis,
     Combine,
     Fused,
     Join,
@@ -43,10 +46,12 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
-from spartan_ng.plan.reads import base_of, view_read
+from spartan_ng.plan.reads import base_of, plain_read, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_stage
 from spartan_ng.plan.steps import heavy_steps, turning
 from spartan_ng.plan.strategies import constrain, has_product, side_slots
+
+NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +72,16 @@ class Settings:
 class Lowering:
     """One graph on its way to a plan."""
 
-    def __init__(self, order: list[Node], roots: Sequence[Node], settings: Settings) -> None:
+    def __init__(
+        self,
+        order: list[Node],
+        roots: Sequence[Node],
+        settings: Settings,
+        measured: Mapping[Hashable, int],
+    ) -> None:
         self.settings = settings
+        self.measured = measured
+        self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
         grouping = group(
@@ -83,6 +96,10 @@ class Lowering:
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
         self.predicted: list[int] = []
+        self.inputs = list(range(len(self.leaves)))
+        self.also: list[tuple[int, int]] = []
+        self.copies: dict[tuple[int, Tiling], int] = {}
+        """The slots of arrays' second copies, by the array's own slot and the copy's tiling."""
 
     def plan(self, key: str) -> Plan:
         """The whole way."""
@@ -98,16 +115,20 @@ class Lowering:
         for node, tiling in zip(self.nodes, tilings.arrays, strict=True):
             self.slots.append(Slot(node.shape, node.dtype, tiling, node.format))
         for i, draft in enumerate(drafts):
+            self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
+        keeps = [s for s, _ in self.copies if s < len(self.leaves)]
         return Plan(
             key,
             tuple(self.slots),
-            tuple(range(len(self.leaves))),
-            tuple(self.number[r] for r in self.roots),
+            tuple(self.inputs),
+            (*(self.number[r] for r in self.roots), *(c for (s, _), c in self.copies.items() if s in keeps)),
             tuple(self.stages),
             self.settings.profile.workers,
             tuple(self.predicted),
             self._ranks(),
+            tuple(self.also),
+            tuple(keeps),
         )
 
     def _ranks(self) -> int:
@@ -128,12 +149,17 @@ class Lowering:
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""
-        stored = {*range(len(self.leaves)), *(r.slot for d in drafts for r in d.results)}
-        arrays = [sketch_array(n) if i in stored else _absent(n) for i, n in enumerate(self.nodes)]
         stages = [
-            constrain(sketch_stage(d, self.nodes), d, self.nodes, self.settings.products) for d in drafts
+            constrain(sketch_stage(d, self.nodes, self.measured), d, self.nodes, self.settings.products)
+            for d in drafts
         ]
-        return stages, arrays
+        stored = {*range(len(self.leaves)), *(r.slot for d in drafts for r in d.results)}
+        arrays = [
+            sketch_array(n, self.sparse_bytes) if i in stored else _absent(n)
+            for i, n in enumerate(self.nodes)
+        ]
+        wanted = {self.number[r] for r in self.roots}
+        return stages, [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
@@ -148,6 +174,47 @@ class Lowering:
         base = base_of(node, self.number)
         return view_read(node, tuple(range(node.ndim)), base, self.number[base])
 
+    # --- second copies -----------------------------------------------------------------------------
+
+    def _find_copies(self, draft: Draft, index: int, tilings: Tilings) -> None:
+        """Let the draft read the copies that were chosen for it; one that is not there yet is made."""
+        sources = iter(tilings.sources[index])
+        for reads in (draft.reads, draft.after.reads if draft.after is not None else []):
+            for i, read in enumerate(reads):
+                if read.slot == VALUE:
+                    continue
+                tiling = next(sources)
+                if tiling != canonical(self.slots[read.slot].tiling):
+                    slot = self._kept(read.slot, tiling)
+                    if slot is None:
+                        slot = self._copied(read.slot, tiling, tilings)
+                    reads[i] = replace(read, slot=slot)
+
+    def _kept(self, slot: int, tiling: Tiling) -> int | None:
+        """The input slot of a copy that the workers keep already."""
+        ref = self.nodes[slot].data
+        kept = [copy.tiling for copy in ref.also] if ref is not None else []
+        if tiling not in kept:
+            return None
+        wanted = (slot, kept.index(tiling))
+        if wanted not in self.also:
+            self.also.append(wanted)
+            self.slots.append(replace(self.slots[slot], tiling=tiling))
+            self.inputs.append(len(self.slots) - 1)
+        return self.inputs[len(self.leaves) + self.also.index(wanted)]
+
+    def _copied(self, slot: int, tiling: Tiling, tilings: Tilings) -> int:
+        """The slot of a copy that this plan makes, before its first reader."""
+        if (slot, tiling) not in self.copies:
+            array = self.slots[slot]
+            self.slots.append(replace(array, tiling=tiling))
+            new = self.copies[slot, tiling] = len(self.slots) - 1
+            moved = sum(c.moved_bytes for c in tilings.copies if (c.array, c.tiling) == (slot, tiling))
+            write = Write((new,), 0, tuple(range(len(array.shape))))
+            stage = Fused("copy", array.shape, tiling, (plain_read(slot, array),), (), (write,))
+            self._emit(stage, moved)
+        return self.copies[slot, tiling]
+
     # --- cutting -----------------------------------------------------------------------------------
 
     def _cut(self, draft: Draft, index: int, tilings: Tilings) -> None:
@@ -161,6 +228,11 @@ class Lowering:
             self._scan(draft, grid, read_bytes)
         elif is_line_sort(draft.node):
             self._sort(draft, grid, read_bytes)
+        elif draft.node.fn == "tile_as":
+            write = Write((draft.slot,), 0, draft.out)
+            name = f"tile_as {draft.node.params[0]}"
+            stage = Fused(name, draft.domain, grid, tuple(draft.reads), (), (write,))
+            self._emit(stage, read_bytes)
         elif draft.node.op is Op.RESHAPE or draft.node.fn in ("concatenate", "assign"):
             how = "reshape" if draft.node.op is Op.RESHAPE else str(draft.node.fn)
             name = f"{how}{draft.node.shape}"
@@ -203,7 +275,8 @@ class Lowering:
 
     def _broadcast(self, draft: Draft) -> Draft:
         """A product whose side operands are copied to all workers first; its own reads charge for it."""
-        copies = {slot: self._everywhere(slot) for slot in side_slots(draft, self.nodes)}
+        sides = [s for s in side_slots(draft, self.slots) if not self.slots[s].tiling.duplicate]
+        copies = {slot: self._everywhere(slot) for slot in sides}
         reads = [replace(r, slot=copies.get(r.slot, r.slot)) for r in draft.reads]
         after = draft.after
         if after is not None:
@@ -215,10 +288,8 @@ class Lowering:
         array = self.slots[slot]
         ndim = len(array.shape)
         self.slots.append(replace(array, tiling=Tiling.copies(ndim)))
-        axes = tuple(Axis(d, 0, 1, n) for d, n in enumerate(array.shape))
-        every = tuple(range(ndim))
-        write = Write((len(self.slots) - 1,), 0, every)
-        read = Read(slot, axes, every, array.shape, every)
+        write = Write((len(self.slots) - 1,), 0, tuple(range(ndim)))
+        read = plain_read(slot, array)
         self._emit(Fused("broadcast", array.shape, Tiling.copies(ndim), (read,), (), (write,)), 0)
         return len(self.slots) - 1
 
@@ -262,10 +333,11 @@ class Lowering:
     ) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
         labels = (*partial, *result.out)
-        parts = tuple(grid.parts[d] if d >= 0 else 1 for d in labels)
-        strides = tuple(grid.strides[d] if d >= 0 else 0 for d in labels)
+        tiling = project(grid, labels)
+        if tiling.splits:  # of a reduced dimension each part has one state
+            tiling = replace(tiling, splits=((),) * len(partial) + tiling.splits[len(partial) :])
         shape = (*(grid.parts[d] for d in partial), *result.node.shape)
-        self.slots.append(Slot(shape, dtype, Tiling(parts, strides)))
+        self.slots.append(Slot(shape, dtype, canonical(tiling)))
         return len(self.slots) - 1
 
     def _join(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
@@ -276,7 +348,7 @@ class Lowering:
                 read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
-        self.slots.append(Slot(grid.parts, node.dtype, grid, "updates"))
+        self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
         updates = len(self.slots) - 1
         name = f"join_update {node.fn}"
         self._emit(Join(name, "user", node.fn, node.params, reads, updates, grid), read_bytes)
@@ -316,14 +388,28 @@ class Lowering:
         self._emit(ScanTile(f"scan {fn}", fn, axis, reads, offsets, draft.slot, grid), moved)
 
 
-def lower(order: list[Node], roots: Sequence[Node], settings: Settings, key: str) -> Plan:
-    """The plan that computes `roots` from the graph's leaves; `order` is topological."""
-    return Lowering(order, roots, settings).plan(key)
+def lower(
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    key: str,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> Plan:
+    """The plan that computes `roots` from the graph's leaves.
+
+    `order` is topological; `measured` has bytes that earlier runs made, see `lessons`.
+    """
+    return Lowering(order, roots, settings, measured).plan(key)
 
 
-def weigh(order: list[Node], roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+def weigh(
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> dict[int, tuple[Alternative, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
-    lowering = Lowering(order, roots, settings)
+    lowering = Lowering(order, roots, settings, measured)
     drafts = lowering.drafts()
     tables = alternatives(
         *lowering.sketches(drafts),

@@ -5,8 +5,8 @@ grid and its rank, reads regions of the arrays it needs, and writes one tile of 
 in their order on each worker, and no worker waits for another but for the data it reads.
 
 Slots are the plan's arrays: inputs are bound when it runs, outputs outlive it, the rest are dropped
-after their last read. A plan has no values in it (0-d inputs are slots, too), so that the second
-iteration of a loop finds the first one's plan.
+after their last read. An array that is kept in several tilings has a slot for each. A plan has no values
+in it (0-d inputs are slots, too), so that the second iteration of a loop finds the first one's plan.
 """
 
 from __future__ import annotations
@@ -284,3 +284,7 @@ class Plan:
     """Bytes each stage moves between workers, as predicted."""
     ranks: int = 1
     """The first so many ranks hold tiles or have tasks; the others need not hear of the plan."""
+    also: tuple[tuple[int, int], ...] = ()
+    """What the last inputs are: `(n, k)` is copy k of input n, in another tiling."""
+    keeps: tuple[int, ...] = ()
+    """What the last outputs are: new copies of these inputs, in another tiling."""

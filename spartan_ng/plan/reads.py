@@ -10,7 +10,7 @@ from collections.abc import Container
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, unit_reshape
-from spartan_ng.plan.plan import Axis, Read
+from spartan_ng.plan.plan import Axis, Read, Slot
 
 
 def base_of(node: Node, stored: Container[Node]) -> Node:
@@ -18,6 +18,13 @@ def base_of(node: Node, stored: Container[Node]) -> Node:
     while node not in stored and node.op is not Op.DATA:
         (node,) = node.inputs
     return node
+
+
+def plain_read(slot: int, of: Slot) -> Read:
+    """The whole of the array in `slot`, in its own axes."""
+    labels = tuple(range(len(of.shape)))
+    axes = tuple(Axis(label, 0, 1, n) for label, n in zip(labels, of.shape, strict=True))
+    return Read(slot, axes, labels, of.shape, labels)
 
 
 def view_read(node: Node, labels: Labels, base: Node, slot: int) -> Read:

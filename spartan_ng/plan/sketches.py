@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
 from spartan_ng.plan.absorb import is_heavy
-from spartan_ng.plan.draft import Draft, stage_name
+from spartan_ng.plan.draft import Draft, Result, stage_name
 from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
 from spartan_ng.plan.steps import turning
 
@@ -21,19 +22,34 @@ _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
 
 
-def sketch_array(node: Node) -> ArraySketch:
-    """An array as tiling sees it."""
+def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
+    """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
     uncut = (1,) if node.format == "csr" else ()
     ref = node.data
     if ref is None:
-        return ArraySketch(node.shape, node.nbytes, uncut=uncut)
-    return ArraySketch(node.shape, ref.nbytes, ref.tiling, uncut, driver=ref.tiling is None)
+        return ArraySketch(node.shape, sparse_bytes.get(node, node.nbytes), uncut=uncut)
+    kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
+    return ArraySketch(
+        node.shape,
+        ref.nbytes,
+        ref.tiling,
+        uncut,
+        driver=ref.tiling is None,
+        kept=kept,
+        outlives=True,
+        load=Load(ref.value.indptr) if ref.skewed and ref.value is not None else None,
+    )
 
 
-def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """A stage as tiling sees it; `arrays` are the nodes behind the slots."""
+def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int]) -> StageSketch:
+    """A stage as tiling sees it; `arrays` are the nodes behind the slots, `measured` is what is known of
+    users' updates from earlier runs."""
     if draft.separate:
-        return _SEPARATE[_kind(draft.node)](draft, arrays)
+        sketch = _SEPARATE[_kind(draft.node)](draft, arrays)
+        if isinstance(draft.node.fn, UserFunction) and draft.node.op is Op.JOIN_UPDATE:
+            key = updates_key(draft.node.fn, draft.node.params, draft.reads, draft.node.shape)
+            return replace(sketch, update_bytes=measured.get(key))
+        return sketch
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
@@ -42,11 +58,18 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     if draft.after is not None:
         late = tuple(draft.out[d] for d in draft.after.uncut)
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
-    writes = tuple(Access(r.slot, r.out) for r in draft.results)
+    writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r, draft)) for r in draft.results)
     sketch = StageSketch(
-        draft.domain, cuttable, tuple(reads), writes, _flops(draft), late=late, name=stage_name(draft)
+        draft.domain, cuttable, tuple(reads), writes, _flops(draft, arrays), late=late, name=stage_name(draft)
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
+
+
+def _state_bytes(result: Result, draft: Draft) -> int | None:
+    """Bytes of a partial sum behind which the stored value is made: dense, whatever the value's format."""
+    if draft.after is None or result.reducer is None:
+        return None
+    return prod(result.reducer.shape) * result.reducer.dtype.itemsize
 
 
 def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
@@ -56,21 +79,33 @@ def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
     return replace(access, labels=labels, behind=True)
 
 
+def updates_key(
+    fn: UserFunction, params: tuple[Any, ...], reads: Sequence[Read], shape: tuple[int, ...]
+) -> Hashable:
+    """Under which the bytes of a user's updates are remembered."""
+    return ("updates", fn, params, tuple(r.shape for r in reads), shape)
+
+
 def _access(read: Read, arrays: Sequence[Node]) -> Access:
     spans = tuple((a.start, a.step, a.size) for a in read.axes)
     plain = spans == tuple((0, 1, n) for n in arrays[read.slot].shape)
     return Access(read.slot, tuple(a.label for a in read.axes), () if plain else spans)
 
 
-def _flops(draft: Draft) -> int:
-    after = _flops(draft.after) if draft.after is not None else 0
-    return after + sum(_row_flops(row, draft) for row in (*draft.rows, *draft.reducers))
+def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
+    after = _flops(draft.after, arrays) if draft.after is not None else 0
+    return after + sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers))
 
 
-def _row_flops(row: Row, draft: Draft) -> int:
+def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
     """Floating-point operations of one row over the whole domain."""
     if row.kind == "contract":
-        return 2 * prod(row.shape) * _inner(row, draft)
+        whole = 2 * prod(row.shape) * _inner(row, draft)
+        for arg in row.args:
+            array = arrays[draft.reads[arg].slot] if arg < len(draft.reads) else None
+            if array is not None and array.data is not None and array.data.nnz is not None:
+                whole = whole * array.data.nnz // max(array.size, 1)
+        return whole
     if isinstance(row.fn, UserFunction):
         return prod(row.shape) * _USER_FLOPS
     if row.kind == "map":
@@ -122,6 +157,15 @@ def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     reads = tuple(Access(r.slot, tuple(a.label for a in r.axes), exact=False) for r in draft.reads)
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+
+
+def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """A copy with the one grid that the user allows."""
+    node = draft.node
+    reads = tuple(_access(r, arrays) for r in draft.reads)
+    write = Access(draft.slot, draft.out)
+    cuttable = tuple(range(node.ndim))
+    return StageSketch(node.shape, cuttable, reads, (write,), node.size, by_hand=str(node.params[0]))
 
 
 def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -183,6 +227,7 @@ _SEPARATE = {
     "filter": _compress,
     "scatter": _scatter,
     "take": _take,
+    "tile_as": _tile_as,
     "sort": _scan,
     "user": _user,
 }

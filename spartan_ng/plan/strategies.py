@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, StageSketch
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.plan import VALUE
+from spartan_ng.plan.plan import VALUE, Slot
 
 _GRIDS = {"broadcast": "row", "replication": "block"}
 
@@ -25,11 +26,11 @@ def has_product(draft: Draft) -> bool:
     return len(draft.results) == 1 and any(r.kind == "contract" for r in (*draft.rows, *draft.reducers))
 
 
-def side_slots(draft: Draft, arrays: Sequence[Node]) -> list[int]:
+def side_slots(draft: Draft, arrays: Sequence[Node | Slot]) -> list[int]:
     """The arrays that a product stage reads besides the main one."""
     reads = [*draft.reads, *(draft.after.reads if draft.after is not None else [])]
     slots = list(dict.fromkeys(r.slot for r in reads if r.slot != VALUE))
-    main = max(slots, key=lambda s: arrays[s].size, default=VALUE)
+    main = max(slots, key=lambda s: prod(arrays[s].shape), default=VALUE)
     return [s for s in slots if s != main]
 
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from spartan_ng.wire.codec import NOTHING, Blob, register
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
 Region = tuple[tuple[int, int, int], ...]
-Stats = tuple[tuple[float, int], ...]
-"""`(seconds, bytes received from other workers)` a stage."""
+Stats = tuple[tuple[float, int, int], ...]
+"""`(seconds, bytes received from other workers, bytes made where their number depends on data)` a stage."""
 
 
 @register

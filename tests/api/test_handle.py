@@ -218,3 +218,34 @@ def test_fallbacks_warn_once():
         with pytest.warns(FallbackWarning, match="polyfit is not distributed"):
             fit = np.polyfit(np.arange(3.0), np.arange(3.0), 1)
         assert np.allclose(np.polyfit(np.arange(3.0), np.arange(3.0), 1), fit)
+
+
+def test_numpys_arrays_change_no_result(mode):
+    """A write to the source after a lazy expression was built, and a write to ours."""
+    source = numpy.zeros(4)
+    a = np.asarray(source)
+    doubled = a * 2
+    added = np.ones(4) + source
+    source[0] = 9
+    assert doubled.tolist() == [0, 0, 0, 0]
+    assert added.tolist() == [1, 1, 1, 1]
+    a[1] = 7
+    assert source.tolist() == [9, 0, 0, 0]
+
+
+def memory_of(a):
+    """The NumPy array in the leaf that stands for an array."""
+    leaf = a._node().data
+    assert leaf is not None
+    return leaf.value
+
+
+def test_what_nobody_writes_to_is_not_copied():
+    with config.override(small_bytes=0):
+        source = numpy.zeros(4)
+        source.flags.writeable = False
+        a = np.asarray(source)
+        assert numpy.shares_memory(memory_of(a), source)
+        own = np.asarray(numpy.arange(3.0) * 2)
+        where = own._cell.value.__array_interface__["data"]
+        assert memory_of(own).__array_interface__["data"] == where

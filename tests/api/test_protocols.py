@@ -1,30 +1,198 @@
-"""Protocols with the real libraries: NumPy's own, pandas, matplotlib, opt_einsum, scikit-learn."""
+"""Protocols with the real libraries: NumPy's own, array-api-compat, scikit-learn, SciPy, xarray, opt_einsum,
+pandas, matplotlib."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
 
 import spartan_ng as np
 
-
-@pytest.mark.parametrize("call", [lambda x: numpy.asarray([1, 2], like=x), lambda x: numpy.zeros(2, like=x)])
-def test_like(mode, call):
-    assert isinstance(call(np.ones(3)), np.ndarray)
+X = numpy.arange(12.0).reshape(3, 4) % 5
 
 
-def test_pandas(mode):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": np.arange(3) * 2})
-    assert frame["a"].tolist() == [0, 2, 4]
+class Stranger:
+    """An array of a library that knows ours."""
+
+    __array_ufunc__ = __array_function__ = lambda self, *args, **keywords: "theirs"
+
+
+# --- NEP 13 ----------------------------------------------------------------------------------------
+
+
+def same(got, wanted):
+    assert isinstance(got, np.ndarray)
+    assert got.dtype == numpy.asarray(wanted).dtype
+    numpy.testing.assert_allclose(got, wanted)
+
+
+def test_ufuncs_are_ours(mode):
+    a = np.array(X)
+    same(numpy.add(X, a), X + X)
+    same(numpy.float32(2) * a, numpy.float32(2) * X)
+    same(numpy.add.reduce(a, axis=1), X.sum(1))
+    same(numpy.multiply.accumulate(a), numpy.multiply.accumulate(X))
+    same(numpy.subtract.outer(a[0], a[1]), numpy.subtract.outer(X[0], X[1]))
+    same(numpy.divmod(a, 2)[1], X % 2)
+    out = np.zeros((3, 4))
+    assert numpy.multiply(X, 3, out=out) is out  # type: ignore[call-overload]
+    same(out, X * 3)
+    theirs = numpy.zeros((3, 4))
+    assert numpy.multiply(a, 3, out=theirs, where=X > 1) is theirs
+    numpy.testing.assert_array_equal(theirs, numpy.where(X > 1, X * 3, 0))
+    numpy.add.at(a, (0, [1, 1]), 10)  # type: ignore[arg-type]
+    assert a[0, 1] == X[0, 1] + 20
+
+
+def test_other_libraries_have_their_turn(mode):
+    a = np.array(X)
+    assert numpy.add(a, Stranger()) == "theirs"  # type: ignore[call-overload]
+    assert numpy.concatenate([a, Stranger()]) == "theirs"
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+def test_ufuncs_of_other_libraries(mode):
+    special = pytest.importorskip("scipy.special")
+    same(special.expit(np.array(X)), special.expit(X))
+    same(special.stdtr(np.array(X) + 1, 0.5), special.stdtr(X + 1, 0.5))
+
+
+# --- NEP 18 and NEP 35 -----------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:numpy.lib.stride_tricks")
+@pytest.mark.parametrize(
+    "call",
+    [
+        numpy.sum,
+        numpy.median,
+        numpy.cumsum,
+        numpy.transpose,
+        lambda a: numpy.concatenate([a, X]),
+        lambda a: numpy.stack([X, a]),
+        lambda a: numpy.where(a > 1, a, 0),
+        lambda a: numpy.einsum("ij,kj->ik", a, a),
+        lambda a: numpy.linalg.norm(a, axis=0),
+        lambda a: numpy.fft.fft(a),
+        lambda a: numpy.tensordot(a, X, ((0,), (0,))),
+        lambda a: numpy.unique(a),
+        lambda a: numpy.full_like(a, 7),
+        lambda a: numpy.histogram(a, 3)[0],
+        lambda a: numpy.lib.stride_tricks.sliding_window_view(a, 2, axis=1),
+    ],
+)
+def test_functions_are_ours(mode, call):
+    same(call(np.array(X)), call(X))
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda **like: numpy.asarray([1, 2], **like),
+        lambda **like: numpy.array([[1.5]], ndmin=3, **like),
+        lambda **like: numpy.zeros(2, **like),
+        lambda **like: numpy.ones((2, 3), "i2", **like),
+        lambda **like: numpy.full(2, 7.0, **like),
+        lambda **like: numpy.arange(1, 9, 2, **like),
+        lambda **like: numpy.eye(2, 3, 1, **like),
+        lambda **like: numpy.identity(3, **like),
+        lambda **like: numpy.tri(3, **like),
+        lambda **like: numpy.fromfunction(lambda i, j: i + j, (2, 3), **like),
+        lambda **like: numpy.frombuffer(b"ab", "u1", **like),
+        lambda **like: numpy.fromiter([1, 2], int, **like),
+        lambda **like: numpy.loadtxt(["1 2", "3 4"], **like),
+    ],
+)
+def test_like(mode, create):
+    same(create(like=np.ones(3)), create())
+
+
+# --- other libraries -------------------------------------------------------------------------------
+
+
+def test_array_api_compat(mode):
+    compat = pytest.importorskip("array_api_compat")
+    a = np.array(X)
+    xp = compat.array_namespace(a, a.__array_namespace__().asarray(X), 1.0, None)
+    assert xp is a.__array_namespace__()
+    assert compat.is_array_api_obj(a)
+    assert not compat.is_numpy_array(a)
+    assert compat.device(a) == "cpu"
+    assert compat.size(a) == 12
+    assert not compat.is_lazy_array(a)
+    same(xp.sum(compat.to_device(a, "cpu")), X.sum())
+
+
+def test_scipy_and_sklearn_with_array_api():
+    """In a process of its own: SciPy reads its switch when it is imported."""
+    script = Path(__file__).with_name("array_api_libraries.py")
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["scipy", "sklearn"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::spartan_ng.api.dispatch.FallbackWarning")
+def test_xarray(mode):
+    xarray = pytest.importorskip("xarray")
+
+    def results(x):
+        d = xarray.DataArray(x, dims=("a", "b"), coords={"b": list("wxyz")})
+        yield (d * 2 + 1).mean("a")
+        yield numpy.sin(d)
+        yield d.sel(b="x").isel(a=slice(0, 2))
+        yield xarray.where(d > 1, d, 0).T
+        yield from (
+            d.std("a"),
+            d.max(),
+            d.argmax("a"),
+            d.cumsum("a"),
+            d.fillna(0),
+            d - d.mean("b"),
+            d.median("a"),
+        )
+        yield from (xarray.concat([d, d], "a"), d.stack(z=("a", "b")), d.expand_dims("z"), d.pad(a=1))
+        yield xarray.dot(d, d, dim="a")
+        yield d.rolling(b=2).mean()
+        yield d.groupby("b").mean()
+        yield xarray.Dataset({"v": d}).sum("a").v
+
+    for got, wanted in zip(results(np.array(X)), results(X), strict=True):
+        assert got.dims == wanted.dims
+        same(got.data, wanted.data)
+    assert "array" in repr(xarray.DataArray(np.array(X)))
 
 
 def test_opt_einsum(mode):
     opt_einsum = pytest.importorskip("opt_einsum")
     a = numpy.arange(6.0).reshape(2, 3)
     got = opt_einsum.contract("ij,jk,kl->il", np.array(a), np.array(a.T), np.array(a))
-    assert isinstance(got, np.ndarray)
-    numpy.testing.assert_allclose(got, a @ a.T @ a)
+    same(got, a @ a.T @ a)
+    got = opt_einsum.contract("ijk,kl,lm->ijm", np.ones((2, 3, 4)), np.ones((4, 5)), np.ones((5, 6)))
+    same(got, numpy.full((2, 3, 6), 20.0))
+
+
+def test_pandas(mode):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": np.arange(3) * 2})
+    assert frame["a"].tolist() == [0, 2, 4]
+    series = pandas.Series(np.arange(3.0) + 1, index=list("xyz"))
+    assert series["z"] == 3
+    assert (np.ones(3) + series).tolist() == (series + np.ones(3)).tolist() == [2, 3, 4]
+    assert isinstance(numpy.add(np.ones(3), series), pandas.Series)
+    same(np.asarray(series) + 1, [2.0, 3, 4])
 
 
 def test_matplotlib(mode):
@@ -32,8 +200,14 @@ def test_matplotlib(mode):
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
-    (line,) = Figure().subplots().plot(np.arange(3), np.arange(3) ** 2)
+    axes = Figure().subplots()
+    (line,) = axes.plot(np.arange(3), np.arange(3) ** 2)
     assert list(line.get_ydata()) == [0, 1, 4]
+    counts, _, _ = axes.hist(np.array([1.0, 1, 2]), bins=2)
+    assert list(counts) == [2, 1]
+    image = axes.imshow(np.array(X))
+    assert image.get_array().tolist() == X.tolist()
+    axes.figure.canvas.draw()
 
 
 def test_sklearn_through_numpy(mode):
@@ -41,3 +215,11 @@ def test_sklearn_through_numpy(mode):
     x = numpy.arange(6.0).reshape(-1, 1)
     model = linear.LinearRegression().fit(np.array(x), np.array(3 * x[:, 0] + 1))
     assert model.coef_ == pytest.approx([3.0])
+
+
+def test_dlpack_with_numpy(mode):
+    a = np.array(X) * 2
+    numpy.testing.assert_array_equal(numpy.from_dlpack(a.T), X.T * 2)
+    same(np.from_dlpack(X), X)
+    with pytest.raises((BufferError, TypeError)):
+        numpy.from_dlpack(np.array(["a"]))

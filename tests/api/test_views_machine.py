@@ -1,155 +1,22 @@
-"""Random chains of views, writes and reads, against NumPy arrays step by step."""
+"""Random views, writes and reads: eager, by the oracle, embedded, and on three workers in every tiling."""
 
 from __future__ import annotations
 
-import numpy
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    initialize,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 
-import spartan_ng.api as np
-from spartan_ng.config import config
+from spartan_ng import session
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import TILINGS, config
 from spartan_ng.graph import evaluation
-from tests import reference
+from tests import reference, views
 
-SHAPES = [(), (1,), (5,), (2, 3), (3, 1, 4), (0, 3), (4, 4)]
-
-
-class Views(RuleBasedStateMachine):
-    """Pairs of (ours, NumPy's) that must stay equal whatever is written through whichever of them."""
-
-    pairs = Bundle("pairs")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.alive: list = []
-
-    def enter(self, ours, theirs):
-        assert ours.shape == theirs.shape
-        assert ours.dtype == theirs.dtype
-        self.alive.append((ours, theirs))
-        return ours, theirs
-
-    @initialize(target=pairs, shape=st.sampled_from(SHAPES), dtype=st.sampled_from(["f8", "i8", "i2", "c16"]))
-    def base(self, shape, dtype):
-        theirs = numpy.asarray(numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) * 1.5).astype(dtype)
-        return self.enter(np.array(theirs), theirs.copy())
-
-    @rule(target=pairs, pair=pairs, data=st.data())
-    def basic_view(self, pair, data):
-        key = data.draw(hnp.basic_indices(pair[1].shape, allow_newaxis=True, allow_ellipsis=True))
-        ours, theirs = pair[0][key], pair[1][key]
-        if not isinstance(theirs, numpy.ndarray):
-            assert ours == theirs or theirs != theirs
-            return pair
-        return self.enter(ours, theirs)
-
-    @rule(target=pairs, pair=pairs, data=st.data())
-    def transpose(self, pair, data):
-        axes = data.draw(st.permutations(range(pair[1].ndim)))
-        return self.enter(pair[0].transpose(axes), pair[1].transpose(axes))
-
-    @rule(target=pairs, pair=pairs, data=st.data())
-    def reshape(self, pair, data):
-        size = pair[1].size
-        divisors = [d for d in range(1, size + 1) if size % d == 0] or [1]
-        d = data.draw(st.sampled_from(divisors))
-        shape = (d, size // d) if size else (0, d)
-        return self.enter(pair[0].reshape(shape), pair[1].reshape(shape))
-
-    @rule(pair=pairs, value=st.integers(-9, 9))
-    def fill(self, pair, value):
-        pair[0][...] = value
-        pair[1][...] = value
-
-    @rule(pair=pairs, data=st.data())
-    def assign(self, pair, data):
-        key = data.draw(hnp.basic_indices(pair[1].shape))
-        shape = numpy.shape(pair[1][key])
-        new = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) - 3
-        pair[0][key] = new
-        pair[1][key] = new
-
-    @rule(pair=pairs, other=pairs)
-    def assign_array(self, pair, other):
-        try:
-            if numpy.broadcast_shapes(pair[1].shape, other[1].shape) != pair[1].shape:
-                return
-        except ValueError:
-            return
-        if other[1].dtype.kind == "c" and pair[1].dtype.kind != "c":
-            return
-        pair[0][...] = other[0]
-        pair[1][...] = other[1]
-
-    @rule(pair=pairs, data=st.data())
-    def assign_fancy(self, pair, data):
-        if pair[1].ndim == 0 or pair[1].shape[0] == 0:
-            return
-        index = data.draw(st.lists(st.integers(-pair[1].shape[0], pair[1].shape[0] - 1), max_size=4))
-        pair[0][index] = 7
-        pair[1][index] = 7
-
-    @rule(pair=pairs, threshold=st.integers(-2, 9))
-    def assign_mask(self, pair, threshold):
-        if pair[1].dtype.kind == "c" or pair[1].ndim == 0:
-            return
-        pair[0][pair[0] > threshold] += 2
-        pair[1][pair[1] > threshold] += 2
-
-    @rule(pair=pairs, value=st.integers(-3, 3))
-    def add_in_place(self, pair, value):
-        ours, theirs = pair
-        ours += value
-        theirs += value
-
-    @rule(pair=pairs)
-    def multiply_in_place_by_self(self, pair):
-        ours, theirs = pair
-        ours *= ours
-        theirs *= theirs
-
-    @rule(target=pairs, pair=pairs)
-    def copy(self, pair):
-        return self.enter(pair[0].copy(), pair[1].copy())
-
-    @rule(target=pairs, pair=pairs)
-    def ufunc(self, pair):
-        return self.enter(np.add(pair[0], 1).reshape(pair[1].shape).copy(), numpy.asarray(pair[1] + 1).copy())
-
-    @rule(pair=pairs)
-    def persist(self, pair):
-        pair[0].persist()
-
-    @precondition(lambda self: len(self.bundle("pairs")) > 1)
-    @rule(pair=consumes(pairs))
-    def forget(self, pair):
-        self.alive = [p for p in self.alive if p is not pair]
-
-    @rule(pair=pairs)
-    def check(self, pair):
-        numpy.testing.assert_array_equal(pair[0].compute(), pair[1])
-
-    def teardown(self):
-        for ours, theirs in self.alive:
-            numpy.testing.assert_array_equal(ours.compute(), theirs)
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.timeout(300)]
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     ("small_bytes", "oracle", "examples"),
     [(1 << 20, False, 60), (0, True, 60), (64, True, 60), (0, False, 30)],
-    ids=["eager", "lazy", "mixed", "executed"],
+    ids=["eager", "lazy", "mixed", "embedded"],
 )
 def test_views_and_writes_are_numpys(small_bytes, oracle, examples):
     door = evaluation._evaluate
@@ -158,13 +25,19 @@ def test_views_and_writes_are_numpys(small_bytes, oracle, examples):
         reference.install()
     try:
         with config.override(small_bytes=small_bytes):
-            run_state_machine_as_test(
-                Views,
-                settings=settings(
-                    max_examples=examples,
-                    stateful_step_count=25,
-                    suppress_health_check=list(HealthCheck),
-                ),
-            )
+            views.run(examples)
     finally:
         evaluation.open_door(door)
+
+
+@pytest.mark.parametrize("tiling", [None, *TILINGS])
+def test_on_three_workers(tiling):
+    before = session.current().backend
+    backend = SimulatedBackend(3)
+    session.use(backend)
+    try:
+        with config.override(small_bytes=0, tiling=tiling):
+            views.run(10)
+    finally:
+        session.use(before)
+        backend.close()

@@ -15,6 +15,9 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import PRODUCTS, TILINGS, config
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.plan import Fused, Plan
 from tests.test_programs import running_on
 
 Expression = Callable[..., Any]
@@ -135,3 +138,38 @@ def test_cuboids_never_move_more_than_the_other_strategies(name: str, workers: i
         assert predicted == pytest.approx(moved, rel=0.05)
     latency = 300_000  # what moves in the time until three reads' first bytes arrive
     assert 0 < found["cuboid"][0] <= min(moved for moved, _ in found.values()) + latency
+
+
+def test_broadcast_fails_in_a_memory_in_which_cuboids_finish() -> None:
+    rng = np.random.default_rng(0)
+    u, v = rng.random((600, 8000)), rng.random((500, 8000))
+    budget = 35_000_000  # a copy of u and v takes 70 MB, a fourth of both 18 MB
+    profile = ClusterProfile(memory_bytes=budget, limited=True)
+
+    def run(products: str) -> tuple[Any, int, Plan]:
+        backend = SimulatedBackend(4, profile)
+        with running_on(backend), config.override(small_bytes=0, products=products):
+            a, b = sp.asarray(u), sp.asarray(v)
+            for x in (a, b):
+                ref = x._node().data
+                assert ref is not None
+                backend.upload(ref, Tiling.grid(4, 1))
+            found = np.asarray(sp.sqrt(a @ b.T))
+            ran = session.current().last_run
+            assert ran is not None
+            return found, backend.peak_bytes, ran[0]
+
+    found, peak, plan = run("cuboid")
+    np.testing.assert_allclose(found, np.sqrt(u @ v.T))
+    assert peak <= budget
+    assert max(s.parts for s in plan.stages if isinstance(s, Fused)) > 1
+    with pytest.raises(MemoryBudgetError):
+        run("broadcast")
+
+
+def test_no_cuboid_fits() -> None:
+    profile = ClusterProfile(memory_bytes=400_000, limited=True)
+    with running_on(SimulatedBackend(4, profile)), config.override(small_bytes=0):
+        a, b = sp.asarray(np.ones((600, 200))), sp.asarray(np.ones((200, 500)))
+        with pytest.raises(MemoryBudgetError, match=r"No cuboid fits: contract needs .* 400,000 bytes"):
+            (a @ b).persist()

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.config import config
+
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
 PATIENCE_S = 60.0
@@ -181,3 +183,19 @@ atexit.register(compiler.stop)
 def wait_for_compiles(timeout_s: float) -> bool:
     """Wait until all kernels that were asked for are compiled; whether that came in time."""
     return compiler.wait(timeout_s)
+
+
+def at_hand(source: str) -> Callable[[Any], None] | None:
+    """The compiled function of a source, or None: NumPy has to do it (for now).
+
+    Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
+    there is none.
+    """
+    if config.kernels == "interpret" or any(v not in ("ignore", "warn") for v in np.geterr().values()):
+        return None
+    kernel = compiler.kernel(source)
+    if not kernel.settled:
+        compiler.request(kernel)
+        if config.kernels == "compile":
+            compiler.wait(PATIENCE_S)
+    return kernel.function

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.config import config
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from spartan_ng.kernels.compiled.compile import at_hand
 
 LEAST = 1 << 15
 """Elements from which a compiled line is worth having."""
@@ -56,16 +55,10 @@ def prefix_state(name: str, x: Any, out: np.dtype[Any]) -> tuple[Any, Any] | Non
     code = out.str[1:]
     if x.ndim != 1 or x.size < LEAST or x.dtype != out or code not in _TYPES or not x.flags.c_contiguous:
         return None
-    if config.kernels == "interpret" or any(v not in ("ignore", "warn") for v in np.geterr().values()):
-        return None
-    kernel = compiler.kernel(_TEXT.format(type=_TYPES[code], less="<" if name.startswith("least") else ">"))
-    if not kernel.settled:
-        compiler.request(kernel)
-        if config.kernels == "compile":
-            compiler.wait(PATIENCE_S)
-    if kernel.function is None:
+    kernel = at_hand(_TEXT.format(type=_TYPES[code], less="<" if name.startswith("least") else ">"))
+    if kernel is None:
         return None
     state = np.empty(2, out)
     addresses = [int(a.__array_interface__["data"][0]) for a in (x, state)]
-    kernel.function(np.array([[addresses[0], x.size, addresses[1]]], np.int64))
+    kernel(np.array([[addresses[0], x.size, addresses[1]]], np.int64))
     return state[0], state[1]

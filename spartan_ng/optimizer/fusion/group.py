@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.labels import (
     WHOLE,
     Labels,
@@ -157,6 +157,9 @@ def _store(
     node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool, fuse: bool
 ) -> None:
     """Store `node` as a further result of a stage that there is, or open one that ends in it."""
+    if node.op in VIEWS:
+        for reader, labels in demands[node]:
+            _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
     if fuse and is_fusible(node, cut_lines) and not (cut_lines and sums_sparse_rows(node)):
         stage = _as_member(node, users, demands) or _beside(node, users, demands)
@@ -227,8 +230,14 @@ def _demand(
 ) -> None:
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
-        if source.format == "csr" and seen is not None:
-            stage.uncut.update(d for d in (seen[1],) if d != WHOLE)
+        if source.op not in VIEWS:  # a view that is not stored passes on what its array asks for
+            _keep_rows(source, stage, seen)
+
+
+def _keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
+    """Tiles of the stage must not cut the columns of a CSR array."""
+    if source.format == "csr" and labels is not None and labels[1] != WHOLE:
+        stage.uncut.add(labels[1])
 
 
 def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:

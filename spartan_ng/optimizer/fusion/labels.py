@@ -87,7 +87,9 @@ def root(node: Node) -> Root:
     if node.fn == "contract":
         return _contract_root(node)
     if node.fn == "bincount":
-        return Root(node.inputs[0].shape, (WHOLE,), ((0,),) * len(node.inputs))
+        rows = node.inputs[-1]
+        labels = tuple(range(rows.ndim))
+        return Root(rows.shape, (WHOLE, *labels[1:]), tuple(labels[: i.ndim] for i in node.inputs))
     labels = tuple(range(node.ndim))
     inputs = input_labels(node, labels)
     return Root(node.shape, labels, inputs, whole_dimensions(node, labels))

@@ -1,9 +1,9 @@
 """Choose under a budget: which copies are worth the memory they take.
 
 Branch and bound: solve without the budget; where the choice takes too much, solve once with the heaviest
-option of a variable taken away, and once with nothing lighter left. The first choice within the budget
-that costs no more than every open branch is the best. After `_BRANCHES` branches the cheapest one found
-stands, with the least open branch as its stated bound. A solver that is not exact gets no branches.
+options taken away, and once with nothing lighter left. The first choice within the budget that costs
+no more than every open branch is the best. After `_BRANCHES` branches the cheapest one found stands, with
+the least open branch as its stated bound. A solver that is not exact gets no branches.
 
 Spartan (ATC '15), section 3.4, with an exact answer in place of first come, first served.
 """
@@ -14,7 +14,7 @@ import heapq
 from dataclasses import replace
 from itertools import count
 
-from spartan_ng.optimizer.tiling.problem import Problem, Solution, Solver
+from spartan_ng.optimizer.tiling.problem import Problem, Scope, Solution, Solver
 
 _BRANCHES = 64
 
@@ -47,40 +47,38 @@ def solve(problem: Problem, solver: Solver) -> Solution:
     return replace(best, bound=min([best.cost, *(q[0] for q in queue)]))
 
 
-def _heaviest(problem: Problem, choice: tuple[int, ...]) -> int:
-    return max(problem.weights, key=lambda v: (problem.weights[v][choice[v]], -v))
-
-
-def _possible(problem: Problem, variable: int) -> set[int]:
-    unary = problem.factors.get((variable,))
-    size = problem.sizes[variable]
-    return {o for o in range(size) if unary is None or unary[o] < problem.forbidden}
+def _heaviest(problem: Problem, choice: tuple[int, ...]) -> list[tuple[int, Scope]]:
+    """What the choice takes from the budget, by scope, the most first."""
+    taken = [(int(w[tuple(choice[v] for v in s)]), s) for s, w in problem.weights.items()]
+    return sorted(taken, key=lambda t: (-t[0], t[1]))
 
 
 def _split(problem: Problem, solution: Solution) -> list[Problem]:
-    """Two problems: the heaviest chosen variable that is still open is light, or is heavy."""
-    choice = solution.choice
-    for v in sorted(problem.weights, key=lambda v: (-problem.weights[v][choice[v]], v)):
-        weights, possible = problem.weights[v], _possible(problem, v)
-        heavy = {o for o in possible if weights[o] >= weights[choice[v]]}
-        light = possible - heavy
-        if weights[choice[v]] and light:
-            return [problem.allowing(v, light), problem.allowing(v, heavy)]
+    """Two problems: the heaviest chosen options that are still open are light, or are heavy."""
+    for weight, scope in _heaviest(problem, solution.choice):
+        allowed, heavy = problem.allowed(scope), problem.weights[scope] >= weight
+        if weight and (allowed & ~heavy).any():
+            return [problem.allowing(scope, allowed & ~heavy), problem.allowing(scope, allowed & heavy)]
     return []
 
 
 def _lightest(problem: Problem) -> int:
-    """The least that any choice takes from the budget."""
-    return sum(min((w[o] for o in _possible(problem, v)), default=0) for v, w in problem.weights.items())
+    """No choice takes less from the budget."""
+    return sum(int(w[problem.allowed(s)].min(initial=w.max())) for s, w in problem.weights.items())
 
 
 def _dropping(problem: Problem, solver: Solver, solution: Solution) -> Solution:
-    """A choice within the budget: take away the heaviest option until it fits."""
+    """A choice within the budget: take away the heaviest options until it fits.
+
+    Where a solver that is not exact runs into a dead end, everything that weighs is taken away.
+    """
     budget = problem.budget or 0
     while problem.weight(solution.choice) > budget:
-        v = _heaviest(problem, solution.choice)
-        weights = problem.weights[v]
-        light = {o for o in _possible(problem, v) if weights[o] < weights[solution.choice[v]]}
-        problem = problem.allowing(v, light)
+        if not problem.possible(solution.cost):
+            for scope, weights in problem.weights.items():
+                problem = problem.allowing(scope, problem.allowed(scope) & (weights == 0))
+            return solver(problem)
+        weight, scope = _heaviest(problem, solution.choice)[0]
+        problem = problem.allowing(scope, problem.allowed(scope) & (problem.weights[scope] < weight))
         solution = solver(problem)
     return solution

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from spartan_ng.arrays import Tiling
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
 from spartan_ng.optimizer.tiling.forced import KINDS
-from spartan_ng.optimizer.tiling.model import Model, Rules, build
+from spartan_ng.optimizer.tiling.limits import check
+from spartan_ng.optimizer.tiling.model import Model, Place, Rules, build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
 
 SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve, "brute": brute.solve}
 """Every solver by its name."""
@@ -54,12 +57,15 @@ def choose(
     Raises
     ------
     OptionError : an unknown solver or tiling, or a negative budget
+    ShapeError : a stage's grid was set by hand, and is not possible
+    MemoryBudgetError : no choice keeps to a budget; names the array, its bytes and the budget
     """
     rules = _rules(profile, solver, forced, duplicate_budget_bytes)
     stages, arrays = tuple(stages), tuple(arrays)
     if profile.workers == 1:
         return _alone(stages, arrays)
     model = build(stages, arrays, rules)
+    check(stages, arrays, model.grids, rules)
     return _read_off(model, arrays, budget.solve(model.problem, SOLVERS[solver]), rules)
 
 
@@ -80,10 +86,11 @@ def alternatives(
     for s, options in enumerate(model.grids):
         rows = []
         for o, grid in enumerate(options.tilings):
-            problem = model.problem.allowing(s, {o})
+            only = np.arange(len(options)) == o
+            problem = model.problem.allowing((s,), only)
             solution = budget.solve(problem, exact.solve)
             if problem.possible(solution.cost):
-                moved = sum(_read_off(model, arrays, solution, rules).moved_bytes)
+                moved = _read_off(model, arrays, solution, rules).total_bytes
                 rows.append(Alternative(grid, moved, solution.cost))
         found.append(tuple(sorted(rows, key=lambda a: a.cost_ns)))
     return tuple(found)
@@ -105,13 +112,13 @@ def _rules(
 
 def _alone(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...]) -> Tilings:
     """One worker has everything."""
+    tilings = tuple(Tiling.single(len(a.shape)) if a.pinned is None else canonical(a.pinned) for a in arrays)
     return Tilings(
         grids=tuple(Tiling.single(len(s.domain)) for s in stages),
-        arrays=tuple(
-            Tiling.single(len(a.shape)) if a.pinned is None else canonical(a.pinned) for a in arrays
-        ),
+        arrays=tilings,
         read_bytes=(0,) * len(stages),
         combine_bytes=tuple((0,) * len(s.writes) for s in stages),
+        sources=tuple(tuple(tilings[r.array] for r in s.reads) for s in stages),
         upload_bytes=sum(a.nbytes for a in arrays if a.driver),
     )
 
@@ -119,7 +126,16 @@ def _alone(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...]) -> 
 def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution, rules: Rules) -> Tilings:
     """What the solution's options mean."""
     choice = solution.choice
-    tilings = tuple(p.options.tilings[choice[p.variable] if p.variable >= 0 else 0] for p in model.places)
+
+    def at(place: Place) -> Tiling:
+        return place.options.tilings[choice[place.variable] if place.variable >= 0 else 0]
+
+    tilings = tuple(at(p) for p in model.places)
+    copies = [
+        Copy(c.array, at(c.place), c.move.at(choice))
+        for c in model.copies
+        if at(c.place) not in (tilings[c.array], *arrays[c.array].kept)
+    ]
     upload = sum(
         a.nbytes * (rules.profile.workers if t.duplicate else 1)
         for a, t in zip(arrays, tilings, strict=True)
@@ -132,6 +148,8 @@ def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution,
         combine_bytes=tuple(
             tuple(0 if m is None else m.at(choice) for m in moves) for moves in model.combines
         ),
+        sources=tuple(tuple(at(p) for p in places) for places in model.sources),
+        copies=tuple(dict.fromkeys(copies)),
         upload_bytes=upload,
         cost_ns=solution.cost,
         solver="forced" if rules.forced else solution.solver,

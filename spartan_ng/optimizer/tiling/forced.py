@@ -1,4 +1,4 @@
-"""A tiling forced on everything: for tests, and to compare with what the optimizer chooses.
+"""Tilings that are not chosen: forced on everything for tests and comparisons, or on one array by its user.
 
 Spartan (ATC '15), section 5.2 compares smart tiling with row, column and block everywhere.
 """
@@ -8,10 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.errors import OptionError, ShapeError
 from spartan_ng.optimizer.tiling.options import Options, blocks, canonical, interned
 
 KINDS = ("row", "column", "block", "duplicate", "single")
-"""The tilings that can be forced."""
+"""The tilings that can be forced on everything."""
+
+BY_HAND = ("row", "column", "block", "duplicate")
+"""The tilings that a user can ask for, for one array."""
 
 
 def nearest(
@@ -23,6 +27,40 @@ def nearest(
     there is no block grid); "duplicate" needs `copies`; everything else is on one worker.
     """
     return _nearest(tuple(min(n, workers) for n in shape), cuttable, workers, kind, copies)
+
+
+def exactly(shape: tuple[int, ...], format: str, workers: int, kind: str) -> Tiling:
+    """The tiling of an array of `shape` that a user asks for by `kind`.
+
+    Raises
+    ------
+    OptionError : an unknown kind
+    ShapeError : the array cannot be cut so; says why, and what would work
+    """
+    if kind not in BY_HAND:
+        raise OptionError(f"tile_as: tiling {kind!r} is not one of {', '.join(BY_HAND)}")
+    if kind == "duplicate" or workers == 1:
+        return Tiling.copies(len(shape)) if kind == "duplicate" else Tiling.single(len(shape))
+    axes = {"row": (0,), "column": (len(shape) - 1,), "block": (0, 1)}[kind]
+    what = f"tile_as: an array of shape {shape} cannot be cut by {kind} over {workers} workers"
+    if len(shape) < (1 if kind == "row" else 2):
+        raise ShapeError(f"{what}: it has {len(shape)} axes; {_way_out(shape)}")
+    if format == "csr" and kind != "row":
+        raise ShapeError(f"{what}: a sparse array is cut by row only; use 'row' or 'duplicate'")
+    short = [a for a in axes if shape[a] < 2]
+    if short:
+        raise ShapeError(f"{what}: its axis {short[0]} has length {shape[short[0]]}; {_way_out(shape)}")
+    tiling = nearest(shape, axes, workers, kind, True).tilings[0]
+    if kind == "block" and max(tiling.parts) == tiling.ntiles:
+        raise ShapeError(f"{what}: a block needs at least 2 parts along each axis; {_way_out(shape)}")
+    return tiling
+
+
+def _way_out(shape: tuple[int, ...]) -> str:
+    """The kinds that every number of workers can honour."""
+    works = ["'row'"] if shape and shape[0] > 1 else []
+    works += ["'column'"] if len(shape) > 1 and shape[-1] > 1 else []
+    return f"use {' or '.join([*works, repr('duplicate')])}"
 
 
 @lru_cache(maxsize=4096)

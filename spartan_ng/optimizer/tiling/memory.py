@@ -27,9 +27,10 @@ def task_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, 
     held = 0
     for read in dict.fromkeys(stage.reads):
         share = _share(read, arrays[read.array], grid)
-        held += 2 * -(-share // parts) if parts > 1 and stage.turns in read.labels else share
-    # The value, and the sum of the parts before or what the finish makes of it.
-    return held + 2 * sum(_share(w, arrays[w.array], grid) for w in stage.writes)
+        # A part's pieces, the same put together, and the next part's pieces on their way.
+        held += 3 * -(-share // parts) if parts > 1 and stage.turns in read.labels else 2 * share
+    # The value, the sum of the parts before, and what the finish makes of it.
+    return held + 3 * sum(_share(w, arrays[w.array], grid) for w in stage.writes)
 
 
 def least_parts(

@@ -2,7 +2,8 @@
 
 A stage's grid is a variable. So is the tiling of an array that may lie anywhere: one that is not on the
 workers yet, or one that is combined from partial states. A result that no grid reduces lies where its
-tasks ran, and views are permutations of labels; both are contracted away.
+tasks ran, and views are permutations of labels; both are contracted away. Readers that may have a copy of
+an array of their own have one more variable, the tiling of that copy.
 
 Spartan (ATC '15), section 3.3, "Constructing the tiling graph".
 """
@@ -11,13 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling import forced as force
+from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.memory import within
-from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
+from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
     candidates,
@@ -25,13 +28,19 @@ from spartan_ng.optimizer.tiling.options import (
     interned,
     project,
     projected,
+    uneven,
 )
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
 from spartan_ng.optimizer.tiling.profile import ClusterProfile, Table
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
+from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 
 _PINNED = -1
 """In place of a variable: the array has one possible tiling."""
+
+
+_LATER = 8
+"""One in so many arrays that outlive a program is read along its longest axis later, and only there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,15 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCopy:
+    """A copy that some readers of an array may have: its place, and what making it moves."""
+
+    array: int
+    place: Place
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A problem, and what its variables mean. Variable i < number of stages is the grid of stage i."""
 
@@ -78,6 +96,9 @@ class Model:
     places: tuple[Place, ...]
     reads: tuple[tuple[Move | Late, ...], ...]
     combines: tuple[tuple[Move | None, ...], ...]
+    sources: tuple[tuple[Place, ...], ...]
+    """For each stage and each of its reads, the place of the copy that is read."""
+    copies: tuple[OwnCopy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +123,20 @@ class _Builder:
     ) -> None:
         self.stages, self.arrays, self.rules = stages, arrays, rules
         self.profile = rules.profile
+        self.cuts = {} if rules.forced else cuts_of(stages, arrays, self.profile)
         self.touched = [self._touched(s) for s in stages]
         self.grids = [self._grids(s, t) for s, t in zip(stages, self.touched, strict=True)]
         self.sizes = [len(g) for g in self.grids]
         self.constant = 0
         self.factors: dict[Scope, Table] = {}
-        self.weights: dict[int, list[int]] = {}
-        bits = 60 - (len(stages) + len(arrays)).bit_length()
+        self.weights: dict[Scope, Table] = {}
+        free = not rules.forced
+        self.own = own_copies(stages, arrays, self.profile, rules.budget) if free else ()
+        bits = 60 - (2 * (len(stages) + len(arrays) + len(self.own))).bit_length()
         # Picoseconds, a thousand times the cost, have to stay within 64 bits, too.
         self.wide = self._most_ns() >= 1 << min(bits, 52)
         self.forbidden = 1 << (200 if self.wide else bits)
+        self.kind: type[Any] = object if self.wide else np.int64
 
     def model(self) -> Model:
         """Everything, in program order."""
@@ -122,11 +147,17 @@ class _Builder:
         for a, array in enumerate(self.arrays):
             if a not in places:
                 places[a] = self._source(array)
-        reads = []
+        for a, array in enumerate(self.arrays):
+            self._outlive(array, places[a])
+        copies = {who: self._own_copy(who[0], places[who[0]]) for who in self.own}
+        reads, sources = [], []
         for s, stage in enumerate(self.stages):
             self._compute(s, stage)
-            reads.append(tuple(self._read(s, stage, r, places) for r in dict.fromkeys(stage.reads)))
-        weights = {v: tuple(w) for v, w in self.weights.items() if any(w)}
+            own = {r: copies.get(readers(stage, r)) for r in stage.reads}
+            seen = {r: places[r.array] if copy is None else copy.place for r, copy in own.items()}
+            reads.append(tuple(self._read(s, stage, r, place, places) for r, place in seen.items()))
+            sources.append(tuple(seen[r] for r in stage.reads))
+        weights = {s: w for s, w in self.weights.items() if w.any()}
         budget = None if self.rules.forced else self.rules.budget
         problem = Problem(tuple(self.sizes), self.factors, self.forbidden, weights, budget, self.constant)
         return Model(
@@ -135,6 +166,8 @@ class _Builder:
             tuple(places[a] for a in range(len(self.arrays))),
             tuple(reads),
             tuple(combines),
+            tuple(sources),
+            tuple(copies.values()),
         )
 
     # --- variables ---------------------------------------------------------------------------------
@@ -143,6 +176,10 @@ class _Builder:
         kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut} | {*stage.late}
         cuttable = tuple(d for d in stage.cuttable if d not in kept) if kept else stage.cuttable
         workers = self.profile.workers
+        if stage.by_hand:
+            (write,) = stage.writes
+            format = "csr" if self.arrays[write.array].uncut else "dense"
+            return interned((force.exactly(stage.domain, format, workers, stage.by_hand),), workers)
         if self.rules.forced:
             copies = stage.replicable
             return force.nearest(stage.domain, cuttable, workers, self.rules.forced, copies)
@@ -151,13 +188,15 @@ class _Builder:
         made = sum(self.arrays[w.array].nbytes for w in stage.writes)
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
-        grids = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
+        options = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
         if kept and stage.turns is not None:
             # Where partial states are combined anyway, the result's own tiling is chosen freely.
             more = candidates(stage.domain, stage.cuttable, workers, single=False, copies=False).tilings
             deep = (g for g in more if g.parts[stage.turns] > 1)
-            grids = interned(tuple(dict.fromkeys([*grids.tilings, *deep])), workers)
-        return grids if stage.turns is None else within(stage, self.arrays, grids, self.profile)
+            options = interned(tuple(dict.fromkeys([*options.tilings, *deep])), workers)
+        if self.cuts:
+            options = uneven(options, stage.domain, cuttable, self.cuts)
+        return options if stage.turns is None else within(stage, self.arrays, options, self.profile)
 
     def _touched(self, stage: StageSketch) -> int:
         numbers = dict.fromkeys([a.array for a in stage.reads] + [a.array for a in stage.writes])
@@ -170,7 +209,8 @@ class _Builder:
             return force.nearest(array.shape, cuttable, workers, self.rules.forced, True)
         single = 4 * array.nbytes <= self.profile.memory_bytes
         copies = array.nbytes <= self.rules.budget
-        return candidates(array.shape, cuttable, workers, single=single, copies=copies)
+        options = candidates(array.shape, cuttable, workers, single=single, copies=copies)
+        return uneven(options, array.shape, cuttable, self.cuts) if self.cuts else options
 
     def _variable(self, array: ArraySketch, options: Options) -> Place:
         v = len(self.sizes)
@@ -180,9 +220,8 @@ class _Builder:
 
     def _weigh(self, v: int, options: Options, array: ArraySketch) -> None:
         if any(options.copied):
-            weights = self.weights.setdefault(v, [0] * len(options))
-            for o, copied in enumerate(options.copied):
-                weights[o] += array.nbytes if copied else 0
+            weight = np.array([array.nbytes * copied for copied in options.copied], self.kind)
+            self.weights[v,] = self.weights.get((v,), 0) + weight
 
     def _source(self, array: ArraySketch) -> Place:
         """An array that no stage writes."""
@@ -193,6 +232,34 @@ class _Builder:
             copies = [self.profile.workers if c else 1 for c in place.options.copied]
             self._add_unary(place.variable, [self.profile.move_ns(n * array.nbytes) for n in copies])
         return place
+
+    def _own_copy(self, a: int, place: Place) -> OwnCopy:
+        """A copy of array `a`, which lies at `place`, for some of its readers; it may be the array itself."""
+        array, here = self.arrays[a], place.options.tilings
+        tilings = (*here, *map(canonical, array.kept), *self._candidates(array).tilings)
+        options = interned(tuple(dict.fromkeys(tilings)), self.profile.workers)
+        v = len(self.sizes)
+        self.sizes.append(len(options))
+        axes = tuple(range(len(array.shape)))
+        moved = read_bytes(array.shape, options, array.shape, place.options, axes, (), True, array.nbytes)
+        there = [t in array.kept for t in options.tilings]
+        made = np.array(
+            [[not k and t != h for h in here] for t, k in zip(options.tilings, there, strict=True)]
+        )
+        moved = moved * made
+        # A nanosecond, so that none is made in vain. A copy that later programs may read is preferred to
+        # reading the same bytes from afar: its message is free, and that nanosecond is saved.
+        extra = made.astype(self.kind)
+        if array.outlives and not self._is_result(a):
+            extra = extra - (moved > 0) * (self.profile.message_ns + 2)
+        self._add(v, place.variable, moved, extra)
+        taken = [array.nbytes if t.duplicate else -(-array.nbytes // t.ntiles) for t in options.tilings]
+        weight = made * np.array(taken, self.kind)[:, None]
+        if place.variable == _PINNED:
+            self.weights[v,] = weight[:, 0]
+        else:
+            self.weights[place.variable, v] = weight.T
+        return OwnCopy(a, Place(v, options), Move(v, place.variable, moved))
 
     # --- factors -----------------------------------------------------------------------------------
 
@@ -212,7 +279,7 @@ class _Builder:
         cutting = np.array(cuts)[:, None]
         stays = _stays(grids, write.labels, options)
         moved = moved * cutting
-        elsewhere = (~(cutting | stays)).astype(object if self.wide else np.int64)
+        elsewhere = (~(cutting | stays)).astype(self.kind)
         self._add(s, place.variable, moved, elsewhere * self.forbidden)
         return Move(s, place.variable, moved)
 
@@ -237,11 +304,12 @@ class _Builder:
             ]
             for ranks in grids.ranks
         ]
-        return np.array(rows, object if self.wide else np.int64)
+        return np.array(rows, self.kind)
 
-    def _read(self, s: int, stage: StageSketch, read: Access, places: dict[int, Place]) -> Move | Late:
-        place, array = places[read.array], self.arrays[read.array]
-        (write, *_) = stage.writes
+    def _read(
+        self, s: int, stage: StageSketch, read: Access, place: Place, places: dict[int, Place]
+    ) -> Move | Late:
+        array, (write, *_) = self.arrays[read.array], stage.writes
         if read.behind and places[write.array].variable != s:
             return self._late_read(s, stage, read, place, places[write.array])
         moved = read_bytes(
@@ -302,11 +370,14 @@ class _Builder:
         """Costs of a variable's options; what they have in common goes to the constant."""
         least = min(costs)
         self.constant += least
-        table = np.array([c - least for c in costs], object if self.wide else np.int64)
+        table = np.array([c - least for c in costs], self.kind)
         known = self.factors.get((v,))
         self.factors[v,] = table if known is None else known + table
 
     def _compute(self, s: int, stage: StageSketch) -> None:
+        if self.cuts:
+            self._compute_unevenly(s, stage)
+            return
         ranks, touched = self.grids[s].ranks, self.touched[s]
         fewest, most = self.grids[s].range
         if fewest == most:
@@ -315,13 +386,45 @@ class _Builder:
         cost = {r: self.profile.compute_ns(stage.flops, touched, r) for r in set(ranks)}
         self._add_unary(s, [cost[r] for r in ranks])
 
+    def _is_result(self, a: int) -> bool:
+        return any(w.array == a for stage in self.stages for w in stage.writes)
+
+    def _outlive(self, array: ArraySketch, place: Place) -> None:
+        """A later program most likely cuts an array along its longest axis. Where it does not lie so, that
+        program's cost of moving it is charged in part."""
+        if not array.outlives or place.variable == _PINNED or self.rules.forced or not array.shape:
+            return
+        longest = max(range(len(array.shape)), key=lambda axis: (array.shape[axis], -axis))
+        moved = array.nbytes * (self.profile.workers - 1) // self.profile.workers
+        charge = max(0, self.profile.move_ns(moved) - self.profile.message_ns) // _LATER
+        tilings = place.options.tilings
+        self._add_unary(
+            place.variable,
+            [0 if t.duplicate or 1 < t.ntiles == t.parts[longest] else charge for t in tilings],
+        )
+
+    def _compute_unevenly(self, s: int, stage: StageSketch) -> None:
+        """Where parts or workers are not equal, a stage takes as long as its slowest worker."""
+        grids, touched = self.grids[s], self.touched[s]
+        loads = {}
+        for read in stage.reads:
+            array = self.arrays[read.array]
+            if array.load is not None and read.labels[0] >= 0 and not read.spans:
+                loads[read.array] = (read.labels[0], array.load, array.nbytes / max(touched, 1))
+        lo, hi = bounds(grids, stage.domain, False)
+        share = shares(lo, hi, grids.active, stage.domain, list(loads.values()), self.profile.weights)
+        alone = self.profile.compute_ns(stage.flops, touched, 1)
+        self._add_unary(s, [alone * round(1_000_000 * x) // 1_000_000 for x in share.tolist()])
+
     def _most_ns(self) -> int:
         """More than any choice costs above the constant."""
         compute, moved, messages, workers = 0, 0, 0, self.profile.workers
+        weights = self.profile.weights or (1,)
+        slowest = -(-sum(weights) // (len(weights) * min(weights)))
         for stage, grids, touched in zip(self.stages, self.grids, self.touched, strict=True):
             fewest, most = grids.range
-            if fewest < most:
-                compute += self.profile.compute_ns(stage.flops, touched, fewest)
+            if fewest < most or self.cuts:
+                compute += slowest * self.profile.compute_ns(stage.flops, touched, fewest)
             messages += len(stage.reads) + len(stage.writes)
             for access in stage.reads:
                 moved += workers * self.arrays[access.array].nbytes
@@ -330,6 +433,9 @@ class _Builder:
                     state = max(access.state_bytes or 0, self.arrays[access.array].nbytes)
                     moved += workers * max(workers * state, stage.update_bytes or 0)
         moved += workers * sum(a.nbytes for a in self.arrays if a.driver)
+        moved += workers * sum(self.arrays[a].nbytes for a, _ in self.own)
+        moved += sum(a.nbytes for a in self.arrays if a.outlives)
+        messages += len(self.own)
         return compute + self.profile.move_ns(moved) + self.profile.message_ns * messages
 
 

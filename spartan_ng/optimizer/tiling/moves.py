@@ -33,7 +33,7 @@ def read_bytes(
     nbytes: int,
 ) -> Table:
     """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
-    if not spans and exact:
+    if not spans and exact and grids.even and tilings.even:
         units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
         if all(d < 0 or domain[d] == n for d, n in zip(labels, shape, strict=True)):
             scale = _scale(shape, units)
@@ -60,7 +60,7 @@ def combine_bytes(
     that holds a tile of the result pulls that tile's box of every state it has not computed itself.
     """
     units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
-    scale = _scale(shape, units)
+    scale = _scale(shape, units) if grids.even and tilings.even else 0
     small = tuple(units) if scale else shape
     return _as_bytes(
         _combine(small, grids, tilings, labels, reduced), scale or 1, state_bytes, shape, grids.workers
@@ -103,8 +103,8 @@ def _read(
     wide = _wide(domain, shape, grids.workers)
     need = grids.active.astype(object) if wide else grids.active
     share = need[:, None, :] * tilings.active[None, :, :]
-    grid_lo, grid_hi = _bounds(grids, domain, wide)
-    tile_lo, tile_hi = _bounds(tilings, shape, wide)
+    grid_lo, grid_hi = bounds(grids, domain, wide)
+    tile_lo, tile_hi = bounds(tilings, shape, wide)
     for axis, label in enumerate(labels):
         start, step, size = spans[axis] if spans else (0, 1, shape[axis])
         held_lo, held_hi = tile_lo[None, :, :, axis], tile_hi[None, :, :, axis]
@@ -136,8 +136,8 @@ def _combine(
     wide = _wide((), shape, grids.workers * grids.workers)
     need = tilings.active.astype(object) if wide else tilings.active
     share = grids.active[:, None, :] * need[None, :, :]
-    own_lo, own_hi = _bounds(grids, shape, wide, labels)
-    tile_lo, tile_hi = _bounds(tilings, shape, wide)
+    own_lo, own_hi = bounds(grids, shape, wide, labels)
+    tile_lo, tile_hi = bounds(tilings, shape, wide)
     for axis in range(len(shape)):
         lo, hi = tile_lo[:, :, axis], tile_hi[:, :, axis]
         need = need * (hi - lo)
@@ -158,7 +158,7 @@ def _parts(parts: tuple[int, ...], dimensions: tuple[int, ...]) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _bounds(
+def bounds(
     options: Options, shape: tuple[int, ...], wide: bool, labels: tuple[int, ...] | None = None
 ) -> tuple[Table, Table]:
     """Where each option's box on each rank begins and ends along each axis of `shape`.
@@ -173,7 +173,26 @@ def _bounds(
         rim = ((0, 0), (0, 0), (0, 1))
         at = list(labels)
         index, parts = np.pad(index, rim)[:, :, at], np.pad(parts, rim, constant_values=1)[:, :, at]
-    return index * sizes // parts, (index + 1) * sizes // parts
+    lo, hi = index * sizes // parts, (index + 1) * sizes // parts
+    return (lo, hi) if options.even else _at_splits(options, shape, labels, index, lo, hi)
+
+
+def _at_splits(
+    options: Options,
+    shape: tuple[int, ...],
+    labels: tuple[int, ...] | None,
+    index: Table,
+    lo: Table,
+    hi: Table,
+) -> tuple[Table, Table]:
+    """The bounds of `bounds`, but at the options' own cuts where they have some."""
+    for o, tiling in enumerate(options.tilings):
+        for axis, d in enumerate(range(len(shape)) if labels is None else labels):
+            if tiling.splits and d >= 0 and tiling.splits[d]:
+                points = np.array([0, *tiling.splits[d], shape[axis]], lo.dtype)
+                at = index[o, :, axis].astype(np.int64)
+                lo[o, :, axis], hi[o, :, axis] = points[at], points[at + 1]
+    return lo, hi
 
 
 def _seen_through(lo: Table, hi: Table, start: int, step: int) -> tuple[Table, Table]:

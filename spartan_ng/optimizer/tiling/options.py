@@ -9,8 +9,8 @@ Spartan (ATC '15), section 3.3 (rectangular tiles) and 3.4 (duplicates).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import lcm, prod
@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling
+
+Cuts = Mapping[int, tuple[int, ...]]
+"""For lengths of axes, where to cut an axis of that length other than evenly."""
 
 _PAIRS, _BLOCKS, _AXES = 6, 2, 4
 """Most grids over two axes, most over three or more, most axes considered for the latter."""
@@ -73,6 +76,11 @@ class Options:
         return tuple(lcm(*(t.parts[a] for t in self.tilings)) for a in range(self.ndim))
 
     @cached_property
+    def even(self) -> bool:
+        """Whether no option has cuts of its own."""
+        return not any(t.splits for t in self.tilings)
+
+    @cached_property
     def copied(self) -> tuple[bool, ...]:
         """Whether each option is a duplicate."""
         return tuple(t.duplicate for t in self.tilings)
@@ -90,6 +98,7 @@ def canonical(tiling: Tiling) -> Tiling:
         tiling.parts,
         tuple(s if p > 1 else 0 for p, s in zip(tiling.parts, tiling.strides, strict=True)),
         tiling.duplicate,
+        tiling.splits if any(tiling.splits) else (),
     )
 
 
@@ -99,7 +108,25 @@ def project(grid: Tiling, labels: tuple[int, ...]) -> Tiling:
         tuple(grid.parts[d] if d >= 0 else 1 for d in labels),
         tuple(grid.strides[d] if d >= 0 else 0 for d in labels),
         grid.duplicate,
+        _splits(grid, labels),
     )
+
+
+def _splits(grid: Tiling, labels: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    splits = tuple(grid.splits[d] if d >= 0 else () for d in labels) if grid.splits else ()
+    return splits if any(splits) else ()
+
+
+def uneven(options: Options, shape: tuple[int, ...], axes: tuple[int, ...], cuts: Cuts) -> Options:
+    """The options, and one more for each of `axes` whose length has cuts of its own."""
+    more = []
+    for axis in axes:
+        points = cuts.get(shape[axis])
+        if points is not None:
+            parts = tuple(len(points) + 1 if a == axis else 1 for a in range(len(shape)))
+            splits = tuple(points if a == axis else () for a in range(len(shape)))
+            more.append(replace(canonical(Tiling.grid(*parts)), splits=splits))
+    return interned((*options.tilings, *more), options.workers) if more else options
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """The tiling problem in its pure form: variables with numbered options, and tables of costs.
 
-A factor is a table over one, two or three variables; the cost of a choice is the sum of its entries. An
-option may also use up a budget (copies need memory on every worker). Solvers know nothing of tilings.
+A factor is a table over one, two or three variables; the cost of a choice is the sum of its entries.
+Options, and pairs of them, may also use up a budget (copies need memory). Solvers know nothing of tilings.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling.profile import Table
 
@@ -26,7 +27,7 @@ class Problem:
     sizes : number of options of each variable
     factors : cost tables by their scope
     forbidden : costs from here on mean "impossible"; above every possible sum of real costs
-    weights : for a variable, what each of its options takes from the budget
+    weights : tables by their scope, one or two variables: what options take from the budget
     budget : what all options chosen may take together; None where there is no limit
     constant : a cost that every choice has
     """
@@ -34,7 +35,7 @@ class Problem:
     sizes: tuple[int, ...]
     factors: Mapping[Scope, Table]
     forbidden: int
-    weights: Mapping[int, tuple[int, ...]]
+    weights: Mapping[Scope, Table]
     budget: int | None = None
     constant: int = 0
 
@@ -49,17 +50,31 @@ class Problem:
 
     def weight(self, choice: tuple[int, ...]) -> int:
         """What a choice takes from the budget."""
-        return sum(w[choice[v]] for v, w in self.weights.items())
+        return sum(int(w[tuple(choice[v] for v in s)]) for s, w in self.weights.items())
 
-    def allowing(self, variable: int, options: set[int]) -> Problem:
-        """The same problem with only `options` possible for `variable`."""
-        unary = self.factors.get((variable,))
-        size = self.sizes[variable]
-        table = np.zeros(size, object if unary is not None and unary.dtype == object else np.int64)
-        if unary is not None:
-            table += unary
-        table[[o for o in range(size) if o not in options]] = self.forbidden
-        return replace(self, factors={**self.factors, (variable,): table})
+    def allowed(self, scope: Scope) -> NDArray[np.bool_]:
+        """Which options of `scope` no factor over it, or over one of its variables, forbids."""
+        out = np.ones(tuple(self.sizes[v] for v in scope), np.bool_)
+        whole = self.factors.get(scope)
+        if whole is not None:
+            out &= (whole < self.forbidden).astype(np.bool_)
+        for axis, v in enumerate(scope):
+            unary = self.factors.get((v,))
+            if unary is not None and len(scope) > 1:
+                shape = [1] * len(scope)
+                shape[axis] = -1
+                out &= (unary < self.forbidden).astype(np.bool_).reshape(shape)
+        return out
+
+    def allowing(self, scope: Scope, options: NDArray[np.bool_]) -> Problem:
+        """The same problem with only `options`, a mask over `scope`, possible."""
+        known = self.factors.get(scope)
+        kind = object if self.forbidden >= 1 << 62 else np.int64
+        table = np.zeros(tuple(self.sizes[v] for v in scope), kind)
+        if known is not None:
+            table += known
+        table[~options] = self.forbidden
+        return replace(self, factors={**self.factors, scope: table})
 
 
 @dataclass(frozen=True, slots=True)

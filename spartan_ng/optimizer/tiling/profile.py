@@ -29,6 +29,7 @@ class ClusterProfile:
     flops_s : floating-point operations it does in a second
     workers : number of workers
     memory_bytes : memory of one worker
+    weights : how much of the work each worker can take, in relation; empty where all are equal
     limited : whether a worker refuses more than that; else it is only an assumption
     message_ns : nanoseconds until the first byte of a remote read arrives
     """
@@ -40,6 +41,7 @@ class ClusterProfile:
     memory_bytes: int = 8 << 30
     message_ns: int = 100_000
     limited: bool = False
+    weights: tuple[int, ...] = ()
 
     @overload
     def move_ns(self, nbytes: int) -> int: ...

@@ -12,11 +12,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling
 
 WHOLE = -1
 """A label: every task needs all of this axis."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load:
+    """Work along the first axis: `ends[i]` is that of all elements before i."""
+
+    ends: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,9 @@ class ArraySketch:
     shape : its shape
     nbytes : its bytes, dense or sparse, as far as they are known
     pinned : its tiling if the workers hold it already; None where the optimizer is to choose
+    kept : further tilings in which the workers hold it, too
+    load : of a skewed sparse array, how its work is spread over its rows
+    outlives : whether later programs may read it, too
     uncut : axes that no tiling may cut (a CSR array is cut along axis 0 only)
     driver : the value lies on the driver and has to be uploaded, in any tiling
     """
@@ -37,6 +50,9 @@ class ArraySketch:
     pinned: Tiling | None = None
     uncut: tuple[int, ...] = ()
     driver: bool = False
+    kept: tuple[Tiling, ...] = ()
+    outlives: bool = False
+    load: Load | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
@@ -90,6 +106,7 @@ class StageSketch:
         happens where partial states are combined
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
+    by_hand : the one kind of grid that the user allows, see `forced.exactly`
     """
 
     domain: tuple[int, ...]
@@ -103,6 +120,16 @@ class StageSketch:
     late: tuple[int, ...] = ()
     name: str = ""
     only: str | None = None
+    by_hand: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A second copy of an array, in another tiling, and the bytes that making it moves."""
+
+    array: int
+    tiling: Tiling
+    moved_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +148,10 @@ class Tilings:
     """Bytes each stage's tasks pull from other workers."""
     combine_bytes: tuple[tuple[int, ...], ...]
     """For each stage and each of its writes, bytes of partial states that move when they are combined."""
+    sources: tuple[tuple[Tiling, ...], ...] = ()
+    """For each stage and each of its reads, the tiling of the copy that is read."""
+    copies: tuple[Copy, ...] = ()
+    """Arrays to keep a second time."""
     upload_bytes: int = 0
     """Bytes that the driver sends to the workers for arrays it holds."""
     cost_ns: int = 0
@@ -134,5 +165,10 @@ class Tilings:
 
     @property
     def moved_bytes(self) -> tuple[int, ...]:
-        """Bytes each stage moves between workers, combining included."""
+        """Bytes each stage moves between workers, combining included, but without `copies`."""
         return tuple(r + sum(c) for r, c in zip(self.read_bytes, self.combine_bytes, strict=True))
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that move between workers in all."""
+        return sum(self.moved_bytes) + sum(c.moved_bytes for c in self.copies)

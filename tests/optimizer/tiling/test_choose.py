@@ -48,7 +48,7 @@ def cells(box):
 def count_reads(program, tilings, workers, s):
     stage, grid, total = program.stages[s], tilings.grids[s], 0
     for read in dict.fromkeys(stage.reads):
-        array, tiling = program.arrays[read.array], tilings.arrays[read.array]
+        array, tiling = program.arrays[read.array], tilings.sources[s][stage.reads.index(read)]
         for rank in range(workers):
             task = grid.box_on(stage.domain, rank)
             if task is None:
@@ -116,14 +116,26 @@ def test_figure_11_beats_the_paper():
     assert sum(greedy.moved_bytes) > sum(tilings.moved_bytes)
 
 
-def test_als_duplicates_the_ratings_within_the_budget_only():
+def test_als_keeps_the_ratings_twice_within_the_budget_only():
+    """One copy by users and one by movies; a quarter of them on each worker."""
     program = als()
-    assert program.choose().arrays[0].duplicate
-    for budget in (0, program.arrays[0].nbytes - 1):
+    nbytes = program.arrays[0].nbytes
+    for budget in (None, nbytes // 4):
         tilings = program.choose(budget=budget)
+        assert {str(tilings.arrays[0]), *(str(c.tiling) for c in tilings.copies)} == {"4x1", "1x4"}
+        assert [c.moved_bytes for c in tilings.copies] == [nbytes * 3 // 4]
+        assert tilings.exact
+        assert tilings.cost_ns == program.choose("brute", budget=budget).cost_ns
+    for budget in (0, nbytes // 4 - 1):
+        tilings = program.choose(budget=budget)
+        assert not tilings.copies
         assert not tilings.arrays[0].duplicate
         assert tilings.exact
     assert not any(t.duplicate for t in program.choose(budget=0).arrays)
+
+
+def twice(tilings):
+    return [c.array for c in tilings.copies]
 
 
 def test_the_budget_is_shared_by_all_duplicates():
@@ -138,9 +150,10 @@ def test_the_budget_is_shared_by_all_duplicates():
     copied = {}
     for budget in (0, 8_000_000, 16_000_000, 24_000_000, 33_000_000, 60_000_000):
         tilings = program.choose(budget=budget)
-        assert sum(program.arrays[a].nbytes for a in inputs if tilings.arrays[a].duplicate) <= budget
+        taken = sum(program.arrays[a].nbytes for a in inputs if tilings.arrays[a].duplicate)
+        assert taken + sum(program.arrays[c.array].nbytes // 4 for c in tilings.copies) <= budget
         assert tilings.cost_ns == program.choose("brute", budget=budget).cost_ns
-        copied[budget] = [a for a in inputs if tilings.arrays[a].duplicate]
+        copied[budget] = [a for a in inputs if tilings.arrays[a].duplicate or a in twice(tilings)]
     assert copied[0] == []
     assert copied[60_000_000] == inputs
 

@@ -25,9 +25,15 @@ def random_problem(seed, *, variables=6, weighty=False, kind=np.int64):
         for u in range(v):
             if rng.random() < 0.4:
                 factors[(u, v)] = rng.integers(0, 20, (sizes[u], sizes[v])).astype(kind)
-    weights, limit = {}, None
+    weights: dict[Scope, Table] = {}
+    limit = None
     if weighty:
-        weights = {v: (0, *(int(w) for w in rng.integers(0, 9, sizes[v] - 1))) for v in range(variables)}
+        for v in range(variables):
+            weights[(v,)] = np.array([0, *rng.integers(0, 9, sizes[v] - 1)])
+        for pair in [(0, 3), (1, 5)]:
+            table = rng.integers(0, 9, tuple(sizes[v] for v in pair))
+            table[0, 0] = 0
+            weights[pair] = table
         limit = int(rng.integers(0, 15))
     return Problem(sizes, factors, FORBIDDEN, weights, limit, constant=7)
 

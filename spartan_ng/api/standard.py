@@ -1,0 +1,242 @@
+"""The Python array API standard's view of this package, version 2025.12.
+
+`x.__array_namespace__()` gives this module. Its functions are the package's own, also NumPy's others.
+Where NumPy contradicts the standard, the package itself follows NumPy, and what differs is here: `//` of
+infinities, `expm1` and `tanh` of complex infinities, the arguments of `clip` and the sorts, complex
+eigenvalues of real matrices, and Python's numbers in `finfo`. Because `//` is an operator, arrays made here
+are of a class of their own, which the functions of this module and the operators hand on.
+https://data-apis.org/array-api/2025.12
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from spartan_ng import api
+from spartan_ng.api import ufuncs
+from spartan_ng.api.arithmetic import _ours as is_operand
+from spartan_ng.api.array import ndarray
+from spartan_ng.api.borrowed import of_numpy
+from spartan_ng.api.handle import as_handle
+
+__array_api_version__ = "2025.12"
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+"""The standard's versions, each a superset of the one before."""
+
+
+def standard(a: Any) -> Any:
+    """An array, or all arrays in a tuple or list, in the standard's class and over the same elements.
+
+    What NumPy makes a scalar is an array without axes here, and can be written to.
+    """
+    if isinstance(a, ndarray):
+        if isinstance(a, Array):
+            return a
+        if a._cell.frozen:
+            a = a.copy()
+        h = object.__new__(Array)
+        h._cell, h._views, h._state = a._cell, a._views, None
+        return h
+    if isinstance(a, tuple):
+        return type(a)(*map(standard, a)) if hasattr(a, "_fields") else tuple(map(standard, a))
+    return list(map(standard, a)) if isinstance(a, list) else a
+
+
+def _standardly(function: Callable[..., Any]) -> Any:
+    """A function whose arrays are the standard's."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **keywords: Any) -> Any:
+        return standard(function(*args, **keywords))
+
+    return call
+
+
+class Array(ndarray):
+    """An array for which `//` is the standard's; all else is `ndarray`'s."""
+
+    __slots__ = ()
+
+    __add__, __radd__ = _standardly(ndarray.__add__), _standardly(ndarray.__radd__)
+    __sub__, __rsub__ = _standardly(ndarray.__sub__), _standardly(ndarray.__rsub__)
+    __mul__, __rmul__ = _standardly(ndarray.__mul__), _standardly(ndarray.__rmul__)
+    __truediv__, __rtruediv__ = _standardly(ndarray.__truediv__), _standardly(ndarray.__rtruediv__)
+    __mod__, __rmod__ = _standardly(ndarray.__mod__), _standardly(ndarray.__rmod__)
+    __pow__, __rpow__ = _standardly(ndarray.__pow__), _standardly(ndarray.__rpow__)
+    __matmul__, __rmatmul__ = _standardly(ndarray.__matmul__), _standardly(ndarray.__rmatmul__)
+    __and__, __rand__ = _standardly(ndarray.__and__), _standardly(ndarray.__rand__)
+    __or__, __ror__ = _standardly(ndarray.__or__), _standardly(ndarray.__ror__)
+    __xor__, __rxor__ = _standardly(ndarray.__xor__), _standardly(ndarray.__rxor__)
+    __lshift__, __rlshift__ = _standardly(ndarray.__lshift__), _standardly(ndarray.__rlshift__)
+    __rshift__, __rrshift__ = _standardly(ndarray.__rshift__), _standardly(ndarray.__rrshift__)
+    __neg__, __pos__ = _standardly(ndarray.__neg__), _standardly(ndarray.__pos__)
+    __abs__, __invert__ = _standardly(ndarray.__abs__), _standardly(ndarray.__invert__)
+    __lt__, __le__ = _standardly(ndarray.__lt__), _standardly(ndarray.__le__)
+    __gt__, __ge__ = _standardly(ndarray.__gt__), _standardly(ndarray.__ge__)
+    __eq__, __ne__ = _standardly(ndarray.__eq__), _standardly(ndarray.__ne__)
+    __hash__ = ndarray.__hash__
+    __getitem__ = _standardly(ndarray.__getitem__)
+    __copy__, __deepcopy__ = _standardly(ndarray.__copy__), _standardly(ndarray.__deepcopy__)
+    to_device = _standardly(ndarray.to_device)
+
+    @property
+    def T(self) -> Any:
+        """The axes reversed."""
+        return standard(super().T)
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes swapped."""
+        return standard(super().mT)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return floor_divide(self, other) if is_operand(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return floor_divide(other, self) if is_operand(other) else NotImplemented
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
+        return ufuncs.stored("floor_divide", floor_divide(self, other), self, True)
+
+    def __reduce__(self) -> Any:
+        return (_restored, ndarray.__reduce__(self))
+
+
+def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """An unpickled array."""
+    return standard(restore(*arguments))
+
+
+# --- what is not NumPy's ---------------------------------------------------------------------------
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """The quotients, rounded down; where one operand is infinite, the limit, an infinity or a zero."""
+    x1, x2 = ufuncs.operand(x1), ufuncs.operand(x2)
+    if np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2))).kind != "f":
+        return standard(api.floor_divide(x1, x2))
+    apart = api.not_equal(api.isinf(x1), api.isinf(x2))
+    rounded = api.floor_divide(api.where(apart, 1, x1), api.where(apart, 1, x2))
+    return standard(api.where(apart, api.divide(x1, x2), rounded))
+
+
+def expm1(x: Any, /) -> Any:
+    """`exp(x) - 1`; infinite complex numbers follow `exp`, whose limits C99 lays down."""
+    x = as_handle(x)
+    if x.dtype.kind != "c":
+        return standard(api.expm1(x))
+    near = api.logical_and(api.isfinite(x), x != 0)
+    return standard(api.where(near, api.expm1(x), api.exp(x) - 1))
+
+
+def tanh(x: Any, /) -> Any:
+    """Hyperbolic tangents; of an infinite real part, ±1 with a zero of the imaginary part's sign."""
+    x = as_handle(x)
+    if x.dtype.kind != "c":
+        return standard(api.tanh(x))
+    one = api.copysign(1, x.real).astype(x.dtype)
+    limit = api.where(api.signbit(x.imag), api.conj(one), one)
+    far = api.logical_and(api.isinf(x.real), api.isfinite(x.imag))
+    return standard(api.where(far, limit, api.tanh(x)))
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The indices that sort; equal elements keep their order unless `stable` is false."""
+    return standard(api.argsort(x, axis, stable=stable, descending=descending))
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """A sorted copy."""
+    return standard(api.sort(x, axis, stable=stable, descending=descending))
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """The elements, at least `min` and at most `max`."""
+    return standard(api.clip(x, min, max))
+
+
+@dataclass(frozen=True, slots=True)
+class FloatInfo:
+    """What `finfo` tells, in Python's numbers."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype[Any]
+
+
+def finfo(type: Any, /) -> FloatInfo:
+    """The limits of a floating-point dtype, or of an array's."""
+    info: Any = np.finfo(getattr(type, "dtype", type) if isinstance(type, ndarray) else type)
+    eps, greatest, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(int(info.bits), eps, greatest, least, normal, info.dtype)
+
+
+class __array_namespace_info__(np.__array_namespace_info__):  # type: ignore[misc]
+    """What the namespace can do: NumPy's answers, with the devices in a tuple."""
+
+    def devices(self) -> Any:
+        """All devices."""
+        return tuple(super().devices())
+
+
+def _complex(a: Any) -> Any:
+    """An array, cast to the complex dtype of its precision."""
+    return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
+
+
+def eig(x: Any, /) -> Any:
+    """Eigenvalues and eigenvectors of square matrices, always complex."""
+    found = api.linalg.eig(x)
+    return standard(type(found)(*map(_complex, found)))
+
+
+def eigvals(x: Any, /) -> Any:
+    """Eigenvalues of square matrices, always complex."""
+    return standard(_complex(api.linalg.eigvals(x)))
+
+
+@functools.cache
+def _of(namespace: Any, name: str) -> Any:
+    """A name of the package, as the standard has it."""
+    found = getattr(namespace, name)
+    return found if isinstance(found, type) or not callable(found) else _standardly(found)
+
+
+linalg: Any = SimpleNamespace(**{n: _of(api.linalg, n) for n in api.linalg.__all__})
+linalg.eig, linalg.eigvals = eig, eigvals
+fft: Any = SimpleNamespace(**{n: _of(api.fft, n) for n in api.fft.__all__})
+
+
+def __getattr__(name: str) -> Any:
+    """The package's functions, and NumPy's modules."""
+    return _of(api, name) if name in api.__all__ else of_numpy(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*api.__all__, *__all__})
+
+
+__all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "argsort",
+    "clip",
+    "expm1",
+    "fft",
+    "finfo",
+    "floor_divide",
+    "linalg",
+    "sort",
+    "tanh",
+]

@@ -1,0 +1,87 @@
+"""Smart tiling on four real workers: bytes as predicted, arrays kept twice, equal shares of skewed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.config import config
+from tests.cluster.conftest import start
+from tests.optimizer.tiling.test_copies import alternating
+from tests.optimizer.tiling.test_uneven import nonzeros, power_law, tiling_of
+
+
+@pytest.fixture(scope="module")
+def four() -> Iterator[LocalCluster]:
+    yield from start(4)
+
+
+@pytest.fixture
+def running(four: LocalCluster) -> Iterator[session.Session]:
+    """Programs of this process run on the four workers."""
+    before = session.current().backend
+    client = four.connect()
+    with config.override(small_bytes=0):
+        yield session.use(client)
+    session.use(before)
+    client.close()
+
+
+def last(running: session.Session) -> tuple[list[int], list[int]]:
+    """Bytes of the last run's stages, predicted and measured."""
+    assert running.last_run is not None
+    plan, stats = running.last_run
+    return list(plan.predicted_bytes), [s.bytes_moved for s in stats.stages]
+
+
+def test_an_array_is_kept_twice_for_the_next_program_too(running):
+    a = np.random.default_rng(0).random((2000, 1500)) - 0.5
+    x = sp.tile_as(sp.array(a), "row").persist()
+    moved = []
+    for _ in range(3):
+        np.testing.assert_allclose(np.asarray(alternating(sp, x, 1)), alternating(np, a, 1))
+        predicted, measured = last(running)
+        assert predicted == measured
+        moved.append(sum(measured))
+    assert moved[0] > a.nbytes / 2
+    assert moved[1] == moved[2] < a.nbytes / 20
+
+
+def test_the_slowest_worker_of_a_skewed_array_has_at_most_a_third_more_than_the_mean(running):
+    a = power_law(rows=60_000, columns=800)
+    w, y = np.random.default_rng(1).random(800), np.random.default_rng(2).random(60_000)
+    x = sp.asarray(a)
+    for _ in range(2):
+        gradient = x.T @ (x @ w - y)
+        np.testing.assert_allclose(np.asarray(gradient), a.T @ (a @ w - y))
+    shares = nonzeros(tiling_of(x), a, 4)
+    assert sum(shares) == a.nnz
+    assert max(shares) <= 1.3 * a.nnz / 4
+    assert sum(last(running)[1]) <= 4 * (800 + 800) * 8
+
+
+def test_a_tiling_by_hand(running):
+    a = np.random.default_rng(0).random((600, 500))
+    y = sp.tile_as(sp.array(a), "block").persist()
+    assert str(tiling_of(y)) == "2x2"
+    np.testing.assert_array_equal(np.asarray(y), a)
+
+
+def test_updates_are_learned(running):
+    bins = 400_000
+
+    def few(extents, tiles):
+        yield int(extents[0][0][0]), tiles[0].sum(0)
+
+    x = (sp.tile_as(sp.array(np.ones((8000, 50))), "row") + 0).persist()
+    moved = []
+    for _ in range(3):
+        out = sp.join_update(few, np.add, [x], [0], (bins,), dtype=float)
+        assert float(out.sum()) == 8000 * 50
+        moved.append(sum(last(running)[1]))
+    assert moved[1] == moved[2] < moved[0] / 10

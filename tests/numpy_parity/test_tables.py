@@ -1,0 +1,163 @@
+"""Every row of the tables × dtypes × shapes × tilings, on three workers, against NumPy.
+
+Values, dtypes and shapes; and where NumPy raises, the same exception at the same call, naming the shapes. The
+tilings take turns from one case to the next, so that each meets every row, dtype and shape somewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.api.ufuncs import UFUNCS
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import TILINGS, config
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS, ArgFold, Fold
+from spartan_ng.ops.scans import SCANS
+from tests.numpy_parity import test_functions as functions
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DTYPES = ["?", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+SHAPES = [(), (7,), (5, 3), (1, 4), (0, 3), (2, 3, 4)]
+PARTNERS = {(5, 3): (3,), (2, 3, 4): (3, 1), (7,): ()}
+ERRORS = (ValueError, TypeError, IndexError, ZeroDivisionError)
+LAYOUTS = [None, *TILINGS]
+ROWS = [r for r in ELEMENTWISE.values() if r.is_ufunc]
+REDUCTIONS = [r for r in FOLDS.values() if isinstance(r, Fold)]
+
+
+@pytest.fixture(autouse=True)
+def _on_three_workers():
+    """Nothing small, three workers inside this process."""
+    before = session.current().backend
+    backend = SimulatedBackend(3)
+    session.use(backend)
+    with config.override(small_bytes=0):
+        yield
+    session.use(before)
+    backend.close()
+
+
+def sample(dtype, shape, turn=0):
+    """Small numbers with a few special ones among them."""
+    n = int(numpy.prod(shape))
+    values = numpy.resize(numpy.roll([0, 1, 2, 3, 5, 7, 1, 0, 4, 6, 2, 1, 9], turn), n).astype(dtype)
+    if values.dtype.kind in "ifc":
+        values[::3] = -values[::3]
+    if values.dtype.kind == "f" and n > 6:
+        values[[1, 4]] = [numpy.nan, numpy.inf]
+    if values.dtype.kind == "c" and n:
+        values[0] = 1 + 2j
+    return values.reshape(shape)
+
+
+def compare(got, wanted, what):
+    for g, w in zip(*((x if isinstance(x, tuple) else (x,)) for x in (got, wanted)), strict=True):
+        w = numpy.asarray(w)
+        assert isinstance(g, np.ndarray), what
+        assert (g.shape, g.dtype) == (w.shape, w.dtype), what
+        digits = {"e": 3e-3, "f": 4e-5, "F": 4e-5, "d": 1e-12, "D": 1e-12}.get(w.dtype.char)
+        if digits is None:
+            numpy.testing.assert_array_equal(g.compute(), w, err_msg=what)
+        else:
+            numpy.testing.assert_allclose(g.compute(), w, digits, digits, err_msg=what)
+
+
+def check(ours, theirs, operands, what, late=False):
+    """One call against NumPy's: both raise, or both give the same.
+
+    What depends on values (`late`) raises when it is evaluated.
+    """
+    failed: tuple = ()
+    wanted = None
+    try:
+        wanted = theirs(*(x.copy() for x in operands))
+    except ERRORS as error:
+        failed = tuple(c for c in ERRORS if isinstance(error, c))
+    if not failed:
+        compare(ours(*map(np.array, operands)), wanted, what)
+    elif late:
+        with pytest.raises(failed):
+            ours(*map(np.array, operands)).compute()
+    else:
+        with pytest.raises(failed):
+            ours(*map(np.array, operands))
+
+
+def cases(*axes):
+    """The product of the axes, with the tilings in turn."""
+    return zip(itertools.product(*axes), itertools.cycle(LAYOUTS), strict=False)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
+def test_elementwise(row):
+    ufunc = UFUNCS[row.name]
+    for (dtype, shape), tiling in cases(DTYPES, SHAPES):
+        operands = [sample(dtype, PARTNERS.get(shape, shape) if i else shape, i) for i in range(row.nin)]
+        if row.name == "ldexp":
+            operands[1] = numpy.array(3)
+        with config.override(tiling=tiling):
+            what = f"{row.name} of {dtype} {[o.shape for o in operands]}, {tiling}"
+            check(ufunc, row.function, operands, what, late=row.name == "power")
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.nin == 2], ids=lambda r: r.name)
+def test_shapes_that_do_not_fit(row):
+    a, b = (np.array(sample("i4", shape)) for shape in ((5, 3), (4,)))
+    with pytest.raises(ValueError, match=r"\(5, 3\) and \(4,\)"):
+        UFUNCS[row.name](a, b)
+
+
+@pytest.mark.parametrize("row", REDUCTIONS, ids=lambda r: r.name)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_folds(row, dtype):
+    for (shape, axis, keepdims), tiling in cases(SHAPES, [None, 0, (0, -1), 2], [False, True]):
+        x = sample(dtype, shape)
+        with config.override(tiling=tiling):
+            ours, theirs = (
+                partial(u.reduce, axis=axis, keepdims=keepdims) for u in (UFUNCS[row.name], row.ufunc)
+            )
+            check(ours, theirs, [x], f"{row.name} of {dtype} {shape} along {axis}, {tiling}")
+
+
+@pytest.mark.parametrize("name", [r.name for r in FOLDS.values() if isinstance(r, ArgFold)])
+def test_positions_of_extremes(name):
+    for (dtype, shape, axis), tiling in cases(DTYPES, SHAPES, [None, 0, -1, 2]):
+        x = sample(dtype, shape)
+        with config.override(tiling=tiling):
+            ours, theirs = (partial(getattr(n, name), axis=axis) for n in (np, numpy))
+            check(ours, theirs, [x], f"{name} of {dtype} {shape} along {axis}, {tiling}")
+
+
+@pytest.mark.parametrize("row", SCANS.values(), ids=lambda r: r.name)
+def test_scans(row):
+    for (dtype, shape, axis), tiling in cases(DTYPES, SHAPES, [0, -1, 2]):
+        x = sample(dtype, shape)
+        with config.override(tiling=tiling):
+            ours, theirs = (partial(u.accumulate, axis=axis) for u in (UFUNCS[row.name], row.ufunc))
+            check(ours, theirs, [x], f"{row.name} of {dtype} {shape} along {axis}, {tiling}")
+
+
+@pytest.mark.parametrize("name", [*functions.FOLDS, *functions.SHAPES, *functions.SORTS])
+def test_functions_in_tilings(name):
+    function = {**functions.FOLDS, **functions.SHAPES, **functions.SORTS}[name]
+    turns = itertools.cycle(LAYOUTS)
+    for kind, x in [*functions.INPUTS.items()] * 2:
+        tiling = next(turns)
+        try:
+            with config.override(tiling=tiling):
+                functions.check(function, x)
+        except AssertionError as error:
+            raise AssertionError(f"{name} of {kind}, {tiling}: {error}") from error
+
+
+@pytest.mark.parametrize("axis", [0, -1, None, 1])
+def test_numbers_have_an_axis_for_cumulative_sums(axis):
+    check(partial(np.cumsum, axis=axis), partial(numpy.cumsum, axis=axis), [numpy.array(3.0)], f"{axis}")

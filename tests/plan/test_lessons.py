@@ -1,0 +1,117 @@
+"""What a run teaches: the second iteration of a loop is tiled better than the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.graph.node import topological
+from spartan_ng.optimizer.sizes import expected_bytes
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+
+BINS = 40_000
+
+
+@pytest.fixture
+def running() -> Iterator[session.Session]:
+    """Four simulated workers that are slow enough to share even small work."""
+    before = session.current().backend
+    backend = SimulatedBackend(4, ClusterProfile(message_ns=0, flops_s=10**9))
+    with config.override(small_bytes=0, duplicate_bytes=0):
+        yield session.use(backend)
+    session.use(before)
+    backend.close()
+
+
+def few(extents, tiles):
+    """An update of eight elements, wherever the piece begins."""
+    yield 8 * (extents[0][0][0] % 100), tiles[0][:, :8].sum(0)
+
+
+def many(extents, tiles):
+    """Far more than one output's worth."""
+    for row in tiles[0]:
+        yield 0, np.full(BINS, row[0])
+
+
+def expected(a, workers):
+    out = np.zeros(BINS)
+    for p in range(workers):
+        lo, hi = p * len(a) // workers, (p + 1) * len(a) // workers
+        out[8 * (lo % 100) : 8 * (lo % 100) + 8] += a[lo:hi, :8].sum(0)
+    return out
+
+
+def test_the_second_iteration_of_a_loop_moves_less(running):
+    """At first each task is charged a whole output, so that one worker gathers the input and does it all."""
+    a = np.random.default_rng(0).random((400, 50))
+    x = (sp.tile_as(sp.array(a), "row") + 0).persist()
+    moved, grids = [], []
+    for _ in range(4):
+        y = sp.join_update(few, np.add, [x], [0], (BINS,), dtype=float)
+        found = np.asarray(y.compute())
+        plan, stats = running.last_run
+        moved.append(stats.bytes_moved)
+        grids.append(plan.stages[0].grid)
+        np.testing.assert_allclose(found, expected(a, grids[-1].ntiles))
+    assert [str(g) for g in grids] == ["single", "4", "4", "4"]
+    assert moved[0] == 3 * a.nbytes // 4
+    assert moved[1] == moved[2] == moved[3] <= 4 * 64
+    assert len(running._plans) == 2, "the better plan has taken the place of the first (the other made x)"
+
+
+def test_updates_of_more_than_a_whole_output_are_learned_too(running):
+    a = np.ones((64, 50))
+    moved = []
+    for _ in range(3):
+        x = sp.array(a)
+        np.testing.assert_allclose(
+            np.asarray(sp.join_update(many, np.add, [x], [0], (BINS,), dtype=float).compute()), 64.0
+        )
+        moved.append(running.last_run[1].bytes_moved)
+    assert moved[2] <= moved[1] <= moved[0]
+    (bytes_learned,) = running._measured.values()
+    assert bytes_learned == pytest.approx(64 * 8 * BINS, rel=0.01)
+
+
+def test_plans_without_lessons_stay(running):
+    x = sp.array(np.ones((400, 50)))
+    for _ in range(4):
+        (x * 2).sum().compute()
+    assert len(running._plans) == 2, "one for the array on the driver, one for the array on the workers"
+    assert running._measured == {}
+
+
+def test_sparse_results_are_sampled_before_and_measured_after(running):
+    a = sparse.random(3000, 200, 0.02, format="csr", random_state=1)
+    b = a.copy()
+    b.data = b.data + 1  # the same pattern: a product keeps all of it, which densities alone do not tell
+    x, y = sp.asarray(a), sp.asarray(b)
+    product = x * y
+    root = product._node()
+    guess = expected_bytes(topological([root]), {})[root]
+    truth = a.nnz * 12 + 8 * 3001
+    assert guess == pytest.approx(truth, rel=0.2)
+    for _ in range(2):
+        np.testing.assert_allclose(np.asarray((x * y).sum(0)), np.asarray(a.multiply(b).sum(0)).ravel())
+
+
+def test_measured_sizes_take_the_place_of_estimates(running):
+    a = sparse.random(3000, 200, 0.02, format="csr", random_state=1)
+    x = sp.asarray(a)
+    node = (x * 1.5)._node()
+    order = topological([node])
+    before = expected_bytes(order, {})[node]
+    assert before == a.nnz * 12 + 8 * 3001
+    (x * 1.5).persist()
+    (made,) = running._measured.values()
+    assert made == pytest.approx(before, rel=0.2)
+    after = expected_bytes(order, dict.fromkeys(running._measured, made // 2))[node]
+    assert after == pytest.approx(made // 2, rel=0.01)
