@@ -18,6 +18,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.group import group
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.sizes import expected_bytes
@@ -80,6 +81,7 @@ class Lowering:
         measured: Mapping[Hashable, int],
     ) -> None:
         self.settings = settings
+        self.order = order
         self.measured = measured
         self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
@@ -145,7 +147,7 @@ class Lowering:
         if not self.settings.fuse:
             return drafts
         kept = {self.number[r] for r in self.roots}
-        return absorb(drafts, kept, lambda a, b: True)
+        return absorb(drafts, kept, Together(self.order, self.roots, self.settings.profile))
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them."""

@@ -52,20 +52,24 @@ class _Exploration:
         members, skipped = {seed}, set[Node]()
         top, ended = seed, self._is_termination(seed)
         self.workload.discard(seed)
-        while True:
+        new = [seed]
+        while new:
             above = [] if ended else [r for r in self.readers[top] if r in self.workload]
-            below = [i for n in members for i in n.inputs if i in self.workload]
-            new = [n for n in dict.fromkeys((*above, *below)) if n not in members and n not in skipped]
-            if not new:
-                return Candidate(frozenset(members), top)
-            for node in new:
+            below = [i for n in new for i in n.inputs if i in self.workload]
+            adjacent = dict.fromkeys((*above, *below))
+            new = []
+            for node in adjacent:
+                if node in members or node in skipped:
+                    continue
                 if node in above:
                     top, ended = node, self._is_termination(node)
                 elif self._is_termination(node):
                     skipped.add(node)
                     continue
                 members.add(node)
+                new.append(node)
                 self.workload.discard(node)
+        return Candidate(frozenset(members), top)
 
     def _is_termination(self, node: Node) -> bool:
         """Whether the value has to be stored: it has several readers, is asked for, or is shuffled."""

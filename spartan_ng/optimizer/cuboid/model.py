@@ -30,10 +30,12 @@ BLOCK = 1000
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What sizes are counted in: the side of a block, and the bytes of an index beside each non-zero."""
+    """What sizes are counted in: the side of a block, the bytes of an index beside each non-zero, and the most
+    parts that a dimension is cut into."""
 
     block: int = BLOCK
     index_bytes: int = INDEX_BYTES
+    most: int | None = None
 
 
 class Graph:
@@ -51,9 +53,9 @@ class Graph:
 
     def blocks(self, product: Node) -> Cut:
         """The blocks along i, j and k of a product."""
-        i, j, k = _lengths(product)
-        side = self.units.block
-        return -(-i // side), -(-j // side), -(-k // side)
+        side, most = self.units.block, self.units.most
+        i, j, k = (-(-n // side) for n in _lengths(product))
+        return (i, j, k) if most is None else (min(i, most), min(j, most), min(k, most))
 
     def space(self, members: Collection[Node], top: Node, main: Node | None = None) -> Space:
         """The model space of the operator that fuses `members` and materializes `top`."""
