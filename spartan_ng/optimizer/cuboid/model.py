@@ -30,8 +30,8 @@ BLOCK = 1000
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What sizes are counted in: the side of a block, the bytes of an index beside each non-zero, and the most
-    parts that a dimension is cut into."""
+    """What sizes are counted in: the side of a block, the bytes of an index beside each non-zero, and the
+    most parts that a dimension is cut into."""
 
     block: int = BLOCK
     index_bytes: int = INDEX_BYTES
