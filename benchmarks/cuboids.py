@@ -150,7 +150,7 @@ def strategies_table(workers: int) -> list[str]:
 
 
 def _measured(cluster: Backend, strategy: str, query: Callable[..., Any], values: tuple[Any, ...]) -> str:
-    """One strategy on arrays that lie on the workers, cut along their rows."""
+    """One strategy on arrays that lie on the workers, cut along their rows; no copies are kept for later."""
     arrays = [np.asarray(value) for value in values]
     for value in arrays:
         ref = value._node().data
@@ -158,7 +158,7 @@ def _measured(cluster: Backend, strategy: str, query: Callable[..., Any], values
         cluster.upload(ref, Tiling.grid(min(cluster.workers, value.shape[0]), 1))
     off = frozenset({"fuse"}) if strategy == "unfused" else frozenset[str]()
     products = "cuboid" if strategy == "unfused" else strategy
-    with config.override(small_bytes=0, products=products, disabled_passes=off):
+    with config.override(small_bytes=0, products=products, disabled_passes=off, duplicate_bytes=0):
         took = seconds(lambda: query(*arrays).persist(), 3)
     ran = session.current().last_run
     assert ran is not None, "it has just run"
