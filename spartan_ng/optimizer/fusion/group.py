@@ -24,6 +24,7 @@ from spartan_ng.optimizer.fusion.labels import (
     is_fusible,
     is_transparent,
     root,
+    sums_sparse_rows,
     whole_dimensions,
 )
 from spartan_ng.optimizer.fusion.merge import (
@@ -132,6 +133,7 @@ def group(
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
+            and not (cut_lines and sums_sparse_rows(node))
             and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
             for stage, labels in target:
@@ -188,6 +190,7 @@ def _store(
             _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
     joins = fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN
+    joins = joins and not (cut_lines and sums_sparse_rows(node))
     inside = _inside(node, users, demands, result) if joins else {}
     readers = [u for u in users if u not in inside]
     if joins:
