@@ -15,7 +15,8 @@ FUSIONS = ("cost", "all", "no_redundancy", "off")
 """The ways to choose what runs in one pass."""
 KERNELS = ("auto", "interpret", "compile")
 """The ways to run fused bodies."""
-
+PRODUCTS = ("cuboid", "broadcast", "replication")
+"""The ways to bring operands to the tasks of a product."""
 
 MASTER_VARIABLE = "SPARTAN_NG_MASTER"
 """Environment variable with the address of the master that programs connect to."""
@@ -40,6 +41,8 @@ class Config:
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     timeout_s : how long to wait for an answer from a cluster
     progress : show a progress bar; None shows it on a terminal only
+    products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
+        there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
         before the first run
     """
@@ -54,6 +57,7 @@ class Config:
     timeout_s: float = 30.0
     progress: bool | None = None
     kernels: str = "auto"
+    products: str = "cuboid"
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _NAMES:
@@ -97,6 +101,10 @@ def _checked(name: str, value: Any) -> Any:
     if name == "kernels":
         if value not in KERNELS:
             raise OptionError(f"config: kernels={value!r} is not one of {', '.join(KERNELS)}")
+        return value
+    if name == "products":
+        if value not in PRODUCTS:
+            raise OptionError(f"config: products={value!r} is not one of {', '.join(PRODUCTS)}")
         return value
     if value is None and name in ("threads", "memory_bytes", "duplicate_bytes"):
         return None

@@ -204,7 +204,13 @@ class Session:
         budget = profile.memory_bytes // 4 if config.duplicate_bytes is None else config.duplicate_bytes
         taken = sum(copy.nbytes // copy.tiling.ntiles for copy in list(self._copies) if copy.tiling)
         fusion = "off" if "fuse" in disabled else config.fusion
-        return Settings(profile, tiling, fusion, duplicate_budget_bytes=max(0, budget - taken))
+        return Settings(
+            profile,
+            tiling,
+            fusion,
+            duplicate_budget_bytes=max(0, budget - taken),
+            products=config.products,
+        )
 
 
 _session: Session | None = None

@@ -182,6 +182,19 @@ def _matmul(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     return _unary(draw, arrays, i)
 
 
+def _around_product(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    """A product with work on one side before it, and on its value behind it."""
+    if arrays[i].ndim != 2 or arrays[i].dtype == bool:
+        return _matmul(draw, arrays, i)
+    turned = draw(st.booleans())
+
+    def apply(xp: Any, a: Any) -> Any:
+        value = xp.tanh(a * 0.5) @ xp.cos(a).T
+        return xp.sqrt(abs(value.T if turned else value)) + value.shape[0]
+
+    return Step(f"sqrt(abs(tanh(a / 2) @ cos(a).T)), turned={turned}", apply, (i,))
+
+
 def _transpose(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     order = tuple(draw(st.permutations(range(arrays[i].ndim))))
     return Step(f"transpose{order}", lambda xp, a: xp.transpose(a, order), (i,))
@@ -285,6 +298,7 @@ _KINDS: dict[str, Callable[[st.DrawFn, list[Any], int], Step]] = {
     "fold": _fold,
     "scan": _scan,
     "matmul": _matmul,
+    "around_product": _around_product,
     "transpose": _transpose,
     "reshape": _reshape,
     "slice": _slice,

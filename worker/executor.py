@@ -31,6 +31,10 @@ _PROGRAMS = 256
 """Programs that a worker keeps for plans it may run again."""
 
 
+Started = list[tuple[Operand, list[tuple[Piece, Any]]]]
+"""Operands under way: for each its pieces, as views or futures."""
+
+
 class Transfer(Protocol):
     """Where regions of other ranks' tiles come from."""
 
@@ -175,7 +179,14 @@ class Executor:
 
     def load_all(self, run: Run, operands: Iterable[Operand], packed: bool = False) -> list[Any]:
         """Gather several operands, all requests under way at once; compressed ones stay so if `packed`."""
-        started = [(o, self._start(run, o)) for o in operands]
+        return self.finish_all(run, self.start_all(run, operands), packed)
+
+    def start_all(self, run: Run, operands: Iterable[Operand]) -> Started:
+        """Ask for several operands without waiting for any."""
+        return [(o, self._start(run, o)) for o in operands]
+
+    def finish_all(self, run: Run, started: Started, packed: bool = False) -> list[Any]:
+        """The operands that `start_all` has asked for."""
         found = [o.present(self._finish(run, o, parts)) for o, parts in started]
         return found if packed else [_unpacked(value) for value in found]
 
@@ -204,7 +215,7 @@ class Executor:
                 run.stats.bytes_moved += data_bytes(data)
             arrived.append((piece, data))
         slot = run.plan.slots[operand.slot]
-        return gathered(arrived, operand.shape, slot.dtype)
+        return gathered(arrived, operand.shape, slot.dtype, self.store.allocate)
 
     def wait(self, run: Run, future: Future[Any]) -> Any:
         """The future's result, giving up when the job is cancelled."""

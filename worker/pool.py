@@ -82,6 +82,8 @@ class BufferPool:
     def __init__(self, budget_bytes: int | None = None) -> None:
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
+        self.peak_bytes = 0
+        """The most bytes that have been in use at one time."""
         self.free_bytes = 0
         self._free: dict[int, list[Segment]] = {}
         self._free_count = 0
@@ -126,6 +128,7 @@ class BufferPool:
                 missing = 0 if self.budget_bytes is None else self.used_bytes + nbytes - self.budget_bytes
                 if missing <= 0:
                     self.used_bytes += nbytes
+                    self.peak_bytes = max(self.peak_bytes, self.used_bytes)
                     if self.budget_bytes is not None:
                         self._trim(self.budget_bytes - self.used_bytes)
                     return

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from spartan_ng.arrays import Box
+from spartan_ng.arrays import cut as cut_axis
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
@@ -19,6 +20,7 @@ from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.plan import (
+    VALUE,
     Accumulate,
     Assemble,
     Combine,
@@ -56,6 +58,10 @@ class Task:
     body: Body | None = None
     reducers: list[Reducer | None] = field(default_factory=list)
     """One a result; None where it is not reduced."""
+    finish: Task | None = None
+    """The share in the stage's finish, over the result's indices."""
+    parts: list[Task] = field(default_factory=list)
+    """The task cut into parts, which run one after the other."""
     sizes: tuple[int, ...] = ()
     flops: int = 1
     """Operations on each element of the box, for a pass."""
@@ -64,6 +70,14 @@ class Task:
     ordered: Ordered | None = None
     dying: int | None = None
     """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
+
+    def reads(self) -> Iterator[Operand]:
+        """All operands, each as often as it is read."""
+        for part in self.parts:
+            yield from part.reads()
+        yield from (*(() if self.parts else self.operands), *self.later)
+        if self.finish is not None:
+            yield from self.finish.reads()
 
 
 class Program:
@@ -88,8 +102,7 @@ class Program:
         for rank in range(self.plan.workers):
             if rank != self.rank:
                 for stage in self.plan.stages:
-                    task = task_of(self.plan, stage, rank)
-                    for operand in (*task.operands, *task.later):
+                    for operand in task_of(self.plan, stage, rank).reads():
                         count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
         return count
 
@@ -125,6 +138,8 @@ class Program:
 
 def read_slots(stage: Stage) -> Iterator[int]:
     """The slots that a stage reads."""
+    if isinstance(stage, Combine | Fused) and stage.finish is not None:
+        yield from (read.slot for read in stage.finish.reads if read.slot != VALUE)
     if isinstance(stage, Combine):
         yield from stage.states
     elif isinstance(stage, Accumulate):
@@ -149,7 +164,7 @@ def read_slots(stage: Stage) -> Iterator[int]:
 def written_slots(stage: Stage) -> Iterator[int]:
     """The slots that a stage writes."""
     if isinstance(stage, Fused):
-        for write in stage.writes:
+        for write in (stage.finish or stage).writes:
             yield from write.slots
     elif isinstance(stage, SortParts):
         yield stage.values
@@ -172,8 +187,7 @@ def dynamic_slots(stage: Stage) -> Iterator[int]:
 def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
     """The share of `rank` in a stage."""
     if isinstance(stage, Fused):
-        box = stage.grid.box_on(stage.domain, rank)
-        return _grid_task(plan, stage.reads, box, rank, stretch=False)
+        return _fused_task(plan, stage, stage.grid.box_on(stage.domain, rank), rank)
     if isinstance(stage, SortParts):
         return _grid_task(plan, (stage.read,), stage.grid.box_on(stage.read.shape, rank), rank)
     if isinstance(stage, Join) and stage.how == "user":
@@ -186,10 +200,10 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
         return Task(None)
     if isinstance(stage, Combine):
         lead = [tuple((0, n) for n in plan.slots[s].shape[: stage.lead]) for s in stage.states]
-        return Task(
-            box,
-            [identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)],
-        )
+        states = [
+            identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)
+        ]
+        return Task(box, states, finish=_finish_task(plan, stage.finish, box, rank))
     if isinstance(stage, ScanTile | ScanOffsets):
         return _scan_task(plan, stage, box, rank)
     if isinstance(stage, Assemble):
@@ -197,6 +211,28 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
     if isinstance(stage, Join):
         return _join_task(plan, stage, box, rank)
     return Task(box)
+
+
+def _fused_task(plan: Plan, stage: Fused, box: Box | None, rank: int) -> Task:
+    """A box of the domain, perhaps in parts, and what the finish reads."""
+    task = _grid_task(plan, stage.reads, box, rank, stretch=False)
+    if box is not None and stage.finish is not None:
+        (write,) = stage.writes
+        task.finish = _finish_task(plan, stage.finish, tuple(box[d] for d in write.labels), rank)
+    if box is not None and stage.parts > 1:
+        (lo, hi), d = box[stage.turns], stage.turns
+        for k in range(stage.parts):
+            a, b = cut_axis(hi - lo, stage.parts, k)
+            own = (*box[:d], (lo + a, lo + b), *box[d + 1 :])
+            if b > a:
+                task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
+    return task
+
+
+def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task | None:
+    if finish is None:
+        return None
+    return _grid_task(plan, finish.reads[:-1], box, rank, stretch=False)
 
 
 def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
@@ -353,11 +389,15 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     if isinstance(stage, Fused) and task.box is not None:
         task.body = Body(stage)
         task.reducers = [_reducer(stage, w) for w in stage.writes]
-        sparse = frozenset(r.slot for r in stage.reads if plan.slots[r.slot].format == "csr")
+        sparse = frozenset(
+            r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
+        )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
         task.flops = 1 + sum(_flops(row) for row in stage.rows)
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
+        for part in task.parts:
+            _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
         task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
@@ -373,3 +413,5 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.ordered = Ordered(stage.reads, (*stage.rows, scan), stage.domain, task.box)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]
+    if isinstance(stage, Fused | Combine) and stage.finish is not None and task.finish is not None:
+        _prepare(plan, stage.finish, task.finish)

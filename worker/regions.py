@@ -6,6 +6,7 @@ own reads from the plan and its rank, and, by the same arithmetic, how often its
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,14 +132,19 @@ def pieces(slot: Slot, region: Region, rank: int) -> tuple[Piece, ...]:
     return tuple(out)
 
 
-def gathered(parts: list[tuple[Piece, Any]], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """The pieces' data put together; one piece is taken as it is."""
+def gathered(
+    parts: list[tuple[Piece, Any]],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    allocate: Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]] = np.empty,
+) -> Any:
+    """The pieces' data put together in a buffer of `allocate`'s; one piece is taken as it is."""
     if len(parts) == 1:
         return parts[0][1]
     if parts and sparse.issparse(parts[0][1]):
         parts = sorted(parts, key=lambda p: p[0].place[0].start)
         return sparse.vstack([data for _, data in parts], format="csr")
-    out = np.empty(shape, dtype)
+    out = allocate(shape, dtype)
     for piece, data in parts:
         out[piece.place] = dense(data)
     return out

@@ -20,6 +20,7 @@ from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.sampled import Bound
 from spartan_ng.kernels.compiled.select import SampledChoice
 from spartan_ng.kernels.compiled.whole import WholeRunner
+from spartan_ng.kernels.contract import laid_out
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.sampled import runner
@@ -71,9 +72,62 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """A pass over the blocks of the task's box."""
     if task.box is None:
         return
-    operands = ex.load_all(run, task.operands, packed=True)
+    if task.parts:
+        run_parts(ex, run, stage, task)
+        return
+    after = task.finish.operands if task.finish is not None else []
+    operands = ex.load_all(run, [*task.operands, *after], packed=True)
+    run_loaded(ex, run, stage, task, operands[: len(task.operands)], operands[len(task.operands) :])
+
+
+def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
+    (reducer,) = task.reducers
+    assert reducer is not None, "only a reduced dimension is cut into parts"
+    total: Any = None
+    arriving = ex.start_all(run, task.parts[0].operands)
+    for n, part in enumerate(task.parts):
+        operands = ex.finish_all(run, arriving, packed=True)
+        arriving = []  # what has been put together is let go before more arrives
+        if n + 1 < len(task.parts):
+            arriving = ex.start_all(run, task.parts[n + 1].operands)
+        state = tuple(_made(ex, run, stage, part, operands))
+        total = state if total is None else reducer.combine(total, state)
+        del operands, state
+    _store(ex, run, stage, task, list(total), None)
+
+
+def run_loaded(
+    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], after: list[Any]
+) -> None:
+    """The pass, once its operands (and its finish's, `after`) are there."""
+    values = _made(ex, run, stage, task, operands)
+    if values:
+        _store(ex, run, stage, task, values, after)
+
+
+def _store(
+    ex: Executor, run: Run, stage: Fused, task: Task, values: list[Any], after: list[Any] | None
+) -> None:
+    """Put a reduced result's arrays into their slots, or through the finish."""
+    if stage.finish is None:
+        (write,) = stage.writes
+        for number, value in zip(write.slots, values, strict=True):
+            ex.put(run, number, value)
+        return
+    assert task.finish is not None, "prepared with the program"
+    (value,) = values
+    loaded = ex.load_all(run, task.finish.operands) if after is None else after
+    run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
+
+
+def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> list[Any]:
+    """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
+    if stage.steps:
+        operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier
     assert body is not None, "a task with a box has a body"
+    assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
 
     def interpreter() -> Runner:
@@ -87,6 +141,7 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     choice = tier.choose(operands, ex.errstate)
     blas = blas and (choice is None or choice.body.calls_blas)
     start = time.perf_counter()
+    values: list[Any] = []
     if len(stage.writes) > 1:
         assert not isinstance(choice, SampledChoice), "a loop over non-zeros has one result"
         run_sweep(ex, run, stage, task, operands, choice, small, blas)
@@ -101,11 +156,25 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         else:
             how = Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
         if reducer is not None:
-            _reduced(ex, run, write, task, how, reducer)
+            values = _reduced(ex, run, write, task, how, reducer)
         else:
             _plain(ex, run, stage, write, task, how, interpreter)
     if choice is None:
         tier.record(time.perf_counter() - start)
+    return values
+
+
+def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
+    """Operands of a product of whole reads as its blocks want them in memory, once for all blocks."""
+    (write,) = stage.writes
+    row = write.reducer
+    if row is None or row.kind != "contract" or max(row.args) >= len(operands) or len(set(row.args)) < 2:
+        return operands
+    a, b = row.args
+    la, lb, _ = row.params
+    operands = list(operands)
+    operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
+    return operands
 
 
 def _cells(cut: Cut) -> list[Cell]:
@@ -224,7 +293,7 @@ def _no_target(block: Box) -> Any:
     raise AssertionError("a reduced stage gives states")
 
 
-def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass, reducer: Reducer) -> None:
+def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass, reducer: Reducer) -> list[Any]:
     """Every run of blocks gives a state; a cell's states combine in order."""
     assert task.box is not None, "checked by the caller"
 
@@ -248,8 +317,7 @@ def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass, reduce
         place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
         for out, value in zip(outs, values, strict=True):
             out[(0,) * len(lead) + place] = dense(value)
-    for number, out in zip(write.slots, outs, strict=True):
-        ex.put(run, number, out)
+    return outs
 
 
 def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -270,6 +338,11 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     for index in np.ndindex(*lead):
         new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
         total = new if total is None else reducer.combine(total, new)
+    if stage.finish is not None:
+        assert task.finish is not None, "prepared with the program"
+        after = ex.load_all(run, task.finish.operands)
+        run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
+        return
     slot = run.plan.slots[stage.slot]
     value = np.asarray(reducer.finalize(total), slot.dtype)
     ex.put(run, stage.slot, value.reshape(box_shape(task.box)))

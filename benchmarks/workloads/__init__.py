@@ -6,6 +6,7 @@ from benchmarks.case import Case
 from benchmarks.workloads.arrays import MATMUL, SUM_PRODUCT
 from benchmarks.workloads.cluster import CLUSTER_CASES
 from benchmarks.workloads.compressed import COMPRESSED_CASES
+from benchmarks.workloads.factors import GNMF
 from benchmarks.workloads.kernels import KERNEL_CASES
 from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.loops import LOOP_CASES
@@ -26,6 +27,7 @@ CASES: dict[str, Case] = {
         LOGISTIC,
         KMEANS,
         MATMUL,
+        GNMF,
         *KERNEL_CASES,
         *PASS_CASES,
         *SCAN_CASES,

@@ -18,18 +18,21 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.worker.executor import Executor
+from spartan_ng.worker.pool import BufferPool
 from spartan_ng.worker.regions import gathered, identity
 from spartan_ng.worker.store import Key, Region, Store, read_region
 
 
 class _Transfer:
-    """Reads from the other ranks' stores, as soon as their tiles are complete."""
+    """One rank's reads from the other ranks' stores, as soon as their tiles are complete."""
 
-    def __init__(self, stores: list[Store]) -> None:
+    def __init__(self, stores: list[Store], rank: int) -> None:
         self._stores = stores
+        self._own = stores[rank]
 
     def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
         """The region, copied as the wire would."""
@@ -37,22 +40,37 @@ class _Transfer:
         store = self._stores[rank]
 
         def read() -> None:
-            data = read_region(store.get(key), region)
-            future.set_result(data if isinstance(data, list) else data.copy())
+            try:
+                future.set_result(self._copied(read_region(store.get(key), region)))
+            except MemoryBudgetError as error:
+                future.set_exception(error)
             store.release(key)
 
         store.when_ready(key, read)
         return future
 
+    def _copied(self, data: Any) -> Any:
+        """What has arrived, in this rank's memory."""
+        if not isinstance(data, np.ndarray):
+            return data if isinstance(data, list) else data.copy()
+        out = self._own.allocate(data.shape, data.dtype)
+        out[...] = data
+        return out
+
 
 class SimulatedBackend:
-    """`workers` single-threaded workers in this process; plans are made by the rates of `profile`."""
+    """`workers` single-threaded workers in this process; plans are made by the rates of `profile`, and its
+    memory binds where it is limited."""
 
     def __init__(self, workers: int, profile: ClusterProfile | None = None) -> None:
         self.profile = replace(profile or ClusterProfile(), workers=workers)
-        self._stores = [Store() for _ in range(workers)]
-        transfer = _Transfer(self._stores)
-        self._executors = [Executor(r, workers, s, transfer, 1) for r, s in enumerate(self._stores)]
+        pooled = self.profile.limited
+        self._stores = [
+            Store(BufferPool(self.profile.memory_bytes) if pooled else None) for _ in range(workers)
+        ]
+        self._executors = [
+            Executor(r, workers, s, _Transfer(self._stores, r), 1) for r, s in enumerate(self._stores)
+        ]
         self._threads = ThreadPoolExecutor(workers, "rank")
         self._numbers = count(1)
 
@@ -60,6 +78,11 @@ class SimulatedBackend:
     def workers(self) -> int:
         """How many workers are simulated."""
         return len(self._stores)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that a worker with a budget has had in use at one time."""
+        return max(s.pool.peak_bytes for s in self._stores if s.pool is not None)
 
     @property
     def tiles(self) -> int:

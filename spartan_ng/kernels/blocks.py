@@ -31,8 +31,10 @@ _PRODUCT_SHARE = 4
 _SPARSE_WIDTH = 0.03
 """Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
 out of it costs more than working on a small one."""
-_TASKS = 32
+TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
+HEAVY_TASKS = 4
+"""The same for a product: each task has a state of the size of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def block_sizes(
     """
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
-        return tuple(sizes)
+        return tuple(-(-n // s) for n, s in zip(sizes, stage.steps or (1,) * len(sizes), strict=True))
     if stage.driver >= 0 and stage.driver_labels[0] not in (WHOLE, *stage.whole):
         return sparse_blocks(stage, sizes)
     for row in stage.rows:
@@ -165,8 +167,8 @@ def _footprint(widths: Sequence[tuple[float, tuple[int, ...]]], sizes: Sequence[
     return total
 
 
-def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int]) -> list[Cell]:
-    """The cells of a tile, their blocks grouped into tasks.
+def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int = TASKS) -> list[Cell]:
+    """The cells of a tile, their blocks grouped into about `tasks` tasks.
 
     Blocks start at multiples of their size in the global index space, so that tiles cut blocks at
     their borders only.
@@ -181,7 +183,7 @@ def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int]) -> list[Cel
             box[d] = span
         inner = [spans[d] if d in reduced else [box[d]] for d in range(len(tile))]
         blocks = list(product(*inner))
-        out.append(Cell(tuple(box), _runs(blocks, max(1, _TASKS // ncells))))
+        out.append(Cell(tuple(box), _runs(blocks, max(1, tasks // ncells))))
     return out
 
 
@@ -203,7 +205,7 @@ def sweep(tile: Box, sizes: tuple[int, ...]) -> Sweep:
         return Sweep(-1, (((),),))
     split = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
     steps = spans[split]
-    count = min(_TASKS, len(steps))
+    count = min(TASKS, len(steps))
     runs = []
     for i in range(count):
         own = steps[i * len(steps) // count : (i + 1) * len(steps) // count]
@@ -217,11 +219,12 @@ def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
         return sweep(tile, sizes)
     (write,) = stage.writes
     if write.reducer is not None:
-        return cells(tile, sizes, [d for d in range(len(stage.domain)) if d not in write.labels])
+        reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
+        return cells(tile, sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
     every = cells(tile, sizes, [])
     if not together:
         return every
-    return [Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], _TASKS))]
+    return [Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], TASKS))]
 
 
 def _runs(blocks: list[Box], count: int) -> tuple[tuple[Box, ...], ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
 
 Labels = tuple[int, ...]
@@ -96,6 +97,23 @@ def _compressed(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     return out.T if shape.order_out == [1, 0] else out
 
 
+def laid_out(a: Any, b: Any, la: Labels, lb: Labels) -> tuple[Any, Any]:
+    """The operands, a dense one beside a sparse one with its summed axis outermost in memory.
+
+    SciPy would copy it so for every block.
+    """
+    if is_sparse(a) == is_sparse(b):
+        return a, b
+    (summed,) = set(la) & set(lb)
+    return _outermost(a, la.index(summed)), _outermost(b, lb.index(summed))
+
+
+def _outermost(x: Any, axis: int) -> Any:
+    if is_sparse(x) or x.ndim != 2:
+        return x
+    return np.ascontiguousarray(x) if axis == 0 else np.ascontiguousarray(x.T).T
+
+
 def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     """Two-dimensional at most, one summed label: SciPy's product."""
     shape = _arrange(la, lb, lo)
@@ -104,5 +122,15 @@ def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     left = a.T if a.ndim == 2 and la[0] == inner else a
     right = b.T if b.ndim == 2 and lb[1] == inner else b
     turned = is_sparse(right) and not is_sparse(left)  # SciPy's product wants the sparse operand first
-    out = (right.T @ left.T).T if turned else left @ right
+    out = _product(right.T, left.T).T if turned else _product(left, right)
     return out.T if out.ndim == 2 and shape.order_out == [1, 0] else out
+
+
+def _product(a: Any, b: Any) -> Any:
+    """A sparse matrix times anything: the compiled kernel for what it can do, else SciPy."""
+    if not is_sparse(b) and b.ndim == 2:
+        turned = a.format == "csc"
+        found = multiply(a.T if turned else a, b, turned)
+        if found is not None:
+            return found
+    return a @ b

@@ -49,6 +49,10 @@ class Draft:
     driver: int = -1
     """The sparse read at whose non-zeros the sampled rows are computed, or else a compressed read; -1: there
     is none."""
+    stepwise: bool = False
+    """Whether the body makes operands of its product, step by step."""
+    after: Draft | None = None
+    """What makes the stored value of a product's; it reads `VALUE`."""
 
     @property
     def node(self) -> Node:
@@ -229,3 +233,14 @@ def row_of(node: Node) -> tuple[str, Any, tuple[Any, ...]]:
     if node.op is Op.TRANSPOSE:
         return "transpose", None, node.params
     return ("broadcast" if node.op is Op.BROADCAST else "reshape"), None, ()
+
+
+def stage_name(draft: Draft) -> str:
+    """The user's operations in the stage, in order, long runs shortened."""
+    rows = [*draft.rows, *draft.reducers]
+    if draft.after is not None:
+        rows += draft.after.rows
+    names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
+    if len(names) > 8:
+        names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]
+    return " > ".join(names)

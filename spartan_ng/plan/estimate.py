@@ -12,6 +12,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import (
+    VALUE,
     Accumulate,
     Combine,
     Fused,
@@ -47,13 +48,15 @@ def read_slots(stage: Stage) -> tuple[int, ...]:
             slots = (stage.values,) if stage.indices is None else (stage.values, stage.indices)
         case _:
             slots = tuple(r.slot for r in stage.reads)
+    if isinstance(stage, Fused | Combine) and stage.finish is not None:
+        slots = (*slots, *(r.slot for r in stage.finish.reads if r.slot != VALUE))
     return tuple(dict.fromkeys(slots))
 
 
 def written_slots(stage: Stage) -> tuple[int, ...]:
     """The slots a stage writes, partial states included."""
     if isinstance(stage, Fused):
-        return tuple(slot for write in stage.writes for slot in write.slots)
+        return tuple(slot for write in (stage.finish or stage).writes for slot in write.slots)
     if isinstance(stage, SortParts):
         return (stage.values,) if stage.indices is None else (stage.values, stage.indices)
     return (stage.slot,)
@@ -66,6 +69,8 @@ def operators(stage: Stage) -> tuple[str, ...]:
     if not isinstance(stage, Fused):
         return (stage.name,)
     rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
+    if stage.finish is not None:
+        rows += stage.finish.rows
     return tuple(_operator(row) for row in rows) or ("copy",)
 
 
@@ -99,6 +104,7 @@ def flops(plan: Plan, stage: Stage) -> int:
         per_element = _SORT_FLOPS if isinstance(stage, SortParts) else 1
         return per_element * prod(domain(plan, stage))
     rows = sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
+    rows += flops(plan, stage.finish) if stage.finish is not None else 0
     whole = prod(stage.domain)
     return rows + sum(_row_flops(w.reducer, whole, stage) for w in stage.writes if w.reducer is not None)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -18,16 +17,20 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.memory import least_parts
 from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
+from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
-from spartan_ng.plan.draft import Body, Draft, Result
+from spartan_ng.plan.draft import Body, Draft, Result, stage_name
 from spartan_ng.plan.plan import (
+    VALUE,
     Accumulate,
     Assemble,
     Combine,
@@ -36,6 +39,7 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
+    Row,
     ScanTile,
     Slot,
     SortParts,
@@ -44,6 +48,8 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
+from spartan_ng.plan.steps import heavy_steps, turning
+from spartan_ng.plan.strategies import constrain, has_product, side_slots
 
 NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
@@ -57,6 +63,8 @@ class Settings:
     fusion: str = "cost"
     solver: str = "exact"
     duplicate_budget_bytes: int | None = None
+    products: str = "cuboid"
+    """How operands reach the tasks of a product, see `strategies`."""
     scan_fan: int = 32
     """Parts of a scan's line whose states are collected at one place."""
 
@@ -72,6 +80,7 @@ class Lowering:
         measured: Mapping[Hashable, int],
     ) -> None:
         self.settings = settings
+        self.order = order
         self.measured = measured
         self.sparse_bytes = expected_bytes(order, measured)
         self.roots = roots
@@ -93,8 +102,9 @@ class Lowering:
     def plan(self, key: str) -> Plan:
         """The whole way."""
         drafts = self.drafts()
+        self.sketched = self.sketches(drafts)
         tilings = choose(
-            *self.sketches(drafts),
+            *self.sketched,
             self.settings.profile,
             solver=self.settings.solver,
             forced=self.settings.forced_tiling,
@@ -130,16 +140,25 @@ class Lowering:
 
     def drafts(self) -> list[Draft]:
         """The stages before they are cut, in order."""
-        return [self._draft(g) for g in self.groups]
+        drafts = [self._draft(g) for g in self.groups]
+        if self.settings.fusion == "off":
+            return drafts
+        kept = {self.number[r] for r in self.roots}
+        return absorb(drafts, kept, Together(self.order, self.roots, self.settings.profile))
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them: the nodes' arrays, then those of scans' aggregates."""
-        arrays = [sketch_array(n, self.sparse_bytes) for n in self.nodes]
+        stored = {*range(len(self.leaves)), *(r.slot for d in drafts for r in d.results)}
+        arrays = [
+            sketch_array(n, self.sparse_bytes) if i in stored else _absent(n)
+            for i, n in enumerate(self.nodes)
+        ]
         wanted = {self.number[r] for r in self.roots}
         arrays = [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
         stages = []
         for draft in drafts:
             stage = sketch_stage(draft, self.nodes, self.measured)
+            stage = constrain(stage, draft, self.nodes, self.settings.products)
             if (cascade := sketch_cascade(draft, len(arrays))) is not None:
                 arrays.append(cascade[0])
                 stage = replace(stage, writes=(*stage.writes, cascade[1]))
@@ -163,12 +182,17 @@ class Lowering:
 
     def _find_copies(self, draft: Draft, index: int, tilings: Tilings) -> None:
         """Let the draft read the copies that were chosen for it; one that is not there yet is made."""
-        for i, (read, tiling) in enumerate(zip(draft.reads, tilings.sources[index], strict=True)):
-            if tiling != canonical(self.slots[read.slot].tiling):
-                slot = self._kept(read.slot, tiling)
-                if slot is None:
-                    slot = self._copied(read.slot, tiling, tilings)
-                draft.reads[i] = replace(read, slot=slot)
+        sources = iter(tilings.sources[index])
+        for reads in (draft.reads, draft.after.reads if draft.after is not None else []):
+            for i, read in enumerate(reads):
+                if read.slot == VALUE:
+                    continue
+                tiling = next(sources)
+                if tiling != canonical(self.slots[read.slot].tiling):
+                    slot = self._kept(read.slot, tiling)
+                    if slot is None:
+                        slot = self._copied(read.slot, tiling, tilings)
+                    reads[i] = replace(read, slot=slot)
 
     def _kept(self, slot: int, tiling: Tiling) -> int | None:
         """The input slot of a copy that the workers keep already."""
@@ -205,7 +229,7 @@ class Lowering:
         if any(row.kind == "scan" for row in draft.rows):
             self._scan(draft, grid, read_bytes)
         elif not draft.separate:
-            self._fused(draft, grid, read_bytes, combine_bytes)
+            self._fused(draft, index, grid, read_bytes, combine_bytes)
         elif is_line_sort(draft.node):
             self._sort(draft, grid, read_bytes)
         elif draft.node.fn == "tile_as":
@@ -224,8 +248,15 @@ class Lowering:
         self.stages.append(stage)
         self.predicted.append(predicted_bytes)
 
-    def _fused(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+    def _fused(
+        self, draft: Draft, index: int, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]
+    ) -> None:
+        if self.settings.products == "broadcast" and has_product(draft) and not grid.duplicate:
+            draft = self._broadcast(draft)
         writes = tuple(self._write(result, draft, grid) for result in draft.results)
+        heavy = is_heavy(draft)
+        finish = None if draft.after is None else self._finish(draft.after)
+        partial = any(w.partial for w in writes)
         stage = Fused(
             stage_name(draft),
             draft.domain,
@@ -234,14 +265,60 @@ class Lowering:
             tuple(draft.rows),
             writes,
             draft.whole,
-            heavy=is_heavy(draft),
             driver=draft.driver,
+            heavy=heavy,
+            steps=heavy_steps(draft, self.slots, grid) if heavy else (),
+            parts=self._parts(index, grid),
+            turns=turning(draft) or 0,
+            finish=None if partial else finish,
         )
         self._emit(stage, read_bytes)
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
             if write.reducer is not None and write.partial:
-                combine = Combine("combine", write.reducer, write.slots, len(write.partial), result.slot)
-                self._emit(combine, moved)
+                row, states, lead = write.reducer, write.slots, len(write.partial)
+                self._emit(Combine("combine", row, states, lead, result.slot, finish), moved)
+
+    def _broadcast(self, draft: Draft) -> Draft:
+        """A product whose side operands are copied to all workers first; its own reads charge for it."""
+        sides = [s for s in side_slots(draft, self.slots) if not self.slots[s].tiling.duplicate]
+        copies = {slot: self._everywhere(slot) for slot in sides}
+        reads = [replace(r, slot=copies.get(r.slot, r.slot)) for r in draft.reads]
+        after = draft.after
+        if after is not None:
+            after = replace(after, reads=[replace(r, slot=copies.get(r.slot, r.slot)) for r in after.reads])
+        return replace(draft, reads=reads, after=after)
+
+    def _everywhere(self, slot: int) -> int:
+        """The slot of a copy of an array on every worker."""
+        array = self.slots[slot]
+        ndim = len(array.shape)
+        self.slots.append(replace(array, tiling=Tiling.copies(ndim)))
+        write = Write((len(self.slots) - 1,), 0, tuple(range(ndim)))
+        read = plain_read(slot, array)
+        self._emit(Fused("broadcast", array.shape, Tiling.copies(ndim), (read,), (), (write,)), 0)
+        return len(self.slots) - 1
+
+    def _parts(self, index: int, grid: Tiling) -> int:
+        """In how many parts the tasks of a stage run, to keep to a worker's memory."""
+        stages, arrays = self.sketched
+        profile = self.settings.profile
+        if stages[index].turns is None or profile.workers == 1:
+            return 1
+        return least_parts(stages[index], arrays, grid, profile) or 1
+
+    def _value_slot(self, result: Result, row: Row) -> int:
+        """A slot that says what a product's value is like; it is not stored."""
+        shape = result.node.shape
+        self.slots.append(Slot(shape, row.dtype, Tiling.single(len(shape))))
+        return len(self.slots) - 1
+
+    @staticmethod
+    def _finish(after: Draft) -> Fused:
+        """The pass that makes what is stored of a product's value."""
+        (result,) = after.results
+        write = Write((result.slot,), result.register, result.out)
+        single = Tiling.single(len(after.domain))
+        return Fused(stage_name(after), after.domain, single, tuple(after.reads), tuple(after.rows), (write,))
 
     def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
         """How a result leaves its stage: in partial states where the grid cuts what it reduces."""
@@ -250,7 +327,8 @@ class Lowering:
             return Write((result.slot,), result.register, result.out)
         partial = tuple(d for d in range(len(draft.domain)) if d not in result.out and grid.parts[d] > 1)
         if not partial:
-            return Write((result.slot,), -1, result.out, row)
+            slot = result.slot if draft.after is None else self._value_slot(result, row)
+            return Write((slot,), -1, result.out, row)
         dtypes = state_dtypes(row, result.node)
         states = tuple(self._state_slot(result, dtype, grid, partial) for dtype in dtypes)
         return Write(states, -1, result.out, row, partial)
@@ -354,23 +432,6 @@ def weigh(
     return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
 
 
-def is_heavy(draft: Draft) -> bool:
-    """Whether the stage is one large product of stored arrays, better run on tiles than on blocks.
-
-    A product whose inner dimension is larger than its result streams its operands: blocks along the
-    inner dimension share it between threads, which BLAS does not.
-    """
-    rows = [*draft.rows, *draft.reducers]
-    if len(rows) != 1 or rows[0].kind != "contract":
-        return False
-    (row,) = rows
-    return prod(row.shape) ** 2 >= prod(draft.domain)
-
-
-def stage_name(draft: Draft) -> str:
-    """The user's operations in the stage, in order, long runs shortened."""
-    rows = [*draft.rows, *draft.reducers]
-    names = [str(r.fn) if r.fn is not None else r.kind for r in rows] or ["copy"]
-    if len(names) > 8:
-        names = [*names[:4], f"... {len(names) - 7} more", *names[-3:]]
-    return " > ".join(names)
+def _absent(node: Node) -> ArraySketch:
+    """An array that is never stored: it is nowhere, and nothing is to be decided about it."""
+    return ArraySketch(node.shape, 0, Tiling.single(node.ndim))

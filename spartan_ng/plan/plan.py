@@ -21,6 +21,8 @@ from spartan_ng.ops.functions import UserFunction
 
 WHOLE = -1
 """A label: this axis is not cut; every task sees all of it."""
+VALUE = -1
+"""A slot that is none: a finish reads the value that its stage has just made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,11 @@ class Fused:
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
     matrix product, which runs on tiles and not on cache-sized blocks. `driver` is the read whose
     stored rows the blocks follow: the sparse one at whose non-zeros the sampled rows are computed, or a
-    compressed one; -1 where there is none.
+    compressed one; -1 where there is none. `steps` says into how many blocks a heavy body's tile is cut along
+    each dimension (empty: it is one block); `parts` cuts it along its reduced dimension `turns` before:
+    operands of one part after the other are fetched, while the part before is worked on. With a `finish`, the
+    one result is not stored: the finish, a pass over the result's indices whose last read is `VALUE`, makes
+    of it what is stored.
     """
 
     name: str
@@ -130,6 +136,10 @@ class Fused:
     whole: tuple[int, ...] = ()
     heavy: bool = False
     driver: int = -1
+    steps: tuple[int, ...] = ()
+    parts: int = 1
+    turns: int = 0
+    finish: Fused | None = None
 
     @property
     def is_sampled(self) -> bool:
@@ -145,13 +155,15 @@ class Fused:
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """Combine partial states along their `lead` leading axes in index order; finalize into `slot`."""
+    """Combine partial states along their `lead` leading axes in index order; finalize into `slot`, by way of
+    a `finish` as in `Fused`."""
 
     name: str
     row: Row
     states: tuple[int, ...]
     lead: int
     slot: int
+    finish: Fused | None = None
 
 
 @dataclass(frozen=True, slots=True)

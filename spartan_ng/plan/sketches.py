@@ -14,10 +14,12 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import states_of
-from spartan_ng.optimizer.fusion.labels import is_line_sort
+from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
-from spartan_ng.plan.draft import Draft, Result
-from spartan_ng.plan.plan import WHOLE, Read, Row
+from spartan_ng.plan.absorb import is_heavy
+from spartan_ng.plan.draft import Draft, Result, stage_name
+from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
+from spartan_ng.plan.steps import turning
 
 _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
@@ -54,9 +56,23 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
-    reads = tuple(_access(r, arrays) for r in draft.reads)
+    reads = [_access(r, arrays) for r in draft.reads]
+    late: tuple[int, ...] = ()
+    if draft.after is not None:
+        late = tuple(draft.out[d] for d in draft.after.uncut)
+        reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
     writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r)) for r in draft.results)
-    return StageSketch(draft.domain, cuttable, reads, writes, _flops(draft, arrays))
+    sketch = StageSketch(
+        draft.domain, cuttable, tuple(reads), writes, _flops(draft, arrays), late=late, name=stage_name(draft)
+    )
+    return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
+
+
+def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
+    """A read of a product's finish: its labels are axes of the result."""
+    access = _access(read, arrays)
+    labels = tuple(WHOLE if d == WHOLE else out[d] for d in access.labels)
+    return replace(access, labels=labels, behind=True)
 
 
 def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
@@ -88,6 +104,8 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
     total = sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
+    if draft.after is not None:
+        total += _flops(draft.after, arrays)
     sampled = sum(_row_flops(row, draft, arrays) for row in draft.rows if row.sampled)
     if sampled:
         driver = arrays[draft.reads[draft.driver].slot]

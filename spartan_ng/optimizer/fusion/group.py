@@ -13,7 +13,7 @@ This is the fuse-no-redundancy heuristic over the templates Cell, Row and (small
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from spartan_ng.graph.node import VIEWS, Node, Op
@@ -24,6 +24,7 @@ from spartan_ng.optimizer.fusion.labels import (
     is_fusible,
     is_transparent,
     root,
+    sums_sparse_rows,
     whole_dimensions,
 )
 from spartan_ng.optimizer.fusion.merge import (
@@ -102,6 +103,8 @@ class Grouping:
     fusing: Fusing = field(default_factory=dict)
     refused: set[Node] = field(default_factory=set)
     """Nodes that were to be fused into a stage where they do not fit; they are stored."""
+    several: bool = False
+    """Whether there are several workers, for which large products keep all their dimensions to be cut."""
 
 
 Demand = tuple[Group, Labels | None]
@@ -122,7 +125,7 @@ def group(
     chosen; a node that it does not mention is fused if all that read it are in one stage.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {}, find_drivers(order, roots), fusing or {})
+    result = Grouping([], {}, find_drivers(order, roots), fusing or {}, several=cut_lines)
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -132,6 +135,7 @@ def group(
         elif (
             node not in roots
             and is_fusible(node, cut_lines)
+            and not (cut_lines and sums_sparse_rows(node))
             and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
             for stage, labels in target:
@@ -188,11 +192,12 @@ def _store(
             _keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
     joins = fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN
+    joins = joins and not (cut_lines and sums_sparse_rows(node))
     inside = _inside(node, users, demands, result) if joins else {}
     readers = [u for u in users if u not in inside]
     if joins:
         hosts = inside if node in result.fusing and node not in result.refused else users
-        stage = _as_member(node, hosts, readers, demands, result.drivers) or _beside(node, readers, demands)
+        stage = _as_member(node, hosts, readers, demands, result) or _beside(node, readers, demands)
         if stage is not None:
             inside.pop(stage, None)
             stage.users |= {u: None for u in readers if u is not stage}
@@ -247,14 +252,14 @@ def _as_member(
     hosts: Iterable[Group],
     users: list[Group],
     demands: dict[Node, dict[Demand, None]],
-    drivers: Drivers,
+    result: Grouping,
 ) -> Group | None:
     """Compute the node in one of the stages that ask for it, which then stores it for the others, too."""
     for stage in hosts:
         wanted = {d: None for d in demands[node] if d[0] is stage}
         if not has_room(stage) or node.format != "dense" or node.op is Op.INDEX:
             continue
-        target = _fusible_into(node, wanted, True, Grouping([], {}, drivers=drivers))
+        target = _fusible_into(node, wanted, True, replace(result, fusing={}))
         if target is not None and not follows(stage, [u for u in users if u is not stage]):
             ((_, labels),) = target
             if not unfollowed(stage, labels) <= stage.whole | _missing(node, stage, labels):
@@ -336,7 +341,21 @@ def _fusible_into(
     if node.op is Op.SCAN:
         return places if len(places) == 1 and chosen and _takes_scan(node, *places[0]) else None
     sampled = node in result.drivers and is_sampled_product(node)  # visited at single elements: no lines
+    if result.several and not sampled and any(_hampers_product(node, *p, result) for p in places):
+        return None
     return places if chosen and all(_fits(node, *place, sampled) for place in places) else None
+
+
+def _hampers_product(node: Node, stage: Group, labels: Labels, result: Grouping) -> bool:
+    """Whether the node would keep a dimension of a large product whole, which workers may want to cut.
+
+    What is made beside non-zeros may: the product's operand is never stored. Other operands are brought into
+    the product's stage where it is cut.
+    """
+    if stage.root.fn != "contract" or node.format != "dense" or node in result.drivers:
+        return False
+    large = prod(stage.root.shape) ** 2 >= prod(stage.domain)
+    return large and bool(_missing(node, stage, labels))
 
 
 def _fits(node: Node, stage: Group, labels: Labels, sampled: bool) -> bool:

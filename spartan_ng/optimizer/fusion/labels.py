@@ -57,6 +57,25 @@ def is_sparse_take(node: Node) -> bool:
     return 0 < indices.size < a.shape[node.params[0]] and a.format == "dense"
 
 
+def sums_sparse_rows(node: Node) -> bool:
+    """Whether the node is a product that sums over the rows of a sparse operand.
+
+    Sparse arrays are cut along their rows: several workers do better to cut such a product there, too, than
+    to bring the array to whoever uses the product.
+    """
+    if node.fn != "contract":
+        return False
+    la, lb, lo = node.params
+    sides = zip(node.inputs, (la, lb), strict=True)
+    return any(seen.format == "csr" and _rows_letter(seen, letters) not in lo for seen, letters in sides)
+
+
+def _rows_letter(node: Node, letters: tuple[int, ...]) -> int:
+    """The letter of the axis along which a sparse operand is stored in rows, under a transpose or not."""
+    turned = node.op is Op.TRANSPOSE and node.params[0] == (1, 0)
+    return letters[1 if turned else 0]
+
+
 def root(node: Node) -> Root:
     """The stage domain that a node asks for when its value is to be stored."""
     if node.op is Op.FOLD:

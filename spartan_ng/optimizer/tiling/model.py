@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
+from spartan_ng.optimizer.tiling.memory import within
 from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
@@ -32,7 +33,7 @@ from spartan_ng.optimizer.tiling.options import (
 )
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
 from spartan_ng.optimizer.tiling.profile import ClusterProfile, Table
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 
 _PINNED = -1
@@ -67,6 +68,18 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Bytes of a read behind partial sums: a table over the grid, the result's tiling, and the array's."""
+
+    scope: tuple[int, int, int]
+    table: Table
+
+    def at(self, choice: tuple[int, ...]) -> int:
+        """The bytes under a choice."""
+        return int(self.table[tuple(choice[v] if v >= 0 else 0 for v in self.scope)])
+
+
+@dataclass(frozen=True, slots=True)
 class OwnCopy:
     """A copy that some readers of an array may have: its place, and what making it moves."""
 
@@ -82,7 +95,7 @@ class Model:
     problem: Problem
     grids: tuple[Options, ...]
     places: tuple[Place, ...]
-    reads: tuple[tuple[Move, ...], ...]
+    reads: tuple[tuple[Move | Late, ...], ...]
     combines: tuple[tuple[Move | None, ...], ...]
     sources: tuple[tuple[Place, ...], ...]
     """For each stage and each of its reads, the place of the copy that is read."""
@@ -145,7 +158,7 @@ class _Builder:
             self._compute(s, stage)
             own = {r: copies.get(readers(stage, r)) for r in stage.reads}
             seen = {r: places[r.array] if copy is None else copy.place for r, copy in own.items()}
-            reads.append(tuple(self._read(s, stage, r, place) for r, place in seen.items()))
+            reads.append(tuple(self._read(s, stage, r, place, places) for r, place in seen.items()))
             sources.append(tuple(seen[r] for r in stage.reads))
         weights = {s: w for s, w in self.weights.items() if w.any()}
         budget = None if self.rules.forced else self.rules.budget
@@ -163,7 +176,7 @@ class _Builder:
     # --- variables ---------------------------------------------------------------------------------
 
     def _grids(self, stage: StageSketch, touched: int) -> Options:
-        kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut}
+        kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut} | {*stage.late}
         cuttable = tuple(d for d in stage.cuttable if d not in kept) if kept else stage.cuttable
         workers = self.profile.workers
         if stage.by_hand:
@@ -173,6 +186,8 @@ class _Builder:
         if self.rules.forced:
             copies = stage.replicable
             return force.nearest(stage.domain, cuttable, workers, self.rules.forced, copies)
+        if stage.only:
+            return force.nearest(stage.domain, cuttable, workers, stage.only, False)
         made = sum(self.arrays[w.array].nbytes for w in stage.writes)
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
@@ -182,7 +197,14 @@ class _Builder:
             options = fewer(options, stage.domain, cuttable, (worth,))
             for access in (*stage.reads, *stage.writes):
                 self.few.setdefault(access.array, {})[worth] = None
-        return uneven(options, stage.domain, cuttable, self.cuts) if self.cuts else options
+        if kept and stage.turns is not None:
+            # Where partial states are combined anyway, the result's own tiling is chosen freely.
+            more = candidates(stage.domain, stage.cuttable, workers, single=False, copies=False).tilings
+            deep = (g for g in more if g.parts[stage.turns] > 1)
+            options = interned(tuple(dict.fromkeys([*options.tilings, *deep])), workers)
+        if self.cuts:
+            options = uneven(options, stage.domain, cuttable, self.cuts)
+        return options if stage.turns is None else within(stage, self.arrays, options, self.profile)
 
     def _touched(self, stage: StageSketch) -> int:
         numbers = dict.fromkeys([a.array for a in stage.reads] + [a.array for a in stage.writes])
@@ -296,8 +318,12 @@ class _Builder:
         ]
         return np.array(rows, self.kind)
 
-    def _read(self, s: int, stage: StageSketch, read: Access, place: Place) -> Move:
-        array = self.arrays[read.array]
+    def _read(
+        self, s: int, stage: StageSketch, read: Access, place: Place, places: dict[int, Place]
+    ) -> Move | Late:
+        array, (write, *_) = self.arrays[read.array], stage.writes
+        if read.behind and places[write.array].variable != s:
+            return self._late_read(s, stage, read, place, places[write.array])
         moved = read_bytes(
             stage.domain,
             self.grids[s],
@@ -310,6 +336,31 @@ class _Builder:
         )
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
+
+    def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> Late:
+        """A read of the tasks that make the result, wherever these are."""
+        grids, array, write = self.grids[s], self.arrays[read.array], stage.writes[0]
+        rest = (place.options, read.spans, read.exact, array.nbytes)
+        at_once = _moved(stage.domain, grids, array.shape, read.labels, rest)
+        axes = tuple(write.labels.index(d) if d != WHOLE else WHOLE for d in read.labels)
+        shape = self.arrays[write.array].shape
+        late = _moved(shape, result.options, array.shape, axes, rest)
+        reduced = tuple(d for d in range(len(stage.domain)) if d not in write.labels)
+        cutting = np.array(_cuts(grids, reduced))[:, None, None]
+        table = np.where(cutting, late[None], at_once[:, None, :])
+        self._add_wide((s, result.variable, place.variable), table)
+        return Late((s, result.variable, place.variable), table)
+
+    def _add_wide(self, variables: tuple[int, ...], moved: Table) -> None:
+        """A cost over any number of different variables, some of which may be pinned."""
+        cost = self.profile.move_ns(moved.astype(object) if self.wide else moved)
+        free = [axis for axis, v in enumerate(variables) if v != _PINNED]
+        cost = cost[tuple(slice(None) if v != _PINNED else 0 for v in variables)]
+        scope = tuple(variables[axis] for axis in free)
+        cost = cost.transpose(sorted(range(len(scope)), key=lambda axis: scope[axis]))
+        scope = tuple(sorted(scope))
+        known = self.factors.get(scope)
+        self.factors[scope] = cost if known is None else known + cost
 
     def _add(self, row: int, column: int, moved: Table, extra: Table | None) -> None:
         if self.wide:
@@ -401,6 +452,18 @@ class _Builder:
         moved += sum(a.nbytes for a in self.arrays if a.outlives)
         messages += len(self.own)
         return compute + self.profile.move_ns(moved) + self.profile.message_ns * messages
+
+
+def _moved(
+    domain: tuple[int, ...],
+    grids: Options,
+    shape: tuple[int, ...],
+    labels: tuple[int, ...],
+    rest: tuple[Options, tuple[Span, ...], bool, int],
+) -> Table:
+    """Bytes that tasks over `domain` pull of an array, for each of its tilings."""
+    tilings, spans, exact, nbytes = rest
+    return read_bytes(domain, grids, shape, tilings, labels, spans, exact, nbytes)
 
 
 @lru_cache(maxsize=4096)

@@ -76,6 +76,8 @@ class Access:
     spans : for each axis the part of it that the view shows; empty where the view is the whole array
     exact : False where the labels are only an approximation (a reshape); needs are scaled to the axis
     state_bytes : for a write that is reduced over, the bytes of one partial state (None: the array's)
+    behind : for a read, whether it is needed with the result only: where the grid cuts what the stage reduces
+        over, the tasks that combine the partial states read it
     """
 
     array: int
@@ -83,6 +85,7 @@ class Access:
     spans: tuple[Span, ...] = ()
     exact: bool = True
     state_bytes: int | None = None
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,11 @@ class StageSketch:
     update_bytes : of a user's join_update, the bytes of all tasks' updates as the last run measured
         them; None charges one whole output for each task
     replicable : whether every worker may run all of it (a duplicate grid)
+    turns : of a product, the summed dimension along which a task may go part after part
+    late : dimensions that a grid may cut only if it cuts what is reduced over, too: what needs them whole
+        happens where partial states are combined
+    name : what errors call it
+    only : the one kind of grid, "row" or "block", that a forced strategy allows
     by_hand : the one kind of grid that the user allows, see `forced.exactly`
     """
 
@@ -108,6 +116,10 @@ class StageSketch:
     flops: int = 0
     update_bytes: int | None = None
     replicable: bool = True
+    turns: int | None = None
+    late: tuple[int, ...] = ()
+    name: str = ""
+    only: str | None = None
     by_hand: str | None = None
 
 

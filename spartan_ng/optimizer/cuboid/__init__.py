@@ -1,0 +1,1 @@
+"""How a fused operator with a matrix product is cut into cuboids, and which operators it is to fuse."""

@@ -1,0 +1,103 @@
+"""How much of a matrix there is, and how much of an operator has to be computed: non-zeros and masks.
+
+Non-zeros are bounds from the operands' (a product of elements is zero where one of them is). Where a sparse
+operand decides that, what stands beside it is needed at the non-zeros only: the mask goes down through
+elementwise operators and transposes to the product below.
+
+"On Optimizing Operator Fusion Plans", section 4 (sparsity exploitation); FuseME (SIGMOD '22), section 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+
+INDEX_BYTES = 4
+"""Bytes of a column index, beside the value of each non-zero of a CSR array."""
+_UNKNOWN_FLOPS = 4
+
+
+def count_nonzeros(order: Sequence[Node]) -> dict[Node, int]:
+    """An upper bound of the non-zeros of every node; `order` is topological."""
+    known: dict[Node, int] = {}
+    for node in order:
+        known[node] = _nonzeros(node, known)
+    return known
+
+
+def _nonzeros(node: Node, known: Mapping[Node, int]) -> int:
+    if node.op is Op.DATA:
+        assert node.data is not None, "a leaf has an array"
+        nnz = node.data.nnz
+        return node.size if nnz is None else nnz
+    if node.op is Op.TRANSPOSE:
+        return known[node.inputs[0]]
+    if node.op is not Op.MAP or not isinstance(node.fn, str):
+        return node.size
+    counts = [min(node.size, known[i] * (node.size // max(i.size, 1))) for i in node.inputs]
+    zero = ELEMENTWISE[node.fn].zero
+    if zero in ("any", "unary"):
+        return min(counts)
+    return min(node.size, sum(counts)) if zero == "all" else node.size
+
+
+def count_cells(order: Sequence[Node], nonzeros: Mapping[Node, int], top: Node) -> dict[Node, int]:
+    """The cells of every node that `top` needs; `order` is topological and ends in `top`'s inputs first."""
+    needed: dict[Node, int] = {top: nonzeros[top]}
+    for node in reversed(order):
+        if node in needed:
+            for i, cells in zip(node.inputs, _demanded(node, needed[node], nonzeros), strict=True):
+                needed[i] = max(needed.get(i, 0), cells)
+    return needed
+
+
+def _demanded(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> list[int]:
+    """How many cells of each input are looked at where `cells` of the node are wanted."""
+    if node.op is Op.TRANSPOSE:
+        return [cells]
+    if node.op is not Op.MAP:
+        return [i.size for i in node.inputs]
+    return [min(cells, nonzeros[node]) if i.shape == node.shape else i.size for i in node.inputs]
+
+
+def stored_bytes(node: Node, nonzeros: Mapping[Node, int], index_bytes: int = INDEX_BYTES) -> int:
+    """Bytes of a matrix in its format."""
+    if node.format == "csr":
+        return nonzeros[node] * (node.dtype.itemsize + index_bytes)
+    return node.size * node.dtype.itemsize
+
+
+def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
+    """Floating-point operations of an operator of which `cells` cells are wanted."""
+    if node.fn == "contract":
+        left, right = node.inputs
+        la, _, lo = node.params
+        summed = prod(n for x, n in zip(la, left.shape, strict=True) if x not in lo)
+        whole = 2 * cells * summed
+        return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
+    if isinstance(node.fn, UserFunction):
+        return cells * _UNKNOWN_FLOPS
+    if node.op is Op.MAP:
+        return cells * ELEMENTWISE[str(node.fn)].flops
+    if node.op is Op.FOLD:
+        return nonzeros[node.inputs[0]] * FOLDS[str(node.fn)].flops
+    return 0
+
+
+def is_product(node: Node) -> bool:
+    """Whether the node is a product of two matrices that sums one dimension."""
+    if node.fn != "contract":
+        return False
+    la, lb, lo = node.params
+    return sum(x not in lo for x in la) == 1 and len(la) == len(lb) == len(lo) == 2
+
+
+def sub_order(members: Collection[Node], order: Sequence[Node]) -> list[Node]:
+    """The members in topological order."""
+    chosen = set(members)
+    return [n for n in order if n in chosen]

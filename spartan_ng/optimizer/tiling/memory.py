@@ -1,0 +1,96 @@
+"""What a task of a product holds at one time, and how many parts it has to be done in.
+
+A task holds its boxes of what it reads and of what it makes, beside the tiles that its worker holds anyway.
+Along the dimension that is summed it can go part after part: then it holds the operands of one part and,
+arriving meanwhile, of the next, and nothing is read twice. So a product runs in the memory there is with
+more, smaller tasks, one after the other.
+
+FuseME (SIGMOD '22), Alg. 1 and Eq. 3, counted to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.options import Options, interned
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+
+MOST_PARTS = 256
+"""A task is not cut into more parts than this."""
+
+
+def task_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, parts: int = 1) -> int:
+    """Bytes that the largest task of a grid holds at one time, in so many parts."""
+    held = 0
+    for read in dict.fromkeys(stage.reads):
+        share = _share(read, arrays[read.array], grid)
+        # A part's pieces, the same put together, and the next part's pieces on their way.
+        held += 3 * -(-share // parts) if parts > 1 and stage.turns in read.labels else 2 * share
+    # The value, the sum of the parts before, and what the finish makes of it.
+    return held + 3 * sum(_share(w, arrays[w.array], grid) for w in stage.writes)
+
+
+def least_parts(
+    stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, profile: ClusterProfile
+) -> int | None:
+    """The fewest parts in which the tasks of a grid fit a worker; None where they never do."""
+    budget_bytes = profile.memory_bytes - _tiles_bytes(stage, arrays, profile.workers)
+    if task_bytes(stage, arrays, grid) <= budget_bytes:
+        return 1
+    most = _most_parts(stage, grid)
+    fixed = task_bytes(stage, arrays, grid, most)
+    if fixed > budget_bytes:
+        return None
+    low, high = 2, most
+    while low < high:
+        middle = (low + high) // 2
+        if task_bytes(stage, arrays, grid, middle) <= budget_bytes:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def within(
+    stage: StageSketch, arrays: Sequence[ArraySketch], grids: Options, profile: ClusterProfile
+) -> Options:
+    """The grids whose tasks fit a worker; all of them where none does and the memory is only assumed.
+
+    Raises
+    ------
+    MemoryBudgetError : none fits; the message names the operator, the smallest memory that any cut needs,
+        and the budget
+    """
+    fitting = tuple(g for g in grids.tilings if least_parts(stage, arrays, g, profile) is not None)
+    if fitting:
+        return grids if len(fitting) == len(grids) else interned(fitting, grids.workers)
+    if not profile.limited:
+        return grids
+    least = min(task_bytes(stage, arrays, g, _most_parts(stage, g)) for g in grids.tilings)
+    least += _tiles_bytes(stage, arrays, profile.workers)
+    raise MemoryBudgetError(
+        f"No cuboid fits: {stage.name} needs at least {least:,} bytes on a worker, however it is cut; "
+        f"the budget is {profile.memory_bytes:,} bytes"
+    )
+
+
+def _tiles_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], workers: int) -> int:
+    """A worker's share of the arrays that are read."""
+    return sum(-(-arrays[a].nbytes // workers) for a in {r.array for r in stage.reads})
+
+
+def _most_parts(stage: StageSketch, grid: Tiling) -> int:
+    if stage.turns is None:
+        return 1
+    return max(1, min(MOST_PARTS, stage.domain[stage.turns] // grid.parts[stage.turns]))
+
+
+def _share(access: Access, array: ArraySketch, grid: Tiling) -> int:
+    """Bytes of the largest box of an array that a task of the grid needs."""
+    cells = 1
+    for n, label in zip(array.shape, access.labels, strict=True):
+        cells *= n if label < 0 else -(-n // grid.parts[label])
+    return -(-array.nbytes * cells // max(array.size, 1))

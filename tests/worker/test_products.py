@@ -1,0 +1,175 @@
+"""Products with element-wise work before and after them, on any number of workers: NumPy's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.arrays import Tiling
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import PRODUCTS, TILINGS, config
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.plan import Fused, Plan
+from tests.test_programs import running_on
+
+Expression = Callable[..., Any]
+EXPRESSIONS: dict[str, Expression] = {
+    "plain": lambda xp, x, u, v, s: u @ v.T,
+    "after": lambda xp, x, u, v, s: xp.exp(u @ v.T) * 2 - 1,
+    "after, turned": lambda xp, x, u, v, s: (u @ v.T).T + 1,
+    "left": lambda xp, x, u, v, s: xp.tanh(u * 2) @ v.T,
+    "right": lambda xp, x, u, v, s: u @ xp.tanh(v.T + 1),
+    "left, right and after": lambda xp, x, u, v, s: xp.sqrt(abs((u * u) @ (v.T - 1))),
+    "one side twice": lambda xp, x, u, v, s: xp.exp(u) @ xp.exp(u).T,
+    "nested after": lambda xp, x, u, v, s: u * (u @ (v.T @ v)) / (1 + u @ s),
+    "nested left": lambda xp, x, u, v, s: (u @ s) @ v.T,
+    "gram": lambda xp, x, u, v, s: (u - 1).T @ (u - 1),
+    "broadcast after": lambda xp, x, u, v, s: u @ v.T + v[:, 0] - u[:, :1],
+    "folded after": lambda xp, x, u, v, s: xp.exp(-abs(u @ v.T)).sum(axis=1),
+    "vector": lambda xp, x, u, v, s: xp.exp(u @ s[0]) + u[:, 0],
+    "two readers": lambda xp, x, u, v, s: xp.exp(u @ v.T) + (u @ v.T).sum(axis=0),
+}
+SPARSE: dict[str, Expression] = {
+    "sparse left": lambda xp, x, u, v, s: x @ v,
+    "sparse right": lambda xp, x, u, v, s: u.T @ x,
+    "sparse after": lambda xp, x, u, v, s: u * (x @ v) / (1 + abs(u @ s)),
+    "sparse turned": lambda xp, x, u, v, s: x.T @ u,
+    "sparse mask": lambda xp, x, u, v, s: x * xp.log(abs(u @ v.T) + 1e-9),
+    "gnmf": lambda xp, x, u, v, s: abs(v.T) * (u.T @ x) / (u.T @ u @ abs(v.T) + 1e-9),
+}
+
+
+def data(n: int, m: int, k: int) -> tuple[Any, ...]:
+    rng = np.random.default_rng(n * m + k)
+    x = sparse.random_array((n, m), density=0.2, format="csr", rng=rng)
+    return x, rng.uniform(-1, 1, (n, k)), rng.uniform(-1, 1, (m, k)), rng.uniform(-1, 1, (k, k))
+
+
+def check(name: str, shape: tuple[int, int, int]) -> None:
+    x, u, v, s = data(*shape)
+    expression = {**EXPRESSIONS, **SPARSE}[name]
+    expected = expression(np, x.toarray(), u, v, s)
+    with config.override(small_bytes=0):
+        found = expression(sp, sp.asarray(x), sp.asarray(u), sp.asarray(v), sp.asarray(s)).compute()
+    found = found.toarray() if sparse.issparse(found) else np.asarray(found)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*EXPRESSIONS, *SPARSE])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
+def test_workers(name: str, workers: int) -> None:
+    for shape in ((21, 17, 5), (9, 8, 40)):
+        with running_on(SimulatedBackend(workers)):
+            check(name, shape)
+
+
+@pytest.mark.parametrize("name", [*EXPRESSIONS, *SPARSE])
+def test_embedded(name: str) -> None:
+    with running_on(EmbeddedBackend(2)):
+        check(name, (120, 90, 33))
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_forced_tilings(tiling: str) -> None:
+    with running_on(SimulatedBackend(4)), config.override(tiling=tiling):
+        for name in [*EXPRESSIONS, *SPARSE]:
+            check(name, (21, 17, 5))
+
+
+@pytest.mark.parametrize("workers", [4, 8])
+@pytest.mark.parametrize("name", ["after", "left", "broadcast after", "sparse after", "gnmf"])
+def test_predicted_bytes_of_deep_products(name: str, workers: int) -> None:
+    with running_on(SimulatedBackend(workers)):
+        check(name, (700, 650, 600))
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert stats.bytes_moved > 0
+    assert sum(plan.predicted_bytes) == pytest.approx(stats.bytes_moved, rel=0.05)
+
+
+def test_work_around_products_is_one_stage() -> None:
+    x, u, v, s = data(120, 90, 33)
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=0):
+        SPARSE["gnmf"](sp, sp.asarray(x), sp.asarray(u), sp.asarray(abs(v)), s).compute()
+        ran = session.current().last_run
+    assert ran is not None
+    products = [s.name for s in ran[0].stages if "contract" in s.name]
+    assert sorted(n.count("contract") for n in products) == [1, 2]  # U.T @ U alone, and all the rest
+
+
+SHAPES = {"tall": (1500, 1200, 20), "common": (200, 160, 6000), "square": (700, 650, 600)}
+
+
+def moved_and_predicted(strategy: str, name: str, shape: str, workers: int) -> tuple[int, int]:
+    """Bytes that an expression of arrays cut along their rows moves between workers, and the prediction."""
+    off = frozenset({"fuse"}) if strategy == "unfused" else frozenset[str]()
+    products = "cuboid" if strategy == "unfused" else strategy
+    backend = SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0):
+        x, u, v, s = (sp.asarray(a) for a in data(*SHAPES[shape]))
+        for a in (x, u, v, s):
+            ref = a._node().data
+            assert ref is not None
+            backend.upload(ref, Tiling.grid(min(workers, a.shape[0]), 1))
+        with config.override(products=products, disabled_passes=off):
+            {**EXPRESSIONS, **SPARSE}[name](sp, x, u, v, s).persist()
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    return stats.bytes_moved, sum(plan.predicted_bytes)
+
+
+@pytest.mark.parametrize("workers", [4, 8])
+@pytest.mark.parametrize("name", ["sparse mask", "gnmf", "after"])
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_cuboids_never_move_more_than_the_other_strategies(name: str, workers: int, shape: str) -> None:
+    strategies = (*PRODUCTS, "unfused")
+    found = {s: moved_and_predicted(s, name, shape, workers) for s in strategies}
+    for moved, predicted in found.values():
+        assert predicted == pytest.approx(moved, rel=0.05)
+    latency = 300_000  # what moves in the time until three reads' first bytes arrive
+    assert 0 < found["cuboid"][0] <= min(moved for moved, _ in found.values()) + latency
+
+
+def test_broadcast_fails_in_a_memory_in_which_cuboids_finish() -> None:
+    rng = np.random.default_rng(0)
+    u, v = rng.random((600, 8000)), rng.random((500, 8000))
+    budget = 35_000_000  # a copy of u and v takes 70 MB, a fourth of both 18 MB
+    profile = ClusterProfile(memory_bytes=budget, limited=True)
+
+    def run(products: str) -> tuple[Any, int, Plan]:
+        backend = SimulatedBackend(4, profile)
+        with running_on(backend), config.override(small_bytes=0, products=products):
+            a, b = sp.asarray(u), sp.asarray(v)
+            for x in (a, b):
+                ref = x._node().data
+                assert ref is not None
+                backend.upload(ref, Tiling.grid(4, 1))
+            found = np.asarray(sp.sqrt(a @ b.T))
+            ran = session.current().last_run
+            assert ran is not None
+            return found, backend.peak_bytes, ran[0]
+
+    found, peak, plan = run("cuboid")
+    np.testing.assert_allclose(found, np.sqrt(u @ v.T))
+    assert peak <= budget
+    assert max(s.parts for s in plan.stages if isinstance(s, Fused)) > 1
+    with pytest.raises(MemoryBudgetError):
+        run("broadcast")
+
+
+def test_no_cuboid_fits() -> None:
+    profile = ClusterProfile(memory_bytes=400_000, limited=True)
+    with running_on(SimulatedBackend(4, profile)), config.override(small_bytes=0):
+        a, b = sp.asarray(np.ones((600, 200))), sp.asarray(np.ones((200, 500)))
+        with pytest.raises(MemoryBudgetError, match=r"No cuboid fits: contract needs .* 400,000 bytes"):
+            (a @ b).persist()
