@@ -70,6 +70,8 @@ def _has_step(node: Node) -> bool:
         return len(node.inputs) == 1 or node.inputs[1].ndim == 1
     if node.op is Op.SCAN:
         return node.fn in SCANS and len(node.inputs) == 1
+    if node.op is Op.JOIN_UPDATE:
+        return isinstance(node.fn, str) and node.fn in _JOINS
     return node.op in _STEPS and (node.fn is None or isinstance(node.fn, str))
 
 

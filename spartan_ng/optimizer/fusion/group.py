@@ -103,8 +103,6 @@ class Grouping:
     fusing: Fusing = field(default_factory=dict)
     refused: set[Node] = field(default_factory=set)
     """Nodes that were to be fused into a stage where they do not fit; they are stored."""
-    several: bool = False
-    """Whether there are several workers, for which large products keep all their dimensions to be cut."""
 
 
 Demand = tuple[Group, Labels | None]
@@ -125,7 +123,7 @@ def group(
     chosen; a node that it does not mention is fused if all that read it are in one stage.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {}, find_drivers(order, roots), fusing or {}, several=cut_lines)
+    result = Grouping([], {}, find_drivers(order, roots), fusing or {})
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -341,13 +339,13 @@ def _fusible_into(
     if node.op is Op.SCAN:
         return places if len(places) == 1 and chosen and _takes_scan(node, *places[0]) else None
     sampled = node in result.drivers and is_sampled_product(node)  # visited at single elements: no lines
-    if result.several and not sampled and any(_hampers_product(node, *p, result) for p in places):
+    if not sampled and any(_hampers_product(node, *p, result) for p in places):
         return None
     return places if chosen and all(_fits(node, *place, sampled) for place in places) else None
 
 
 def _hampers_product(node: Node, stage: Group, labels: Labels, result: Grouping) -> bool:
-    """Whether the node would keep a dimension of a large product whole, which workers may want to cut.
+    """Whether the node would keep a dimension of a large product whole, which workers and blocks want to cut.
 
     What is made beside non-zeros may: the product's operand is never stored. Other operands are brought into
     the product's stage where it is cut.
