@@ -18,7 +18,10 @@ STUDIES = ("functions", "tiling", "app-tilings", "scaling", "skew", "cascades", 
 @click.command(help=f"Run benchmarks side by side.\n\nNames: {', '.join([*CASES, *STUDIES])}.")
 @click.argument("names", nargs=-1)
 @click.option("--no-memory", is_flag=True, help="Skip the measurement of peak memory in child processes.")
-def main(names: tuple[str, ...], no_memory: bool) -> None:
+@click.option(
+    "--record", is_flag=True, help="Put the named cases into RESULTS.md, and leave the others in it."
+)
+def main(names: tuple[str, ...], no_memory: bool, record: bool) -> None:
     """Run the named cases, or all of them."""
     unknown = [n for n in names if n not in CASES and n not in STUDIES]
     if unknown:
@@ -36,8 +39,8 @@ def main(names: tuple[str, ...], no_memory: bool) -> None:
     for name in STUDIES:
         if name in names or not names:
             import_module(f"benchmarks.{name.replace('-', '_')}").main()
-    if not names:
-        report.RESULTS.write_text(heading + "\n".join(sections))
+    if record or not names:
+        report.record(heading, sections)
         click.echo(f"written to {report.RESULTS.name}")
 
 

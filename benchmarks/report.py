@@ -63,13 +63,21 @@ def section(case: Case, rows: list[Row], bandwidth: float) -> str:
     return "\n".join([*lines, *(["", said + "."] if said else []), ""])
 
 
+def record(top: str, sections: list[str]) -> None:
+    """Put sections into benchmarks/RESULTS.md, in the place of older ones of the same cases."""
+    known = RESULTS.read_text().split("\n### ")[1:] if RESULTS.exists() else []
+    every = {s.partition("\n")[0]: "### " + s.rstrip("\n") + "\n" for s in known}
+    every |= {s.partition("\n")[0].removeprefix("### "): s for s in sections}
+    RESULTS.write_text(top + "\n".join(every.values()))
+
+
 def heading(bandwidth: float) -> str:
     """The machine and the versions, as Markdown."""
     return "\n".join(
         [
             "# Benchmark results",
             "",
-            "Written by `make bench`; not edited by hand. Systems take turns in one process; the",
+            "Written by `python -m benchmarks --record`, not by hand. Systems take turns in one process; the",
             "ratios are medians of the rounds' own. Results are compared before anything is timed.",
             "",
             f"- {date.today().isoformat()}, {machine.cpu()}, {machine.memory()}",
