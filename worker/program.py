@@ -65,6 +65,8 @@ class Task:
     sizes: tuple[int, ...] = ()
     flops: int = 1
     """Operations on each element of the box, for a pass."""
+    blas: bool = False
+    """Whether its rows call BLAS."""
     cut: Cut = field(default_factory=list)
     tier: Tier | None = None
     ordered: Ordered | None = None
@@ -394,6 +396,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
         task.flops = 1 + sum(_flops(row) for row in stage.rows)
+        reducers = [w.reducer for w in stage.writes if w.reducer is not None]
+        task.blas = any(row.kind in ("contract", "matrices") for row in (*stage.rows, *reducers))
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
         for part in task.parts:

@@ -134,12 +134,8 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
         return runner(body, operands, box, task.sizes)
 
     small = prod(box_shape(box)) * task.flops < _SMALL
-    blas = any(
-        r.kind in ("contract", "matrices")
-        for r in (*stage.rows, *(w.reducer for w in stage.writes if w.reducer))
-    )
     choice = tier.choose(operands, ex.errstate)
-    blas = blas and (choice is None or choice.body.calls_blas)
+    blas = task.blas and (choice is None or choice.body.calls_blas)
     start = time.perf_counter()
     values: list[Any] = []
     if len(stage.writes) > 1:

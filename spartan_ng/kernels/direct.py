@@ -35,8 +35,10 @@ def run_direct(roots: Sequence[Node], most_bytes: int) -> list[Any] | None:
     `MOST_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
     dense value here.
     """
+    if not most_bytes:
+        return None
     order = topological(roots)
-    if len(order) > MOST_NODES or not most_bytes:
+    if len(order) > MOST_NODES:
         return None
     counted, touched = 0, 0
     for node in order:
