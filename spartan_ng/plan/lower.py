@@ -17,6 +17,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
@@ -349,8 +350,6 @@ class Lowering:
         node, reads = draft.node, tuple(draft.reads)
         if not isinstance(node.fn, UserFunction):
             how = str(node.fn)
-            if how == "take":
-                read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
         self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
@@ -368,11 +367,11 @@ class Lowering:
         if name == "argsort":
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
-        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes)
-        parts = grid.parts[0]
-        moved = a.size * (a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0))
+        element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
+        moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
+        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes - moved)
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
-        self._emit(merge, moved * (parts - 1) // parts)
+        self._emit(merge, moved)
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
         """The cascades where the axis is cut, then each part's own cumulative aggregate."""
