@@ -259,7 +259,7 @@ def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     places = tuple(WHOLE if x.label == WHOLE else axis + x.label for x in indices.axes)
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     rows = replace(access, labels=labels, asked=asked[0] if asked else ())
-    reads = (rows, Access(indices.slot, places, exact=False))
+    reads = (rows, replace(_access(indices, arrays), labels=places, exact=False))
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 
