@@ -10,6 +10,7 @@ from math import prod
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.line_sorts import sort_flops
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import (
     VALUE,
@@ -27,8 +28,6 @@ from spartan_ng.plan.plan import (
 
 _UNKNOWN_FLOPS = 4
 """Operations an element that are charged where a user's function hides them."""
-
-_SORT_FLOPS = 30
 
 
 def read_slots(stage: Stage) -> tuple[int, ...]:
@@ -101,8 +100,10 @@ def flops(plan: Plan, stage: Stage) -> int:
     if isinstance(stage, ScanTile):
         return sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
     if not isinstance(stage, Fused):
-        per_element = _SORT_FLOPS if isinstance(stage, SortParts) else 1
-        return per_element * prod(domain(plan, stage))
+        size = prod(domain(plan, stage))
+        if isinstance(stage, SortParts):
+            return sort_flops("sort" if stage.indices is None else "argsort", size)
+        return size
     rows = sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
     rows += flops(plan, stage.finish) if stage.finish is not None else 0
     whole = prod(stage.domain)

@@ -17,6 +17,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
@@ -46,7 +47,6 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
-from spartan_ng.plan.ranks import merge_bytes
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
 from spartan_ng.plan.steps import heavy_steps, turning
@@ -367,10 +367,11 @@ class Lowering:
         if name == "argsort":
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
-        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes)
-        carried = node.dtype.itemsize if indices is not None else 0
+        element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
+        moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
+        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes - moved)
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
-        self._emit(merge, merge_bytes(a.size, grid.parts[0], a.dtype.itemsize, carried))
+        self._emit(merge, moved)
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
         """The cascades where the axis is cut, then each part's own cumulative aggregate."""
