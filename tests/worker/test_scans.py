@@ -13,6 +13,8 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.kernels import ordered, scans
+from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
@@ -130,18 +132,31 @@ def test_an_operand_that_lies_elsewhere_moves_once() -> None:
     assert moved == list(plan.predicted_bytes)
 
 
-def test_infinite_weights_stay_within_their_frame() -> None:
-    """Whatever an infinity makes of its own frame, the next boundary (a weight of 0) ends it."""
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize(("shape", "axis"), [((300,), 0), ((300, 3), 0), ((3, 300), 1), ((300, 40), 0)])
+@pytest.mark.parametrize("often", [0.002, 0.05])
+def test_infinite_weights_do_what_they_do_row_by_row(
+    shape: tuple[int, ...], axis: int, often: float, kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros, infinities and NaN anywhere, in chunks and blocks, on several workers and levels."""
+    monkeypatch.setattr(compiled_scans, "LEAST", 1)
+    monkeypatch.setattr(scans, "_LARGE", 1)
+    monkeypatch.setattr(ordered, "_BLOCK", 16)
     rng = np.random.default_rng(5)
-    y, w = rng.standard_normal((2, 300))
-    w[rng.random(300) < 0.1] = np.inf
-    w[rng.random(300) < 0.2] = 0
-    value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), 0), 7, "row", 2)
-    frame = np.cumsum(w == 0)
-    tainted = np.array([np.isinf(w[: i + 1][frame[: i + 1] == frame[i]]).any() for i in range(300)])
-    expected = recurrence_rows(y, w, 0)
-    np.testing.assert_allclose(value[~tainted], expected[~tainted], rtol=1e-9)
-    assert 0 < tainted.sum() < 250
+    y, w = np.rint(rng.standard_normal((2, *shape)) * 2)
+    for a in (y, w):
+        for odd in (np.inf, -np.inf, np.nan):
+            a[rng.random(shape) < often] = odd
+    w[w == 0] = 0.5
+    w[rng.random(shape) < often] = 0
+    with config.override(kernels=kernels):
+        for dtype in ("f8", "f4"):
+            u, v = y.astype(dtype), w.astype(dtype)
+            for workers in (1, 7):
+                node = build.recurrence("cumsumprod", leaf(u), leaf(v), axis)
+                value, _, _ = run(node, workers, "row" if axis == 0 else "column", 2)
+                rtol = 1e-9 if dtype == "f8" else 1e-4
+                np.testing.assert_allclose(value, recurrence_rows(u, v, axis), rtol=rtol)
 
 
 def test_compensated_sums_are_exact_where_plain_ones_are_not() -> None:

@@ -37,12 +37,22 @@ class Steps:
 
 
 _LOST = "choose(magnitude({s0}) >= magnitude({x0}), ({s0} - t) + {x0}, ({x0} - t) + {s0})"
+_BEHIND = "{{x0}} + choose({{x1}} == 0, {{T}}(0), {{x1}} * {z})"
 _COMPLEX = {
-    "cumsumprod": Steps(
-        ("{x0}", "{x1}"),
+    "cumsumprod": Steps(  # as in `ops.frames`: value, slope, up, down, root
         (
-            "{x0} + choose({x1} == 0, {T}(0), {x1} * {s0})",
-            "choose(({s1} == 0) | ({x1} == 0), {T}(0), {s1} * {x1})",
+            "{x0}",
+            "{x1}",
+            _BEHIND.format(z="{T}(infinity)"),
+            _BEHIND.format(z="{T}(-infinity)"),
+            "choose(magnitude({x1}) < infinity, {T}(nan), {T}(0))",
+        ),
+        (
+            _BEHIND.format(z="{s0}"),
+            "choose({x1} == 0, {T}(0), {s1} * {x1})",
+            _BEHIND.format(z="{s2}"),
+            _BEHIND.format(z="{s3}"),
+            "choose((magnitude({x1}) < infinity) | ({s4} == {s4}), {s4}, -{s0} / {s1})",
         ),
     ),
     "compensated_add": Steps(
@@ -159,11 +169,11 @@ class _Emitter:
         self.lines += ["    " * self.indent + line for line in lines]
 
     def _unpack(self) -> None:
-        at = 4
-        for k in range(self.states):
+        self._say("c_do = t[4]")
+        at = 5
+        for k in range(len(self.steps.step)):
             self._say(f"c{k}_p = t[{at + k}]")
-        self._say(f"c_do = t[{at + 2}]")
-        at += 3
+        at += len(self.steps.step)
         for k in range(len(self.text.operands)):
             self._say(f"x{k}_p, x{k}_do, x{k}_di, x{k}_dj = t[{at}], t[{at + 1}], t[{at + 2}], t[{at + 3}]")
             at += 4

@@ -280,8 +280,8 @@ class CompiledScan:
         outer = prod(size[d] for d in self._outer)
         inner = prod(size[d] for d in self._inner)
         fields = [outer, size[self.axis], inner, int(lift)]
-        fields += [state[0].at(corner), state[-1].at(corner)]
         fields.append(state[0].strides[self._outer[-1]] if self._outer else 0)
+        fields += [s.at(corner) for s in state]
         for array in arrays:
             fields.append(array.at(corner))
             fields.append(array.strides[self._outer[-1]] if self._outer else 0)
