@@ -40,7 +40,7 @@ def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> No
     assert ordered is not None, "prepared with the program"
     box = ordered.box
     compiled = compiled_total(ordered.reads, ordered.rows, loaded, ordered.cut, ex.errstate)
-    states = _totals(ex, run, ordered, compiled, loaded, list(ordered.cut.chunks))
+    states = run.chunks[stage.slot] = _totals(ex, run, ordered, compiled, loaded, list(ordered.cut.chunks))
     shape = tuple(1 if d == stage.axis else n for d, n in enumerate(box_shape(box)))
     out = np.empty((slot.shape[0], *shape), slot.dtype)
     for piece, found in zip(ordered.cut.pieces, states, strict=True):
@@ -75,7 +75,8 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     out = None if task.dying is None else _own(ex, run, operands[task.dying])
     if out is None:
         out = ex.store.allocate(box_shape(task.box), run.plan.slots[stage.slot].dtype)
-    _scan(ex, run, ordered, operands, out, before)
+    known = None if stage.totals is None else run.chunks.pop(stage.totals)
+    _scan(ex, run, ordered, operands, out, before, known)
     ex.put(run, stage.slot, out)
 
 
@@ -142,18 +143,24 @@ def _totals(
 
 
 def _scan(
-    ex: Executor, run: Run, ordered: Ordered, operands: list[Any], out: Any, before: State | None
+    ex: Executor,
+    run: Run,
+    ordered: Ordered,
+    operands: list[Any],
+    out: Any,
+    before: State | None,
+    known: list[list[State]] | None,
 ) -> None:
-    """Scan a tile into `out`."""
+    """Scan a tile into `out`; `known` has the states of each piece's chunks, where a stage has made them."""
     cut, axis = ordered.cut, ordered.axis
     compiled = compiled_scan(ordered.reads, ordered.rows, operands, out, cut, ex.errstate)
     carries: list[State | None] = []
-    totals = _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
+    totals = known or _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
     for piece, found in zip(cut.pieces, totals, strict=True):
         place = _place(piece, cut.box, axis)
         carry = None if before is None else tuple(s[place] for s in before)
         carries.append(carry)
-        for total in found:
+        for total in found[: len(cut.chunks) - 1]:
             carry = total if carry is None else ordered.how.combine(carry, total)
             carries.append(carry)
 

@@ -25,9 +25,9 @@ from spartan_ng.ops.scans import MONOIDS, SCANS, Monoid, Recurrence, Scan, recur
 State = tuple[Any, ...]
 
 _PIECES = 32
-"""Pieces (times chunks) that a large tile is scanned in."""
+"""Pieces (times chunks) that a large tile is scanned in, at most."""
 _LARGE = 1 << 17
-"""Elements from which a tile is cut at all."""
+"""Elements of a piece, at least: fewer are not worth the call."""
 _NEIGHBOURS = 64
 """Neighbours in a row that stay together."""
 _FEW = 16
@@ -49,7 +49,7 @@ class Cut:
 def cut_lines(box: Box, axis: int) -> Cut:
     """The pieces and chunks of the tile at `box`."""
     sizes = [hi - lo for lo, hi in box]
-    left = _PIECES if prod(sizes) >= _LARGE else 1
+    every = left = max(1, min(_PIECES, prod(sizes) // _LARGE))
     spans: list[list[tuple[int, int]]] = []
     for d, (lo, hi) in enumerate(box):
         least = _NEIGHBOURS if d == len(box) - 1 else 1
@@ -57,7 +57,7 @@ def cut_lines(box: Box, axis: int) -> Cut:
         left = -(-left // count)
         spans.append(_even(lo, hi, count))
     pieces = tuple(product(*spans))
-    count = 1 if prod(sizes) < _LARGE or len(pieces) >= _PIECES // 4 else -(-_PIECES // len(pieces))
+    count = 1 if len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
     chunks = tuple(_even(*box[axis], min(count, max(sizes[axis], 1))))
     return Cut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
 

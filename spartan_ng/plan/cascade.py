@@ -52,12 +52,13 @@ class Cascade:
         slots: list[Slot],
         emit: Emit,
         read_bytes: int,
-    ) -> tuple[int, int]:
-        """Emit both cascades; the slot of the parts' offsets, and the bytes that reading them moves.
+    ) -> tuple[int, int, int]:
+        """Emit both cascades; the slots of the parts' states and offsets, and the bytes that reading the
+        offsets moves.
 
         The registers `args` of `reads` and `rows` are scanned; reading them moves `read_bytes`.
         """
-        collected = []
+        collected, first = [], len(slots)
         tilings = self.tilings
         for level, tiling in enumerate(tilings[:-1]):
             totals = self._slot(slots, level, tiling)
@@ -75,7 +76,7 @@ class Cascade:
             emit(ScanOffsets(name, self.fn, self.axis, collected[level], offsets, slot), moved)
             offsets, moved = slot, self.down_bytes(level)
         assert offsets is not None, "a cut axis has a level"
-        return offsets, moved
+        return first, offsets, moved
 
     def up_bytes(self, level: int) -> int:
         """Bytes that collecting the states of a level's parts moves."""

@@ -379,7 +379,7 @@ class Lowering:
         reads, rows = tuple(draft.reads), tuple(draft.rows)
         scan = next(row for row in rows if row.kind == "scan")
         (axis,) = scan.params
-        offsets, moved = None, read_bytes
+        totals, offsets, moved = None, None, read_bytes
         if grid.parts[axis] > 1:
             moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
@@ -394,10 +394,10 @@ class Lowering:
             cascade = Cascade(scan, draft.domain, grid, self.settings.scan_fan)
             before = rows_before(reads, rows)
             extra = sum(m for r, m in zip(reads, moves, strict=True) if r in before[0])
-            offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
+            totals, offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
             moved += sum(moves)
         name = stage_name(draft)
-        tile = ScanTile(name, draft.domain, reads, rows, offsets, draft.slot, grid)
+        tile = ScanTile(name, draft.domain, reads, rows, offsets, draft.slot, grid, totals)
         self._emit(tile, moved)
 
 

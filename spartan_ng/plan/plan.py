@@ -204,7 +204,7 @@ class ScanOffsets:
 @dataclass(frozen=True, slots=True)
 class ScanTile:
     """One pass with a cumulative aggregate among its rows: each tile's own, behind its row of `offsets`
-    (None: the axis is not cut). The last row is the result."""
+    (None: the axis is not cut). The last row is the result; `totals` is where the parts' states are from."""
 
     name: str
     domain: tuple[int, ...]
@@ -213,6 +213,7 @@ class ScanTile:
     offsets: int | None
     slot: int
     grid: Tiling
+    totals: int | None = None
 
     @property
     def scan(self) -> Row:

@@ -159,6 +159,23 @@ def test_infinite_weights_do_what_they_do_row_by_row(
                 np.testing.assert_allclose(value, recurrence_rows(u, v, axis), rtol=rtol)
 
 
+def test_the_states_of_chunks_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the forward cascade has found of a part's chunks, the part's own scan uses again."""
+    monkeypatch.setattr(scans, "_LARGE", 16)
+    found = []
+    total = ordered.Ordered.total
+
+    def counted(self: ordered.Ordered, operands: list, piece: tuple) -> tuple:
+        found.append(piece)
+        return total(self, operands, piece)
+
+    monkeypatch.setattr(ordered.Ordered, "total", counted)
+    x = np.random.default_rng(0).standard_normal((96, 4))
+    value, _, _ = run(build.scan("add", leaf(x), 0), 3, "row")
+    np.testing.assert_allclose(value, np.cumsum(x, 0), rtol=1e-12)
+    assert len(found) == 3 * len(scans.cut_lines(((0, 32), (0, 4)), 0).chunks) == 24
+
+
 def test_compensated_sums_are_exact_where_plain_ones_are_not() -> None:
     x = np.tile([1e16, 1.0, -1e16, 1.0], 50)
     value, _, _ = run(build.scan("compensated_add", leaf(x), 0), 3, "row", 2)
