@@ -140,8 +140,8 @@ def on_workers(workers: int, rows: int, axis: int = 0) -> tuple[float, int]:
 
 
 def mpi(ranks: int, rows: int) -> list[float] | None:
-    """Seconds of the baseline with NumPy's local operations, with compiled ones, and with compiled ones into a
-    kept array; None where MPI is missing."""
+    """Seconds of the baseline: with NumPy's local operations, with compiled ones, and with compiled ones into
+    a kept array; None where MPI is missing."""
     mpirun = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if mpirun is None or find_spec("mpi4py") is None:
         return None

@@ -3,8 +3,9 @@
 Large buffers are shared-memory segments (memfd): peers on the same host map them through /proc, and the
 kernel frees them with the last process that has them, however it ends. A buffer goes back to the pool when
 the last array that looks at it dies, so that frames on their way out and readers' leases keep it alive.
-Free segments keep the pages that were in use at once, for the next run of a loop; beyond that, or when nothing
-asks for them for a while, they give their pages back, but keep their address, so peers' mappings stay valid.
+Free segments keep the pages that were in use at once, for the next run of a loop; beyond that, or when
+nothing asks for them for a while, they give their pages back, but keep their address, so peers' mappings
+stay valid.
 """
 
 from __future__ import annotations

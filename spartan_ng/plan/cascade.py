@@ -18,9 +18,11 @@ from spartan_ng.ops.scans import states_of
 from spartan_ng.plan.plan import (
     WHOLE,
     Fused,
+    Plan,
     Read,
     Row,
     ScanOffsets,
+    ScanTile,
     ScanTotals,
     Slot,
     Stage,
@@ -116,6 +118,14 @@ class Cascade:
         labels = tuple(range(len(slot.shape)))
         write = Write((target,), 0, labels)
         return Fused("collect", slot.shape, slot.tiling, (plain_read(source, slot),), (), (write,))
+
+
+def scanned_rows(stage: ScanTotals | ScanTile, plan: Plan) -> tuple[Row, ...]:
+    """The rows of a scan's pass; those of the first level's states end in the scan itself."""
+    if isinstance(stage, ScanTile):
+        return stage.rows
+    labels, dtype = tuple(range(len(stage.domain))), plan.slots[stage.slot].dtype
+    return (*stage.rows, Row("scan", stage.fn, stage.args, (stage.axis,), dtype, stage.domain, labels))
 
 
 def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:

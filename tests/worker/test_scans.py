@@ -20,6 +20,7 @@ from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTile, ScanTotals
+from spartan_ng.worker import scans as worker_scans
 from spartan_ng.worker.program import Program
 
 TILINGS = ["row", "column", "block", "duplicate", None]
@@ -199,6 +200,26 @@ def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], t
             value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), axis), 3, tiling)
             if shape[axis] <= 3000:
                 np.testing.assert_allclose(value, recurrence_rows(y, w, axis), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("shape", [(400_000,), (3000, 100), (100, 3000), (40, 50, 60)])
+def test_large_scans_are_folded_block_by_block(
+    shape: tuple[int, ...], kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_scans, "_FOLDED", 5000)
+    x = np.random.default_rng(9).standard_normal(shape)
+    with config.override(kernels=kernels):
+        for axis in range(len(shape)):
+            value = build.map_("multiply", build.scan("add", leaf(x), axis), leaf(x))
+            for axes in (tuple(range(len(shape))), (axis,)):
+                for workers in (1, 3):
+                    root = build.fold("maximum", value, axes)
+                    found, _, plan = run(root, workers, "row")
+                    wanted = (np.cumsum(x, axis) * x).max(axes)
+                    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+                    (tile,) = [s for s in plan.stages if isinstance(s, ScanTile)]
+                    assert [w.reducer is None for w in tile.writes] == [False]
 
 
 @pytest.mark.parametrize("workers", [4, 64])
