@@ -16,9 +16,10 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
-from spartan_ng.kernels.compiled.cumulate import Operand, Text, source, steps_of
+from spartan_ng.kernels.compiled.cumulate import Operand, Text, source
 from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS
+from spartan_ng.kernels.compiled.steps import steps_of
 from spartan_ng.kernels.scans import Cut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SEGMENTED
