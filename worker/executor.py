@@ -70,6 +70,8 @@ class Run:
     keys: list[Key]
     cancelled: threading.Event
     stats: StageStats = field(default_factory=StageStats)
+    chunks: dict[int, Any] = field(default_factory=dict)
+    """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
 
     @property
     def plan(self) -> Plan:
