@@ -173,3 +173,25 @@ def test_no_cuboid_fits() -> None:
         a, b = sp.asarray(np.ones((600, 200))), sp.asarray(np.ones((200, 500)))
         with pytest.raises(MemoryBudgetError, match=r"No cuboid fits: contract needs .* 400,000 bytes"):
             (a @ b).persist()
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "after, turned", "sparse left", "sparse right", "sparse turned", "gnmf"]
+)
+def test_pieces_on_threads(name: str) -> None:
+    """Tiles that are large enough to be cut into pieces, or to have a compiled kernel."""
+    for shape in ((900, 700, 120), (300, 280, 3000)):
+        with running_on(EmbeddedBackend(3)), config.override(kernels="compile"):
+            check(name, shape)
+
+
+def test_answers_do_not_depend_on_the_number_of_threads() -> None:
+    x, u, v, _ = data(900, 800, 300)
+
+    def products(threads: int) -> list[Any]:
+        with running_on(EmbeddedBackend(threads)), config.override(small_bytes=0, kernels="compile"):
+            a, b, c = sp.asarray(x), sp.asarray(u), sp.asarray(v)
+            return [y.compute() for y in (a @ c, b.T @ a, b @ c.T, b.T @ b)]
+
+    for found, expected in zip(products(3), products(2), strict=True):
+        np.testing.assert_array_equal(found, expected)
