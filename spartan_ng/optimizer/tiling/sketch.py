@@ -107,6 +107,7 @@ class StageSketch:
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
     by_hand : the one kind of grid that the user allows, see `forced.exactly`
+    product : whether matrices are multiplied
     """
 
     domain: tuple[int, ...]
@@ -121,6 +122,7 @@ class StageSketch:
     name: str = ""
     only: str | None = None
     by_hand: str | None = None
+    product: bool = False
 
 
 @dataclass(frozen=True, slots=True)
