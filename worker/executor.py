@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -275,7 +275,7 @@ class Executor:
         if helpers <= 0:
             work()
             return results
-        with self._single_blas() if blas else nullcontext():
+        with self.single_blas() if blas else nullcontext():
             futures = [self._pool.submit(work) for _ in range(helpers)]  # type: ignore[union-attr]
             try:
                 work()
@@ -286,10 +286,13 @@ class Executor:
                 raise error
         return results
 
-    def _single_blas(self) -> Any:
+    def single_blas(self) -> AbstractContextManager[object]:
+        """BLAS on one thread for each of ours."""
+        if self.threads == 1:
+            return nullcontext()
         if self._blas is None:
             self._blas = ThreadpoolController()
-        return self._blas.limit(limits=1, user_api="blas")
+        return self._blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _unpacked(value: Any) -> Any:

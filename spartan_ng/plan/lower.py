@@ -22,12 +22,12 @@ from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.sizes import expected_bytes
-from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.memory import least_parts
 from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
-from spartan_ng.plan.absorb import absorb, is_heavy
+from spartan_ng.plan.absorb import absorb, has_product, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Body, Draft, Result, stage_name
 from spartan_ng.plan.plan import (
@@ -50,8 +50,10 @@ from spartan_ng.plan.plan import (
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
 from spartan_ng.plan.steps import heavy_steps, turning
-from spartan_ng.plan.strategies import constrain, has_product, side_slots
+from spartan_ng.plan.strategies import constrain, side_slots
 
+Choice = tuple[list[Draft], tuple[list[StageSketch], list[ArraySketch]], Tilings]
+"""Drafts, their sketches, and the tilings chosen for them."""
 NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
 
@@ -102,15 +104,7 @@ class Lowering:
 
     def plan(self, key: str) -> Plan:
         """The whole way."""
-        drafts = self.drafts()
-        self.sketched = self.sketches(drafts)
-        tilings = choose(
-            *self.sketched,
-            self.settings.profile,
-            solver=self.settings.solver,
-            forced=self.settings.forced_tiling,
-            duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
-        )
+        drafts, self.sketched, tilings = self.choose()
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
             stored = "dense" if node.format == "compressed" and node.data is None else node.format
             self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
@@ -131,6 +125,23 @@ class Lowering:
             tuple(keeps),
         )
 
+    def choose(self) -> Choice:
+        """The drafts to cut, with their tilings: work around products is inside them, unless it pays to store
+        what is between."""
+        ways = [self._tiled(d) for d in self.drafts()]
+        return ways[moving_least([tilings for _, _, tilings in ways])]
+
+    def _tiled(self, drafts: list[Draft]) -> Choice:
+        sketched = self.sketches(drafts)
+        tilings = choose(
+            *sketched,
+            self.settings.profile,
+            solver=self.settings.solver,
+            forced=self.settings.forced_tiling,
+            duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
+        )
+        return drafts, sketched, tilings
+
     def _ranks(self) -> int:
         """How many of the first ranks take part."""
         grids = [g for s in self.stages if isinstance(g := getattr(s, "grid", None), Tiling)]
@@ -139,13 +150,20 @@ class Lowering:
             return self.settings.profile.workers
         return 1 + max((t.rank(tuple(p - 1 for p in t.parts)) for t in tilings), default=0)
 
-    def drafts(self) -> list[Draft]:
-        """The stages before they are cut, in order."""
+    def drafts(self) -> list[list[Draft]]:
+        """The stages before they are cut, in order; several ways, where all of them may be worth costing."""
         drafts = [self._draft(g) for g in self.groups]
+        profile = self.settings.profile
         if self.settings.fusion == "off":
-            return drafts
+            return [drafts]
         kept = {self.number[r] for r in self.roots}
-        return absorb(drafts, kept, Together(self.order, self.roots, self.settings.profile))
+        fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
+        stored = {d.slot for d in drafts} - {d.slot for d in fused}
+        largest = max((n.nbytes for n in self.leaves), default=0)
+        alone = profile.workers == 1 or profile.limited or self.settings.products != "cuboid"
+        if alone or not stored or sum(self.nodes[s].nbytes for s in stored) > largest:
+            return [fused]
+        return [fused, drafts]
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them: the nodes' arrays, then those of scans' aggregates."""
@@ -435,9 +453,9 @@ def weigh(
 ) -> dict[int, tuple[Alternative, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
     lowering = Lowering(order, roots, settings, measured)
-    drafts = lowering.drafts()
+    drafts, sketched, _ = lowering.choose()
     tables = alternatives(
-        *lowering.sketches(drafts),
+        *sketched,
         settings.profile,
         duplicate_budget_bytes=settings.duplicate_budget_bytes,
     )
