@@ -19,7 +19,7 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
-from spartan_ng.api.forcing import run, value_of
+from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import (
     NUMERIC,
     Handle,
@@ -30,6 +30,7 @@ from spartan_ng.api.handle import (
     make,
     register,
     scalar,
+    settle,
     wrap,
 )
 from spartan_ng.api.methods import Methods
@@ -542,10 +543,7 @@ def compute(*arrays: Any) -> tuple[Any, ...]:
 
 def persist(*arrays: Any) -> tuple[Any, ...]:
     """Evaluate several arrays together; their elements stay on the workers or the driver."""
-    waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
-    waiting = [h for h in waiting if h._node().data is None]
-    for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
-        h._settle(ref)
+    settle(*arrays)
     return arrays
 
 

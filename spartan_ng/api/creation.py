@@ -305,7 +305,7 @@ def arange(
     if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):
         return wrap(np.arange(start, stop, step, dtype=dtype))
     first = few.dtype.type(start)
-    delta = few.dtype.type(start + step) - first
+    delta = few.dtype.type(start + step) - first if length > 1 else few.dtype.type(0)
     index = build.cast(build.iota(length), few.dtype)
     node = build.map_("multiply", index, build.constant(delta), dtype=few.dtype)
     return wrap_node(build.map_("add", build.constant(first), node, dtype=few.dtype))
@@ -377,7 +377,26 @@ def geomspace(
 ) -> ndarray:
     """Numbers in a geometric progression."""
     plain = [v._force() if isinstance(v, Handle) else v for v in (start, stop)]
+    num = operator.index(num)
+    scalars = not np.ndim(plain[0]) and not np.ndim(plain[1])
+    if scalars and num > 1 and num * 16 > config.small_bytes:
+        kind = np.result_type(*plain, float(num))
+        if kind.kind == "f" and plain[0] * plain[1] > 0:
+            return _geometric(plain[0], plain[1], num, endpoint, kind).astype(
+                kind if dtype is None else dtype
+            )
     return wrap(np.geomspace(plain[0], plain[1], num, endpoint, dtype, axis))
+
+
+def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[Any]) -> ndarray:
+    """A long progression of one sign: a logarithmic one between its exact ends."""
+    from spartan_ng.api import manipulation
+
+    sign = kind.type(np.sign(start))
+    low, high = kind.type(start) * sign, kind.type(stop) * sign
+    middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
+    last = [as_handle(high.reshape(1))] if endpoint else []
+    return manipulation.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
 
 
 @numpy_function(np.eye)

@@ -324,10 +324,15 @@ def _nested(items: Any) -> Any:
     return parts
 
 
-def values(*arrays: Any) -> tuple[Any, ...]:
-    """NumPy values of several arrays, all computed together; other things pass through."""
+def settle(*arrays: Any) -> None:
+    """Evaluate several arrays together; their elements stay where they are."""
     waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
     waiting = [h for h in waiting if h._node().data is None]
     for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
         h._settle(ref)
+
+
+def values(*arrays: Any) -> tuple[Any, ...]:
+    """NumPy values of several arrays, all computed together; other things pass through."""
+    settle(*arrays)
     return tuple(a._force() if isinstance(a, Handle) else a for a in arrays)
