@@ -35,6 +35,9 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
+_NUMBERS = frozenset({int, float, bool, complex})
+
+
 @numpy_function(np.array)
 def array(
     object: Any,
@@ -47,6 +50,9 @@ def array(
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
+    kind = object.__class__
+    if (kind is list or kind is tuple) and object and object[0].__class__ in _NUMBERS and ndmin <= 1:
+        return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)
         if copy and h is object:
@@ -131,7 +137,7 @@ def astype(
     """The elements as another dtype."""
     x = as_handle(x)
     dtype = np.dtype(dtype)
-    if not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
         )
@@ -150,6 +156,16 @@ def astype(
 
 
 # --- constants -------------------------------------------------------------------------------------
+
+
+def _few(shape: Any) -> bool:
+    """Whether an array of this shape is small, at sixteen bytes an element."""
+    n = 16
+    for length in (shape,) if shape.__class__ is int else shape if shape.__class__ is tuple else (None,):
+        if length.__class__ is not int:
+            return False
+        n *= length
+    return n <= config.small_bytes and config.small_bytes > 0
 
 
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
@@ -177,12 +193,16 @@ def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """Zeros."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))
     return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
 @numpy_function(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
+    if _few(shape):
+        return wrap(np.ones(shape, dtype, order))
     return in_order(_constant(1, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
@@ -191,6 +211,8 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))
     return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
@@ -281,6 +303,10 @@ def arange(
     **keywords: Any,
 ) -> ndarray:
     """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
+    if dtype is None and not keywords and start.__class__ is int and step.__class__ is int and step:
+        stop_at, first = (start, 0) if stop is None else (stop, start)
+        if stop_at.__class__ is int and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
+            return wrap(np.arange(first, stop_at, step))
     start = keywords.pop("start", start)
     if keywords:
         raise TypeError(f"arange() got an unexpected keyword argument {next(iter(keywords))!r}")
@@ -306,9 +332,12 @@ def arange(
         return wrap(np.arange(start, stop, step, dtype=dtype))
     first = few.dtype.type(start)
     delta = few.dtype.type(start + step) - first if length > 1 else few.dtype.type(0)
-    index = build.cast(build.iota(length), few.dtype)
-    node = build.map_("multiply", index, build.constant(delta), dtype=few.dtype)
-    return wrap_node(build.map_("add", build.constant(first), node, dtype=few.dtype))
+    node = build.cast(build.iota(length), few.dtype)
+    if delta != 1:
+        node = build.map_("multiply", node, build.constant(delta), dtype=few.dtype)
+    if first != 0:
+        node = build.map_("add", build.constant(first), node, dtype=few.dtype)
+    return wrap_node(node)
 
 
 @numpy_function(np.linspace)

@@ -145,6 +145,15 @@ class Handle:
             return copied(self)._see(view)
         return make(self._cell, appended(self._views, view))
 
+    def _seen(self, view: View, shown: Any) -> ndarray:
+        """A further view whose value is at hand."""
+        h = object.__new__(Late.ndarray)
+        h._cell = self._cell
+        h._views = (*self._views, view)
+        h._state = self._cell.value
+        h._shown = shown
+        return h  # type: ignore[no-any-return]
+
     def _write_node(self, node: Node) -> None:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
         self._check_writable()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NONE: Any = np._NoValue
 
 
-@numpy_function(np.cov)
+@numpy_function(np.cov, whole=True)
 def cov(
     m: Any,
     y: Any = None,
@@ -60,7 +60,7 @@ def cov(
     return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]
 
 
-@numpy_function(np.corrcoef)
+@numpy_function(np.corrcoef, whole=True)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> ndarray:
     """The matrix of correlation coefficients."""
     c = cov(x, y, rowvar, dtype=dtype)

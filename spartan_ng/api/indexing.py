@@ -22,6 +22,7 @@ from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, bounde
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node, Op
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _small_key(key: Any, value: Any) -> Any:
         plain.append(p)
     if value.nbytes > config.small_bytes:
         rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
-        if elements * rest * value.itemsize > config.small_bytes:
+        if elements * rest * value.itemsize > at_once_bytes(config.small_bytes):
             return None
     elif elements * value.nbytes > 16 * max(config.small_bytes, 0) and elements > value.size:
         return None

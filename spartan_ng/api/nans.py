@@ -26,7 +26,7 @@ def _filled(a: Any, fill: Any) -> ndarray:
     return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if _has_nan(a) else a  # type: ignore[no-any-return]
 
 
-@numpy_function(np.nansum)
+@numpy_function(np.nansum, folds=True)
 def nansum(
     a: Any,
     axis: Any = None,
@@ -40,7 +40,7 @@ def nansum(
     return reductions.reduce("add", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
-@numpy_function(np.nanprod)
+@numpy_function(np.nanprod, folds=True)
 def nanprod(
     a: Any,
     axis: Any = None,
@@ -66,7 +66,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return reductions.cumprod(_filled(a, 1), axis, dtype, out)
 
 
-@numpy_function(np.nanmin, eager=True)
+@numpy_function(np.nanmin, folds=True)
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -76,7 +76,7 @@ def nanmin(
     )
 
 
-@numpy_function(np.nanmax, eager=True)
+@numpy_function(np.nanmax, folds=True)
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -86,7 +86,7 @@ def nanmax(
     )
 
 
-@numpy_function(np.nanmean, eager=True)
+@numpy_function(np.nanmean, folds=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
@@ -100,7 +100,7 @@ def nanmean(
     return stored_in(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
 
 
-@numpy_function(np.nanvar, eager=True)
+@numpy_function(np.nanvar, folds=True)
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -133,7 +133,7 @@ def nanvar(
     return stored_in(out, result.astype(total.dtype), "nanvar")
 
 
-@numpy_function(np.nanstd, eager=True)
+@numpy_function(np.nanstd, folds=True)
 def nanstd(
     a: Any,
     axis: Any = None,

@@ -23,6 +23,7 @@ from spartan_ng.api.views import Slice, bounded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -87,6 +88,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     known = ufuncs.small_values((a,))
     if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
         return wrap(np.repeat(known[0], counts, where))
+    if config.small_bytes and a._peek() is not None and in_process():  # nothing is gained by views of it
+        return wrap(np.repeat(a._peek(), counts, where))
     if counts.size == 1:
         n = int(counts.reshape(()))
         shape = (*a.shape[: where + 1], n, *a.shape[where + 1 :])

@@ -10,7 +10,6 @@ import numpy as np
 from spartan_ng.api import logic, manipulation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
-from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _NONE: Any = np._NoValue
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
     value = a._peek()
-    if value is None or value.nbytes > config.small_bytes or isinstance(where, Handle):
+    if value is None or isinstance(where, Handle) or not reductions.is_prompt(value):
         return None
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
     if where is not True and where is not _NONE:

@@ -107,6 +107,9 @@ class ufunc:
 
     def _some(self, args: tuple[Any, ...]) -> Any:
         """Any number of operands and nothing else."""
+        if self.nin == 1 and isinstance(args[0], Handle):
+            x = args[0]._peek()
+            return self._lazy(args) if x is None or x.nbytes > config.small_bytes else self._now((x,))
         known = small_values(args)
         return self._lazy(args) if known is None else self._now(known)
 
@@ -281,18 +284,30 @@ def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """NumPy values of operands that are small and on the driver, or None."""
     known: list[Any] = []
     nbytes = 0
+    shape = None
+    alike = True
     for a in args:
         if isinstance(a, Handle):
             a = a._peek()
             if a is None:
                 return None
-        elif isinstance(a, list | tuple) or sparse.issparse(a):
+            if a.shape:
+                alike = alike and (shape is None or shape == a.shape)
+                shape = a.shape
+            nbytes += a.nbytes
+            known.append(a)
+            continue
+        if a.__class__ in _WEAK:
+            known.append(a)
+            continue
+        alike = False
+        if isinstance(a, list | tuple) or sparse.issparse(a):
             a = as_handle(a)._peek()
             if a is None:
                 return None
         nbytes += getattr(a, "nbytes", 0)
         known.append(a)
-    if nbytes > config.small_bytes or not _bounded(tuple(known)):
+    if nbytes > config.small_bytes or not (alike or _bounded(tuple(known))):
         return None
     return tuple(known)
 

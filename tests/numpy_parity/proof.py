@@ -72,6 +72,7 @@ def three_workers() -> Iterator[tuple[CountingBackend, SimpleNamespace]]:
     before = session.current().backend
     backend = CountingBackend()
     session.use(backend)
+    np.random.seed()  # nobody asks for a stream
     try:
         with config.override(small_bytes=SMALL_BYTES):
             yield backend, SimpleNamespace(**{k: _spread(v) for k, v in calls.values().items()})
