@@ -58,10 +58,18 @@ class Flags:
         self.c_contiguous = bool(layout.flags.c_contiguous)
         self.f_contiguous = bool(layout.flags.f_contiguous)
         self.owndata = not array._views
-        self.writeable = not array._cell.frozen and not any(
-            type(v).__name__ == "Broadcast" for v in array._views
-        )
         self.aligned = True
+        self._array = array
+
+    @property
+    def writeable(self) -> bool:
+        """Whether elements may be written; may be set to False, and back."""
+        locked = any(type(v).__name__ == "Broadcast" for v in self._array._views)
+        return not self._array._cell.frozen and not locked
+
+    @writeable.setter
+    def writeable(self, value: bool) -> None:
+        self._array.setflags(write=bool(value))  # type: ignore[attr-defined]
 
     def __getitem__(self, name: str) -> bool:
         return bool(getattr(self, name.lower()))

@@ -146,6 +146,8 @@ def astype(
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
+    if dtype.kind in "USV" and not dtype.itemsize:  # as long as the longest text: only the values tell
+        return wrap(x._force().astype(dtype))  # type: ignore[no-any-return]
     masked = x._masked()
     if masked is not None:
         from spartan_ng.api.cell import Masked
@@ -177,9 +179,14 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     node = (
         build.cast(one, dtype)
         if isinstance(one, Node)
-        else build.constant(np.full((), one, dtype) if one.ndim == 0 else one.astype(dtype))
+        else build.constant(_scalar_of(one, dtype) if one.ndim == 0 else one.astype(dtype))
     )
     return make(_cell(build.broadcast(node, lengths)))
+
+
+def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as an array without axes; 0 is what NumPy's zeros hold, also of strings and records."""
+    return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
 
 
 def _cell(node: Node) -> Any:
@@ -235,12 +242,20 @@ def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any
     return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
 
 
+def _order_like(a: Any, order: str, shape: Any) -> str:
+    """The order of an array made like `a`: its own, where nothing else is asked for."""
+    if order in ("C", "F") or shape is not None:
+        return "F" if order == "F" else "C"
+    a = as_handle(a)
+    return "F" if a.ndim > 1 and a._layout().flags.fnc else "C"
+
+
 @numpy_function(np.zeros_like)
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Zeros with another array's shape and dtype."""
-    return _constant(0, *_like(a, dtype, shape))
+    return in_order(_constant(0, *_like(a, dtype, shape)), _order_like(a, order, shape))
 
 
 @numpy_function(np.ones_like)
@@ -248,7 +263,7 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Ones with another array's shape and dtype."""
-    return _constant(1, *_like(a, dtype, shape))
+    return in_order(_constant(1, *_like(a, dtype, shape)), _order_like(a, order, shape))
 
 
 @numpy_function(np.empty_like)
@@ -262,7 +277,7 @@ def empty_like(
     device: Any = None,
 ) -> ndarray:
     """An array to be written to, with another's shape and dtype."""
-    return _constant(0, *_like(prototype, dtype, shape))
+    return in_order(_constant(0, *_like(prototype, dtype, shape)), _order_like(prototype, order, shape))
 
 
 @numpy_function(np.full_like)
@@ -278,7 +293,7 @@ def full_like(
 ) -> ndarray:
     """One value everywhere, with another array's shape and dtype."""
     lengths, kind = _like(a, dtype, shape)
-    return full(lengths, fill_value, kind)
+    return full(lengths, fill_value, kind, _order_like(a, order, shape))
 
 
 # --- ranges ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
@@ -91,6 +91,8 @@ def matmul(
                 build.matmul(a._node(), b._node(), a.dtype)
                 raise
     kind = _product_dtype(a, b, dtype)
+    if kind.kind == "O":
+        return _with_out(gathered(np.matmul, a, b), out, "matmul", casting)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
     return _with_out(result, out, "matmul", casting)
 

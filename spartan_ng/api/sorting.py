@@ -284,7 +284,7 @@ def unique(
 ) -> Any:
     """The sorted distinct elements, and on request where they are, the inverse, and their counts."""
     a = as_handle(ar)
-    if axis is not None:
+    if axis is not None or a.dtype.kind in "OV":
         return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
     flat = a.reshape(-1 if a.size else 0)
     if flat.size == 0:

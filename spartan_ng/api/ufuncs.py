@@ -17,7 +17,16 @@ from scipy import sparse
 
 from spartan_ng.api import reductions
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.handle import (
+    PYTHON_SCALARS,
+    Handle,
+    as_handle,
+    in_order,
+    scalar,
+    wrap,
+    wrap_masked,
+    wrap_node,
+)
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -211,6 +220,10 @@ class ufunc:
         else:
             results = self._lazy(args, dtype, casting)
         if all(o is None for o in outs) and where is True:
+            if order in ("C", "F"):
+                return (
+                    tuple(in_order(r, order) for r in results) if self.nout > 1 else in_order(results, order)
+                )
             return results
         if self.nout == 1:
             return stored(self.__name__, results, outs[0], where, casting)
