@@ -91,7 +91,7 @@ class Session:
         """The values of a program that is one NumPy call, where it runs in this process."""
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
-        found = run_direct(roots, _DIRECT * config.small_bytes)
+        found = run_direct(roots, _DIRECT * config.small_bytes, self.backend.threads)
         if found is None:
             return None
         return [ArrayRef(v.shape, v.dtype, value=v) for v in found]

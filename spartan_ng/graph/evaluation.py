@@ -26,6 +26,17 @@ def in_process() -> bool:
     return _in_process()
 
 
+_AT_ONCE = 8
+
+
+def at_once_bytes(small_bytes: int) -> int:
+    """How large a value that is here already may be for NumPy to fold or pick from it at once.
+
+    A plan in this process takes longer than that to begin; on a cluster only what is small stays here.
+    """
+    return _AT_ONCE * small_bytes if _in_process() else small_bytes
+
+
 def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
     """The values of `nodes`, computed together: shared steps run once."""
     assert _evaluate is not None, "spartan_ng.session has not been imported"
