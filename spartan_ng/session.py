@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from uuid import uuid4
@@ -20,11 +20,13 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
-from spartan_ng.graph.evaluation import open_door
+from spartan_ng.graph.evaluation import lend_costs, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.direct import run_direct
+from spartan_ng.optimizer.fusion.costs import Rates
+from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.explain import Explanation
@@ -278,4 +280,10 @@ def in_process() -> bool:
     return isinstance(current().backend, EmbeddedBackend)
 
 
+def is_dear(node: Node, stored: Container[Node]) -> bool:
+    """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
+    return is_dearer_than_writing(node, stored, Rates.of(current().backend.profile))
+
+
 open_door(evaluate, in_process)
+lend_costs(is_dear)
