@@ -19,15 +19,12 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Accumulate, Join
+from spartan_ng.plan.plan import Accumulate, Join, Read
 from spartan_ng.worker.program import Task
 from spartan_ng.worker.regions import resolve
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-_MOST_RUNS = 512
-"""Reads that a lookup makes at most: beyond, it reads what lies between rows, too."""
 
 
 def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
@@ -37,10 +34,7 @@ def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
 
 
 def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
-    """The rows of the output's part: found in the mask, then read from where they lie.
-
-    The mask's running count says which stretch of the input holds them.
-    """
+    """The rows of the output's part: found in the mask, then read from where they lie."""
     assert task.box is not None, "checked by the caller"
     mask = dense(ex.load(run, task.operands[0]))
     read = stage.reads[0]
@@ -50,44 +44,40 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     inner = prod(mask.shape[1:])
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
     if rows.size:
-        first, last = int(rows[0]) // inner, int(rows[-1]) // inner + 1
-        box = ((first, last), *((0, n) for n in read.shape[1:]))
-        part = ex.load(run, resolve(read, box, run.plan.slots[read.slot], ex.rank))
-        part = dense(part)
-        flat = part.reshape(((last - first) * inner, *read.shape[mask.ndim :]))
-        rest = tuple(slice(a, b) for a, b in task.box[1:])
-        np.take(flat[(slice(None), *rest)], rows - first * inner, axis=0, out=out)
+        wanted, places = np.unique(rows // inner, return_inverse=True)
+        box = ((0, 0), *((0, n) for n in read.shape[1 : mask.ndim]), *task.box[1:])
+        part, at = _rows(ex, run, read, box, 0, wanted)
+        flat = part.reshape((len(part) * inner, *part.shape[mask.ndim :]))
+        np.take(flat, at[places] * inner + rows % inner, axis=0, out=out)
     ex.put(run, stage.slot, out)
 
 
 def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
-    """Look up rows: the runs of rows that are asked for are read from where they lie, and no others."""
+    """Look up rows: those that are asked for are read from where they lie, and no others."""
     assert task.box is not None, "checked by the caller"
     (axis,) = stage.params
     indices = dense(ex.load(run, task.operands[0]))
     read = stage.reads[0]
     before, after = task.box[:axis], task.box[axis + indices.ndim :]
-    wanted = np.unique(indices)
-    operands, rows = [], []
-    for lo, hi in _runs(wanted):
-        operands.append(resolve(read, (*before, (lo, hi), *after), run.plan.slots[read.slot], ex.rank))
-        rows.append(np.arange(lo, hi))
-    found = np.concatenate([dense(x) for x in ex.load_all(run, operands)], axis=axis)
+    wanted, places = np.unique(indices, return_inverse=True)
+    found, at = _rows(ex, run, read, (*before, (0, 0), *after), axis, wanted)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    np.take(found, np.searchsorted(np.concatenate(rows), indices), axis=axis, out=out)
+    np.take(found, at[places].reshape(indices.shape), axis=axis, out=out)
     ex.put(run, stage.slot, out)
 
 
-def _runs(wanted: Any) -> list[tuple[int, int]]:
-    """Sorted indices as at most `_MOST_RUNS` half-open runs; small gaps are read along."""
-    gaps = np.diff(wanted)
-    widest = np.sort(gaps)[::-1]
-    limit = max(1, int(widest[_MOST_RUNS - 1])) if widest.size >= _MOST_RUNS else 1
-    ends = np.flatnonzero(gaps > limit)
-    firsts = wanted[np.concatenate([[0], ends + 1])]
-    lasts = wanted[np.concatenate([ends, [wanted.size - 1]])]
-    return [(int(a), int(b) + 1) for a, b in zip(firsts, lasts, strict=True)]
+def _rows(ex: Executor, run: Run, read: Read, box: Box, axis: int, rows: Any) -> tuple[Any, Any]:
+    """The `rows` of an array along `axis`, ascending and each once: an array, and their places along its axis.
+
+    Rows of one's own are left where they are: the array is a view of all that lies between them, too.
+    """
+    slot = run.plan.slots[read.slot]
+    operand = resolve(read, box, slot, ex.rank, picks=(axis, rows.astype(np.int64)))
+    if any(piece.rank != ex.rank for piece in operand.pieces):
+        return dense(ex.load(run, operand)), np.arange(rows.size)
+    hull = (*box[:axis], (int(rows[0]), int(rows[-1]) + 1), *box[axis + 1 :])
+    return dense(ex.load(run, resolve(read, hull, slot, ex.rank))), rows - rows[0]
 
 
 def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:

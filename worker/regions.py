@@ -1,6 +1,6 @@
 """From a box of a stage's domain to pieces of tiles: who holds what a task reads.
 
-All in the index arithmetic of `[start, stop)` with steps; nothing here touches data. A worker derives its
+All in the index arithmetic of `[start, stop)` with steps, or of picked positions; nothing here touches data. A worker derives its
 own reads from the plan and its rank, and, by the same arithmetic, how often its peers will read from it.
 """
 
@@ -16,8 +16,9 @@ from scipy import sparse
 from spartan_ng.arrays import Box
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.plan.plan import WHOLE, Read, Slot
-from spartan_ng.worker.store import Region
+from spartan_ng.worker.store import Picks, Region
 
+Along = tuple[int, int, int] | Picks
 Slices = tuple[slice, ...]
 
 
@@ -69,16 +70,30 @@ class Operand:
         return array[tuple(None if o < 0 else slice(None) for o in self.order)]
 
 
-def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -> Operand:
+def resolve(
+    read: Read,
+    box: Box,
+    slot: Slot,
+    rank: int,
+    stretch: bool = True,
+    picks: tuple[int, Picks] | None = None,
+) -> Operand:
     """What the task at `box` of the domain, running on `rank`, needs for `read`.
 
-    Without `stretch`, broadcast axes keep length 1 (blocks stretch them, not tiles).
+    Without `stretch`, broadcast axes keep length 1 (blocks stretch them, not tiles). With `picks`, a dimension
+    and ascending positions, the operand has these of the dimension, in the place of its part of the box.
     """
-    region, flips = [], []
+    if picks is not None:
+        box = tuple((0, len(picks[1])) if d == picks[0] else b for d, b in enumerate(box))
+    region: list[Along] = []
+    flips = []
     for axis in read.axes:
         lo, hi = box[axis.label] if axis.label != WHOLE else (0, axis.size)
         first, last = axis.start + axis.step * lo, axis.start + axis.step * (hi - 1)
-        if hi <= lo:
+        if picks is not None and axis.label == picks[0]:
+            at = axis.start + axis.step * picks[1]
+            region.append(at if axis.step > 0 else at[::-1])
+        elif hi <= lo:
             region.append((0, 0, 1))
         elif axis.step > 0:
             region.append((first, last + 1, axis.step))
@@ -102,7 +117,7 @@ def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -
 
 def region_shape(region: Region) -> tuple[int, ...]:
     """The shape of what a region selects."""
-    return tuple(len(range(*r)) for r in region)
+    return tuple(len(r) if isinstance(r, np.ndarray) else len(range(*r)) for r in region)
 
 
 def identity(slot: int, box: Box, of: Slot, rank: int) -> Operand:
@@ -116,20 +131,31 @@ def pieces(slot: Slot, region: Region, rank: int) -> tuple[Piece, ...]:
     """The parts of the global `region` that lie in each tile; a duplicate is read on the spot."""
     if slot.tiling.duplicate:
         return (Piece(rank, region, tuple(slice(0, n) for n in region_shape(region))),)
-    within = tuple((start, stop) for start, stop, _ in region)
+    within = tuple(_hull(along) for along in region)
     out = []
     for owner, tile in slot.tiling.tiles(slot.shape, within):
-        local, place = [], []
-        for (start, stop, step), (lo, hi) in zip(region, tile, strict=True):
-            k0 = max(0, -(-(lo - start) // step))
-            k1 = -(-(min(hi, stop) - start) // step)
-            if k1 <= k0:
-                break
-            local.append((start + k0 * step - lo, start + (k1 - 1) * step + 1 - lo, step))
-            place.append(slice(k0, k1))
-        else:
-            out.append(Piece(owner, tuple(local), tuple(place)))
+        parts = [_inside(along, lo, hi) for along, (lo, hi) in zip(region, tile, strict=True)]
+        if all(place.stop > place.start for _, place in parts):
+            out.append(Piece(owner, tuple(local for local, _ in parts), tuple(place for _, place in parts)))
     return tuple(out)
+
+
+def _hull(along: Along) -> tuple[int, int]:
+    """Where the positions of an axis begin and end."""
+    if isinstance(along, np.ndarray):
+        return (int(along[0]), int(along[-1]) + 1) if along.size else (0, 0)
+    return along[:2]
+
+
+def _inside(along: Along, lo: int, hi: int) -> tuple[Along, slice]:
+    """The positions that lie in `[lo, hi)`, counted from `lo`, and which ones of all these are."""
+    if isinstance(along, np.ndarray):
+        a, b = (int(k) for k in np.searchsorted(along, (lo, hi)))
+        at = along[a:b] - lo
+        return (int(at[0]), int(at[-1]) + 1, 1) if b > a and at[-1] - at[0] == b - a - 1 else at, slice(a, b)
+    start, stop, step = along
+    a, b = max(0, -(-(lo - start) // step)), -(-(min(hi, stop) - start) // step)
+    return (start + a * step - lo, start + (b - 1) * step + 1 - lo, step), slice(a, b)
 
 
 def gathered(

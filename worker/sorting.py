@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.plan.plan import MergeParts, SortParts
+from spartan_ng.plan.ranks import sample_step
 from spartan_ng.worker.program import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-_SAMPLES = 1024
-"""Samples of each part: brackets are about this fraction of a part."""
 
 
 def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
@@ -66,7 +64,7 @@ class Parts:
         count = stage.grid.parts[0]
         bounds = [stage.grid.cut(0, n, p) for p in range(count)]
         self.sizes = np.array([hi - lo for lo, hi in bounds])
-        self.steps = np.maximum(self.sizes // _SAMPLES, 1)
+        self.steps = np.array([sample_step(size) for size in self.sizes])
         self._samples: list[Any] = []
 
     def read(self, slot: int, part: int, start: int, stop: int, step: int = 1) -> Any:

@@ -24,7 +24,9 @@ from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.recycle import Recycler
 
 Key = tuple[str, int]
-Region = tuple[tuple[int, int, int], ...]
+Picks = np.ndarray[Any, np.dtype[np.int64]]
+Region = tuple[tuple[int, int, int] | Picks, ...]
+"""Of each axis `(start, stop, step)`; of one at most the ascending positions that are picked."""
 """`(start, stop, step)` an axis, in the tile's own coordinates, step > 0."""
 Updates = list[tuple[tuple[tuple[int, int], ...], Any]]
 """A user's updates: `(extent in the output, data)` pairs."""
@@ -224,7 +226,12 @@ class _Spilled:
 
 
 def read_region(tile: Any, region: Region) -> Any:
-    """A region of a tile: a view of an ndarray, a CSR part, or the updates that meet the box."""
+    """A region of a tile: a view of an ndarray, a CSR part, or the updates that meet the box; what is picked is
+    copied."""
+    for axis, along in enumerate(region):
+        if isinstance(along, np.ndarray):
+            rest = (*region[:axis], (0, tile.shape[axis], 1), *region[axis + 1 :])
+            return _picked(read_region(tile, rest), along, axis)
     if isinstance(tile, list):
         box = tuple((start, stop) for start, stop, _ in region)
         return [
@@ -238,6 +245,12 @@ def read_region(tile: Any, region: Region) -> Any:
     rows, columns = slices
     part = tile[rows]
     return part if columns == slice(0, tile.shape[1], 1) else part[:, columns]
+
+
+def _picked(tile: Any, at: Picks, axis: int) -> Any:
+    if isinstance(tile, np.ndarray):
+        return tile.take(at, axis)
+    return tile[at] if axis == 0 else tile[:, at]
 
 
 def _belongs(key: Key, owner: str) -> bool:

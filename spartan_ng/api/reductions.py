@@ -401,7 +401,7 @@ def cumulative_prod(
 
 
 _GROUPED = 1 << 12
-"""Rows from which sums into few places are a pass of their own."""
+"""Rows with known indices from which sums into few places are a pass of their own."""
 
 
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
@@ -440,7 +440,8 @@ def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
     if name != "add" or not isinstance(indices, Handle) or a.ndim == 0:
         return False
     rows = indices.size if indices.ndim == 1 and indices.dtype.kind in "iu" else 0
-    return rows >= builtins.max(_GROUPED, a.shape[0]) and a.dtype in (np.float32, np.float64)
+    few = rows < _GROUPED and indices._peek() is not None
+    return rows >= a.shape[0] and not few and a.dtype in (np.float32, np.float64)
 
 
 def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:

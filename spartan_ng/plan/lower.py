@@ -46,6 +46,7 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
+from spartan_ng.plan.ranks import merge_bytes
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
 from spartan_ng.plan.steps import heavy_steps, turning
@@ -349,8 +350,6 @@ class Lowering:
         node, reads = draft.node, tuple(draft.reads)
         if not isinstance(node.fn, UserFunction):
             how = str(node.fn)
-            if how == "take":
-                read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
         self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
@@ -369,10 +368,9 @@ class Lowering:
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
         self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes)
-        parts = grid.parts[0]
-        moved = a.size * (a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0))
+        carried = node.dtype.itemsize if indices is not None else 0
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
-        self._emit(merge, moved * (parts - 1) // parts)
+        self._emit(merge, merge_bytes(a.size, grid.parts[0], a.dtype.itemsize, carried))
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
         """The cascades where the axis is cut, then each part's own cumulative aggregate."""

@@ -225,7 +225,7 @@ def _scatter(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 
 
 def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Only the rows that are asked for move; they are as likely here as there."""
+    """Only the rows that are asked for are read; they are as likely here as there."""
     node, (a, indices) = draft.node, draft.reads
     (axis,) = node.params
     count = len(indices.shape)
@@ -236,7 +236,12 @@ def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     )
     places = tuple(WHOLE if x.label == WHOLE else axis + x.label for x in indices.axes)
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
-    reads = (Access(a.slot, labels, exact=False), Access(indices.slot, places, exact=False))
+    along = next((i for i, x in enumerate(a.axes) if x.label == axis), None)
+    picks = None if along is None else (along, prod(indices.shape))
+    reads = (
+        replace(_access(a, arrays), labels=labels, exact=False, picks=picks),
+        replace(_access(indices, arrays), labels=places, exact=False),
+    )
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 

@@ -333,6 +333,7 @@ class _Builder:
             read.spans,
             read.exact,
             array.nbytes,
+            read.picks,
         )
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)

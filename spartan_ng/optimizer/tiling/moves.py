@@ -31,9 +31,10 @@ def read_bytes(
     spans: tuple[Span, ...],
     exact: bool,
     nbytes: int,
+    picks: tuple[int, int] | None = None,
 ) -> Table:
     """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
-    if not spans and exact and grids.even and tilings.even:
+    if not spans and exact and picks is None and grids.even and tilings.even:
         units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
         if all(d < 0 or domain[d] == n for d, n in zip(labels, shape, strict=True)):
             scale = _scale(shape, units)
@@ -41,9 +42,8 @@ def read_bytes(
                 small = _unit_domain(len(domain), labels, units)
                 elements = _read(small, grids, tuple(units), tilings, labels, (), True)
                 return _as_bytes(elements, scale, nbytes, shape, grids.workers)
-    return _as_bytes(
-        _read(domain, grids, shape, tilings, labels, spans, exact), 1, nbytes, shape, grids.workers
-    )
+    elements = _read(domain, grids, shape, tilings, labels, spans, exact, picks)
+    return _as_bytes(elements, 1, nbytes, shape, grids.workers)
 
 
 def combine_bytes(
@@ -98,6 +98,7 @@ def _read(
     labels: tuple[int, ...],
     spans: tuple[Span, ...],
     exact: bool,
+    picks: tuple[int, int] | None = None,
 ) -> Table:
     """Elements pulled for each (grid, tiling)."""
     wide = _wide(domain, shape, grids.workers)
@@ -110,7 +111,11 @@ def _read(
         held_lo, held_hi = tile_lo[None, :, :, axis], tile_hi[None, :, :, axis]
         if (start, step) != (0, 1):
             held_lo, held_hi = _seen_through(held_lo, held_hi, start, step)
-        if label == WHOLE or (size == 1 and domain[label] != 1):
+        if picks is not None and picks[0] == axis:
+            picked = _picked(picks[1], grid_lo, grid_hi, domain, label)
+            need = need * np.minimum(picked, size)
+            overlap = np.minimum(picked, size)[:, None] * np.maximum(held_hi - held_lo, 0) // size
+        elif label == WHOLE or (size == 1 and domain[label] != 1):
             need = need * size
             overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
         else:
@@ -122,6 +127,14 @@ def _read(
         share = share * np.maximum(overlap, 0)
     elements: Table = need.sum(-1)[:, None] - share.sum(-1)
     return elements
+
+
+def _picked(n: int, lo: Table, hi: Table, domain: tuple[int, ...], label: int) -> Table:
+    """How many of n picks each task makes."""
+    if label == WHOLE:
+        return np.full(lo.shape[:2], n, lo.dtype)
+    made: Table = -(-(hi[:, :, label] - lo[:, :, label]) * n // max(domain[label], 1))
+    return made
 
 
 @lru_cache(maxsize=8192)

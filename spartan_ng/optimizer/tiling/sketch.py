@@ -78,6 +78,8 @@ class Access:
     state_bytes : for a write that is reduced over, the bytes of one partial state (None: the array's)
     behind : for a read, whether it is needed with the result only: where the grid cuts what the stage reduces
         over, the tasks that combine the partial states read it
+    picks : `(axis, n)` where tasks need single elements of an axis, n in all, that may be anywhere: a task
+        needs its share of them, and as many of those are its worker's own as its tile has of the axis
     """
 
     array: int
@@ -86,6 +88,7 @@ class Access:
     exact: bool = True
     state_bytes: int | None = None
     behind: bool = False
+    picks: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
