@@ -255,20 +255,21 @@ class Executor:
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)))
-        ended = threading.Event()
+        ended = False
 
         def work() -> None:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
+            nonlocal ended
             try:
                 with np.errstate(**self.errstate):
                     one = make()
                     for i in numbers:
-                        if ended.is_set():
+                        if ended:
                             return
                         self.check(run)
                         results[i] = one(items[i])
             except BaseException:
-                ended.set()
+                ended = True
                 raise
 
         helpers = 0 if small or self._pool is None else min(self.threads, len(items)) - 1

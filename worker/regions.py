@@ -48,15 +48,14 @@ class Operand:
         return array if self.shown is None else np.broadcast_to(array, self.shown)
 
     def _turned(self, array: Any) -> Any:
-        ndim = len(self.shape)
+        if not any(self.flips) and self.order == tuple(range(len(self.shape))):
+            return array
         if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
             array = dense(array)  # an axis is new, or seen at one index
         if is_sparse(array):
             if any(self.flips):
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
             return array if self.order == (0, 1) else array.T
-        if self.order == tuple(range(ndim)) and not any(self.flips):
-            return array
         kept = [o for o in self.order if o >= 0]
         array = array[
             tuple(

@@ -22,6 +22,7 @@ from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.select import Choice
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import block_states, sums_on_the_way
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Fused
@@ -69,24 +70,23 @@ def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[]
     """Tier 0's workers."""
     assert task.body is not None, "a task with a box has a body"
     assert task.box is not None, "checked by the caller"
-    body, box = task.body, task.box
+    body, box, sums = task.body, task.box, sums_on_the_way(places.writes)
 
     def make() -> Callable[[Any], States]:
         one = runner(body, operands, box, task.sizes)
 
-        def block_states(block: Box) -> list[State | None]:
+        def states_of(block: Box) -> list[State | None]:
             targets = places.targets(block)
             wanted = {places.writes[k].register: targets[k] for k in places.plain}
             registers = one.run(block, wanted)
             for register, place in wanted.items():
                 if registers[register] is not place:
                     np.copyto(place, dense(registers[register]), casting="unsafe")
-            return [
-                None if r is None else r.block([registers[a] for a in r.row.args], block)
-                for r in task.reducers
-            ]
+            states: list[State | None] = [None] * len(task.reducers)
+            block_states(task.reducers, sums, registers.__getitem__, block, states)
+            return states
 
-        return lambda blocks: _collect(task, places, blocks, block_states)
+        return lambda blocks: _collect(task, places, blocks, states_of)
 
     return make
 
