@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -106,6 +106,8 @@ class Run:
     stats: StageStats = field(default_factory=StageStats)
     index: int = 0
     """The stage that runs."""
+    chunks: dict[int, Any] = field(default_factory=dict)
+    """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
 
     @property
     def plan(self) -> Plan:
@@ -316,25 +318,26 @@ class Executor:
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)))
-        ended = threading.Event()
+        ended = False
         offer = None if lending is None or small else lending.offer(run.index, results)
 
         def stopped() -> bool:
-            return ended.is_set() or run.cancelled.is_set()
+            return ended or run.cancelled.is_set()
 
         def work() -> None:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
+            nonlocal ended
             try:
                 with np.errstate(**self.errstate):
                     one = make()
                     for i in numbers if offer is None else offer.mine(stopped):
-                        if ended.is_set():
+                        if ended:
                             return
                         self.check(run)
                         results[i] = one(items[i])
                 self.check(run)
             except BaseException:
-                ended.set()
+                ended = True
                 raise
 
         if offer is None or lending is None:
@@ -355,7 +358,7 @@ class Executor:
         if helpers <= 0:
             work()
             return
-        with self._single_blas() if blas else nullcontext():
+        with self.single_blas() if blas else nullcontext():
             futures = [self._pool.submit(work) for _ in range(helpers)]  # type: ignore[union-attr]
             try:
                 work()
@@ -365,10 +368,13 @@ class Executor:
             if error is not None:
                 raise error
 
-    def _single_blas(self) -> Any:
+    def single_blas(self) -> AbstractContextManager[object]:
+        """BLAS on one thread for each of ours."""
+        if self.threads == 1:
+            return nullcontext()
         if self._blas is None:
             self._blas = ThreadpoolController()
-        return self._blas.limit(limits=1, user_api="blas")
+        return self._blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _unpacked(value: Any) -> Any:

@@ -17,7 +17,7 @@ from spartan_ng.ops.line_sorts import sort_flops
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
-from spartan_ng.plan.absorb import is_heavy
+from spartan_ng.plan.absorb import has_product, is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
 from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
 from spartan_ng.plan.steps import turning
@@ -64,7 +64,14 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
     writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r)) for r in draft.results)
     sketch = StageSketch(
-        draft.domain, cuttable, tuple(reads), writes, _flops(draft, arrays), late=late, name=stage_name(draft)
+        draft.domain,
+        cuttable,
+        tuple(reads),
+        writes,
+        _flops(draft, arrays),
+        late=late,
+        name=stage_name(draft),
+        product=has_product(draft),
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 
@@ -259,7 +266,7 @@ def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     places = tuple(WHOLE if x.label == WHOLE else axis + x.label for x in indices.axes)
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     rows = replace(access, labels=labels, asked=asked[0] if asked else ())
-    reads = (rows, replace(_access(indices, arrays), labels=places, exact=False))
+    reads = (rows, replace(_access(indices, arrays), labels=places))
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 

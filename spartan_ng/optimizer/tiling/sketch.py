@@ -116,6 +116,7 @@ class StageSketch:
     only : the one kind of grid, "row" or "block", that a forced strategy allows
     by_hand : the one kind of grid that the user allows, see `forced.exactly`
     sorts : of a distributed sort, the bytes of a key, and those of an element that moves
+    product : whether matrices are multiplied
     """
 
     domain: tuple[int, ...]
@@ -131,6 +132,7 @@ class StageSketch:
     only: str | None = None
     by_hand: str | None = None
     sorts: tuple[int, int] | None = None
+    product: bool = False
 
 
 @dataclass(frozen=True, slots=True)
