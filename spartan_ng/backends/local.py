@@ -92,11 +92,12 @@ class LocalCluster:
                     f"{len(living)} local workers do not join within {self._timeout_s:g} s"
                 )
 
-    def add_worker(self) -> subprocess.Popen[bytes]:
-        """Start one more worker."""
-        options = ["--master", self.address, "--threads", str(self._threads)]
-        if self._memory is not None:
-            options += ["--memory", str(self._memory)]
+    def add_worker(self, threads: int | None = None, memory: int | None = None) -> subprocess.Popen[bytes]:
+        """Start one more worker, with threads and memory of its own where they are given."""
+        options = ["--master", self.address, "--threads", str(threads or self._threads)]
+        memory = memory or self._memory
+        if memory is not None:
+            options += ["--memory", str(memory)]
         process = self._spawn("worker", options)
         self.workers.append(process)
         return process

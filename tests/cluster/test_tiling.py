@@ -85,3 +85,29 @@ def test_updates_are_learned(running):
         assert float(out.sum()) == 8000 * 50
         moved.append(sum(last(running)[1]))
     assert moved[1] == moved[2] < moved[0] / 10
+
+
+@pytest.mark.parametrize(("power", "parts"), [({"threads": 2}, [2, 1, 1]), ({"memory": 1 << 28}, [1, 4, 4])])
+def test_unequal_workers_get_work_in_proportion(power: dict[str, int], parts: list[int]) -> None:
+    """One worker of three has twice the threads, or a quarter of the memory; ranks come as workers join."""
+    cluster = LocalCluster(1, threads=1, memory=1 << 30)
+    cluster.start()
+    before = session.current().backend
+    try:
+        cluster.add_worker()
+        cluster.add_worker(**power)
+        client = cluster.connect()
+        session.use(client)
+        value = np.random.default_rng(0).random((300_000, 9))
+        with config.override(small_bytes=0):
+            x = sp.asarray(value)
+            found = np.asarray(sp.exp(x).sum(0))
+            np.testing.assert_allclose(found, np.exp(value).sum(0))
+            boxes = [tiling_of(x).box_on(value.shape, rank) for rank in range(3)]
+        rows = sorted(b[0][1] - b[0][0] if b else 0 for b in boxes)
+        expected = sorted(300_000 * p // sum(parts) for p in parts)
+        assert rows == pytest.approx(expected, abs=3)
+        client.close()
+    finally:
+        session.use(before)
+        cluster.stop()
