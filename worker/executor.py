@@ -33,6 +33,8 @@ _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""
 _IDLE_S = 0.01
 """How long a worker waits before it asks for others' tasks."""
+_ASKED = 8
+"""How many others a worker that has done its part asks, so that messages grow with the workers only."""
 _PROGRAMS = 256
 """Programs that a worker keeps for plans it may run again."""
 
@@ -186,15 +188,25 @@ class Executor:
         return every
 
     def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
-        """After the own part of a job: do tasks of those who have not finished theirs, if there are any."""
+        """After the own part of a job: do tasks of those next to us who have not finished theirs.
+
+        While there are none it asks less and less often.
+        """
         program = self._program(plan)
         run = Run(job, program, [], stopped)
-        ranks = [(self.rank + k) % self.world for k in range(1, self.world)] if program.lends else []
+        near = range(1, min(self.world, 1 + _ASKED))
+        ranks = [(self.rank + k) % self.world for k in near] if program.lends else []
+        pause = _IDLE_S
         while ranks and not stopped.is_set():
-            found = [borrow(self, run, rank) for rank in ranks]
-            ranks = [rank for rank, worked in zip(ranks, found, strict=True) if worked is not None]
-            if not any(found):
-                stopped.wait(_IDLE_S)
+            rank = ranks.pop(0)
+            worked = borrow(self, run, rank)
+            if worked:
+                ranks.insert(0, rank)
+                pause = _IDLE_S
+            elif worked is False:
+                ranks.append(rank)
+                stopped.wait(pause)
+                pause = min(2 * pause, _CHECK_S)
 
     def _program(self, plan: Plan) -> Program:
         key = (plan.key, plan.workers)

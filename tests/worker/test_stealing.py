@@ -138,11 +138,11 @@ def test_owners_wait_for_what_is_lent_and_stop_when_told() -> None:
     stop = threading.Event()
     tasks = offer.mine(stop.is_set)
     assert next(tasks) == 0
-    time.sleep(0.01)
+    time.sleep(0.2)  # the owner's patience with a borrower is four times as long
     lent = offer.lend()
     assert lent == (2, None)
     assert next(tasks) == 1
-    threading.Timer(0.05, lambda: offer.come_back(2, "done")).start()
+    threading.Timer(0.02, lambda: offer.come_back(2, "done")).start()
     assert list(tasks) == []
     assert offer.ledger.done
     assert results == {2: "done"}
