@@ -11,7 +11,10 @@ from benchmarks import machine, report
 from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
-STUDIES = ("functions", "tiling", "app-tilings", "scaling", "skew", "cascades", "planning", "cuboids", "cold")
+STUDIES = (
+    *("functions", "tiling", "app-tilings", "scaling", "skew"),
+    *("cascades", "planning", "cuboids", "strategies", "cold", "algorithms"),
+)
 """What is not side by side with other systems: tables of their own, in modules of their names."""
 
 
