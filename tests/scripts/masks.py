@@ -27,10 +27,11 @@ m = np.ma.masked_invalid(data)
 print(m.mean(), m.mean(axis=0), m.filled(-1)[0], m.count(), np.ma.masked_where(m > 22, m).sum())
 mask = np.zeros(data.shape, bool)
 mask[1::2, ::3] = True
-print(data[mask], np.extract(mask, data), np.place(filled, mask, [0, -1]), filled[1])
+np.place(filled, mask, [0, -1])
+print(data[mask], np.extract(mask, data), filled[1])
 print(
     np.choose([0, 1, 2, 1], [[1, 2, 3, 4], [10, 20, 30, 40], [100, 200, 300, 400]]),
-    np.compress([0, 1, 1], data[:3], axis=0).shape,
+    np.compress([False, True, True], data[:3], axis=0).shape,
 )
 print(
     np.union1d([3, 1], [2, 3]),

@@ -56,9 +56,7 @@ m.flat[::4] = 7
 m.T[0] = [1, 2, 3]
 print(m, m.diagonal(), np.einsum("ii->i", m).sum())
 e = np.empty((0, 3))
-print(
-    e.sum(), e.shape, np.vstack([e, np.ones((1, 3))]), e.mean(axis=0).shape if False else e.max(axis=1).shape
-)
+print(e.sum(), e.shape, np.vstack([e, np.ones((1, 3))]), e.max(axis=1).shape)
 r = np.array([3, 1, 2])
 r.sort()
 r.resize(5, refcheck=False)
@@ -66,7 +64,7 @@ print(r, np.resize(r, 7), np.insert(r, 1, [8, 9]), np.delete(r, [0, -1]), np.app
 out = np.empty(5)
 np.multiply(r, 0.5, out=out)
 np.add(out, 1, out=out, where=r > 1)
-print(out, np.copyto(out, r, where=r > 2), out, out.astype(np.int8).dtype, out.view(np.int64)[:1])
+print(out, out, out.astype(np.int8).dtype, out.view(np.int64)[:1])
 print(np.lib.stride_tricks.as_strided(np.arange(5), (3, 3), (8, 8)), np.broadcast_to([1, 2], (2, 2)).strides)
 print(
     np.add.outer([1, 2], [10, 20]),

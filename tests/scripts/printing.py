@@ -34,7 +34,7 @@ print(
 )
 print(np.zeros(2, dtype=[("a", int), ("b", "U3")]), np.iinfo(np.int16), np.finfo(np.float32).eps)
 print({"a": np.arange(2), "b": [np.float64(1.5), np.bool_(True)]}, (np.int64(3),), np.array(["x"])[0])
-print(np.ma.array([1, 2, 3], mask=[0, 1, 0]), np.poly1d([1, 2, 3]))
+print(np.ma.array([1, 2, 3], mask=[False, True, False]), np.poly1d([1, 2, 3]))
 print(
     max(np.arange(4)),
     min(np.array([3.5, 2])),
@@ -45,4 +45,4 @@ print(
 print(
     np.arange(3) == [0, 1, 5], all(np.arange(3) < 3), any(np.zeros(2)), 2 in np.arange(3), not np.array([0])
 )
-print(hash(np.float64(0.5)) == hash(0.5), {np.int64(1): "one"}[1], isinstance(np.float64(1), float))
+print(hash(np.float64(0.5)) == hash(0.5), hash(np.int64(7)) == hash(7), isinstance(np.float64(1), float))
