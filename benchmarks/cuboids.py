@@ -1,5 +1,4 @@
-"""Cuboids: the paper's cuts of X * log(U @ V.T + eps), how long the search for them takes, and what they move
-and take beside other strategies on local workers.
+"""Cuboids: the paper's cuts of X * log(U @ V.T + eps), and how long the search for them takes.
 
 FuseME (SIGMOD '22), Table 3 and Fig. 13. One coordinator, eight workers of eight cores, 1 Gb/s, 12 tasks and
 120 GB for tasks on each, blocks of 1000 x 1000.
@@ -11,18 +10,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
-import numpy
-from scipy import sparse
-
-import spartan_ng as np
-from spartan_ng import session
-from spartan_ng.arrays import Tiling
-from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.local import LocalCluster
-from spartan_ng.backends.protocol import Backend
-from spartan_ng.config import PRODUCTS, config
 from spartan_ng.optimizer.cuboid.search import exhaustive, optimize
 from spartan_ng.optimizer.cuboid.space import Cluster, Cut, Matrix, Operator, Space
 
@@ -111,67 +99,9 @@ def growth_table() -> list[str]:
     return lines
 
 
-SHAPES = {
-    "tall": (20_000, 16_000, 32, 0.001),
-    "common large": (1500, 1200, 20_000, 0.2),
-    "density 0.05": (3000, 2500, 400, 0.05),
-    "density 0.5": (3000, 2500, 400, 0.5),
-}
-"""Rows and columns of X, the common dimension, and X's density: the paper's, scaled to one machine."""
-STRATEGIES = (*PRODUCTS, "unfused")
-"""CFO, BFO, RFO and the paper's CuboidMM."""
-
-
-def kl_query(x: Any, u: Any, v: Any) -> Any:
-    """The paper's query."""
-    return x * np.log(u @ v.T + 1e-9)
-
-
-def gnmf_step(x: Any, u: Any, v: Any) -> Any:
-    """The first half of an iteration of GNMF."""
-    return v.T * (u.T @ x) / (u.T @ u @ v.T)
-
-
-def strategies_table(workers: int) -> list[str]:
-    """Bytes moved, predicted bytes and seconds of every strategy on local workers."""
-    header = f"{'query':<7}{'X, k, density':<34}" + "".join(f"{s:>32}" for s in STRATEGIES)
-    lines = [f"{workers} workers: MB moved (predicted), seconds", header]
-    with LocalCluster(workers, threads=1) as cluster:
-        session.use(cluster)
-        for title, (n, m, k, density) in SHAPES.items():
-            rng = numpy.random.default_rng(0)
-            x = sparse.random_array((n, m), density=density, format="csr", rng=rng)
-            u, v = rng.random((n, k)), rng.random((m, k))
-            for name, query in (("kl", kl_query), ("gnmf", gnmf_step)):
-                cells = "".join(f"{_measured(cluster, s, query, (x, u, v)):>32}" for s in STRATEGIES)
-                lines.append(f"{name:<7}{f'{title} {n} x {m}, {k}':<34}{cells}")
-    session.use(EmbeddedBackend())
-    return lines
-
-
-def _measured(cluster: Backend, strategy: str, query: Callable[..., Any], values: tuple[Any, ...]) -> str:
-    """One strategy on arrays that lie on the workers, cut along their rows; no copies are kept for later."""
-    arrays = [np.asarray(value) for value in values]
-    for value in arrays:
-        ref = value._node().data
-        assert ref is not None, "an array that was just made has its data"
-        cluster.upload(ref, Tiling.grid(min(cluster.workers, value.shape[0]), 1))
-    off = frozenset({"fuse"}) if strategy == "unfused" else frozenset[str]()
-    products = "cuboid" if strategy == "unfused" else strategy
-    with config.override(small_bytes=0, products=products, disabled_passes=off, duplicate_bytes=0):
-        took = seconds(lambda: query(*arrays).persist(), 3)
-    ran = session.current().last_run
-    assert ran is not None, "it has just run"
-    plan, stats = ran
-    predicted = sum(plan.predicted_bytes)
-    return f"{stats.bytes_moved / 1e6:.1f} ({predicted / 1e6:.1f}), {took:.3f}"
-
-
 def main() -> None:
     """Print the tables."""
     print("\n".join([*search_table(), "", *growth_table()]))
-    for workers in (4, 8):
-        print("\n".join(["", *strategies_table(workers)]))
 
 
 if __name__ == "__main__":

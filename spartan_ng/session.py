@@ -21,7 +21,7 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
-from spartan_ng.graph.evaluation import lend_costs, open_door
+from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
@@ -101,7 +101,7 @@ class Session:
         """The values of a program that is one NumPy call, where it runs in this process."""
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
-        found = run_direct(roots, _DIRECT * config.small_bytes)
+        found = run_direct(roots, _DIRECT * config.small_bytes, self.backend.threads)
         if found is None:
             return None
         return [ArrayRef(v.shape, v.dtype, value=v) for v in found]
@@ -321,5 +321,4 @@ def is_dear(node: Node, stored: Container[Node]) -> bool:
     return is_dearer_than_writing(node, stored, Rates.of(current().backend.profile))
 
 
-open_door(evaluate, in_process)
-lend_costs(is_dear)
+open_door(Door(evaluate, in_process, is_dear))

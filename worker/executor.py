@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -70,6 +70,8 @@ class Run:
     keys: list[Key]
     cancelled: threading.Event
     stats: StageStats = field(default_factory=StageStats)
+    chunks: dict[int, Any] = field(default_factory=dict)
+    """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
 
     @property
     def plan(self) -> Plan:
@@ -274,7 +276,7 @@ class Executor:
         if helpers <= 0:
             work()
             return results
-        with self._single_blas() if blas else nullcontext():
+        with self.single_blas() if blas else nullcontext():
             futures = [self._pool.submit(work) for _ in range(helpers)]  # type: ignore[union-attr]
             try:
                 work()
@@ -285,10 +287,13 @@ class Executor:
                 raise error
         return results
 
-    def _single_blas(self) -> Any:
+    def single_blas(self) -> AbstractContextManager[object]:
+        """BLAS on one thread for each of ours."""
+        if self.threads == 1:
+            return nullcontext()
         if self._blas is None:
             self._blas = ThreadpoolController()
-        return self._blas.limit(limits=1, user_api="blas")
+        return self._blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _unpacked(value: Any) -> Any:

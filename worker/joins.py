@@ -19,9 +19,9 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Accumulate, Join, Read
+from spartan_ng.plan.plan import Accumulate, Join
 from spartan_ng.worker.program import Task
-from spartan_ng.worker.regions import resolve
+from spartan_ng.worker.regions import lookup, resolve
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -34,21 +34,19 @@ def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
 
 
 def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
-    """The rows of the output's part: found in the mask, then read from where they lie."""
+    """The rows of the output's part: found in the mask, then looked up where they lie."""
     assert task.box is not None, "checked by the caller"
     mask = dense(ex.load(run, task.operands[0]))
-    read = stage.reads[0]
     lo, hi = task.box[0]
-    rows = np.flatnonzero(mask)[lo:hi]
+    places = np.flatnonzero(mask)[lo:hi]
     slot = run.plan.slots[stage.slot]
-    inner = prod(mask.shape[1:])
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    if rows.size:
-        wanted, places = np.unique(rows // inner, return_inverse=True)
-        box = ((0, 0), *((0, n) for n in read.shape[1 : mask.ndim]), *task.box[1:])
-        part, at = _rows(ex, run, read, box, 0, wanted)
-        flat = part.reshape((len(part) * inner, *part.shape[mask.ndim :]))
-        np.take(flat, at[places] * inner + rows % inner, axis=0, out=out)
+    if places.size:
+        inner = prod(mask.shape[1:])
+        rest = [(0, n) for n in mask.shape[1:]] + list(task.box[1:])
+        part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
+        flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
+        np.take(flat, rows * inner + places % inner, axis=0, out=out)
     ex.put(run, stage.slot, out)
 
 
@@ -57,27 +55,29 @@ def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     assert task.box is not None, "checked by the caller"
     (axis,) = stage.params
     indices = dense(ex.load(run, task.operands[0]))
-    read = stage.reads[0]
-    before, after = task.box[:axis], task.box[axis + indices.ndim :]
-    wanted, places = np.unique(indices, return_inverse=True)
-    found, at = _rows(ex, run, read, (*before, (0, 0), *after), axis, wanted)
+    box = (*task.box[:axis], (0, 0), *task.box[axis + indices.ndim :])
+    found, rows = _looked_up(ex, run, stage, indices, axis, box)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    np.take(found, at[places].reshape(indices.shape), axis=axis, out=out)
+    np.take(found, rows, axis=axis, out=out)
     ex.put(run, stage.slot, out)
 
 
-def _rows(ex: Executor, run: Run, read: Read, box: Box, axis: int, rows: Any) -> tuple[Any, Any]:
-    """The `rows` of an array along `axis`, ascending and each once: an array, and their places along its axis.
-
-    Rows of one's own are left where they are: the array is a view of all that lies between them, too.
-    """
+def _looked_up(
+    ex: Executor, run: Run, stage: Join, indices: Any, axis: int, box: Box
+) -> tuple[np.ndarray[Any, Any], Any]:
+    """The join's first operand at `box`, but along `axis` only rows that `indices` ask for, or more where all
+    are here; and for each index its row in that."""
+    read = stage.reads[0]
     slot = run.plan.slots[read.slot]
-    operand = resolve(read, box, slot, ex.rank, picks=(axis, rows.astype(np.int64)))
-    if any(piece.rank != ex.rank for piece in operand.pieces):
-        return dense(ex.load(run, operand)), np.arange(rows.size)
-    hull = (*box[:axis], (int(rows[0]), int(rows[-1]) + 1), *box[axis + 1 :])
-    return dense(ex.load(run, resolve(read, hull, slot, ex.rank))), rows - rows[0]
+    first, last = int(indices.min()), int(indices.max())
+    around = (*box[:axis], (first, last + 1), *box[axis + 1 :])
+    whole = resolve(read, around, slot, ex.rank)
+    if all(p.rank == ex.rank for p in whole.pieces):
+        return dense(ex.load(run, whole)), indices - first
+    wanted = np.unique(indices)
+    operand = lookup(read, around, axis, wanted, slot, ex.rank)
+    return dense(ex.load(run, operand)), np.searchsorted(wanted, indices)
 
 
 def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:

@@ -38,6 +38,7 @@ from spartan_ng.plan.plan import (
     Write,
 )
 from spartan_ng.worker.joins import run_accumulate, run_join
+from spartan_ng.worker.products import multiplied
 from spartan_ng.worker.program import Task, cover
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
 from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
@@ -123,6 +124,9 @@ def _store(
 
 def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> list[Any]:
     """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
+    product = multiplied(ex, run, stage, operands)
+    if product is not None:
+        return product
     if stage.steps:
         operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier

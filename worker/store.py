@@ -24,10 +24,9 @@ from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.recycle import Recycler
 
 Key = tuple[str, int]
-Picks = np.ndarray[Any, np.dtype[np.int64]]
-Region = tuple[tuple[int, int, int] | Picks, ...]
-"""Of each axis `(start, stop, step)`; of one at most the ascending positions that are picked."""
-"""`(start, stop, step)` an axis, in the tile's own coordinates, step > 0."""
+Region = tuple[Any, ...]
+"""`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
+ascending indices."""
 Updates = list[tuple[tuple[tuple[int, int], ...], Any]]
 """A user's updates: `(extent in the output, data)` pairs."""
 
@@ -226,12 +225,7 @@ class _Spilled:
 
 
 def read_region(tile: Any, region: Region) -> Any:
-    """A region of a tile: a view of an ndarray, a CSR part, or the updates that meet the box; what is picked is
-    copied."""
-    for axis, along in enumerate(region):
-        if isinstance(along, np.ndarray):
-            rest = (*region[:axis], (0, tile.shape[axis], 1), *region[axis + 1 :])
-            return _picked(read_region(tile, rest), along, axis)
+    """A region of a tile: a view of an ndarray, a CSR part, or the updates that meet the box."""
     if isinstance(tile, list):
         box = tuple((start, stop) for start, stop, _ in region)
         return [
@@ -239,18 +233,13 @@ def read_region(tile: Any, region: Region) -> Any:
             for at, data in tile
             if all(lo < b and a < hi for (lo, hi), (a, b) in zip(at, box, strict=True))
         ]
-    slices: tuple[Any, ...] = tuple(slice(*r) for r in region)
+    slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
     if isinstance(tile, np.ndarray):
         return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays
     rows, columns = slices
     part = tile[rows]
-    return part if columns == slice(0, tile.shape[1], 1) else part[:, columns]
-
-
-def _picked(tile: Any, at: Picks, axis: int) -> Any:
-    if isinstance(tile, np.ndarray):
-        return tile.take(at, axis)
-    return tile[at] if axis == 0 else tile[:, at]
+    whole = isinstance(columns, slice) and columns == slice(0, tile.shape[1], 1)
+    return part if whole else part[:, columns]
 
 
 def _belongs(key: Key, owner: str) -> bool:

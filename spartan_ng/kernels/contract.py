@@ -114,16 +114,33 @@ def _outermost(x: Any, axis: int) -> Any:
     return np.ascontiguousarray(x) if axis == 0 else np.ascontiguousarray(x.T).T
 
 
-def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
-    """Two-dimensional at most, one summed label: SciPy's product."""
+def matrices(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> tuple[Any, Any]:
+    """Two matrices whose plain product is the sum over the one label that `lo`, of two, lacks."""
+    left, labels, right, others = (a, la, b, lb) if lo[0] in la else (b, lb, a, la)
+    return left if labels[0] == lo[0] else left.T, right if others[1] == lo[1] else right.T
+
+
+def sparse_first(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> tuple[Any, Any, bool]:
+    """Two operands, one of them sparse, as a sparse one times another, and whether that is the transpose.
+
+    Both have two dimensions at most, and one label is summed.
+    """
     shape = _arrange(la, lb, lo)
     assert len(shape.inner) == 1, "sparse products join one axis"
     inner = shape.inner[0]
     left = a.T if a.ndim == 2 and la[0] == inner else a
     right = b.T if b.ndim == 2 and lb[1] == inner else b
-    turned = is_sparse(right) and not is_sparse(left)  # SciPy's product wants the sparse operand first
-    out = _product(right.T, left.T).T if turned else _product(left, right)
-    return out.T if out.ndim == 2 and shape.order_out == [1, 0] else out
+    flip = len(lo) == 2 and shape.order_out == [1, 0]
+    if is_sparse(right) and not is_sparse(left):  # SciPy's product wants the sparse operand first
+        return right.T, left.T, not flip
+    return left, right, flip
+
+
+def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """The kernel's or SciPy's product."""
+    left, right, flip = sparse_first(a, b, la, lb, lo)
+    out = _product(left, right)
+    return out.T if flip else out
 
 
 def _product(a: Any, b: Any) -> Any:

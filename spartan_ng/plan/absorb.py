@@ -61,6 +61,11 @@ def is_product(draft: Draft) -> bool:
     return row is not None and row.kind == "contract" and draft.node.format == "dense"
 
 
+def has_product(draft: Draft) -> bool:
+    """Whether a stage with one result multiplies matrices."""
+    return len(draft.results) == 1 and any(r.kind == "contract" for r in (*draft.rows, *draft.reducers))
+
+
 def is_heavy(draft: Draft) -> bool:
     """Whether the stage is dominated by one large product, better run on tiles than on blocks.
 

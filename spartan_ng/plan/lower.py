@@ -17,16 +17,17 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.sizes import expected_bytes
-from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
+from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.memory import least_parts
 from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
-from spartan_ng.plan.absorb import absorb, is_heavy
+from spartan_ng.plan.absorb import absorb, has_product, is_heavy
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Body, Draft, Result, stage_name
 from spartan_ng.plan.plan import (
@@ -46,12 +47,13 @@ from spartan_ng.plan.plan import (
     Stage,
     Write,
 )
-from spartan_ng.plan.ranks import merge_bytes
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
 from spartan_ng.plan.steps import heavy_steps, turning
-from spartan_ng.plan.strategies import constrain, has_product, side_slots
+from spartan_ng.plan.strategies import constrain, side_slots
 
+Choice = tuple[list[Draft], tuple[list[StageSketch], list[ArraySketch]], Tilings]
+"""Drafts, their sketches, and the tilings chosen for them."""
 NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 
 
@@ -102,15 +104,7 @@ class Lowering:
 
     def plan(self, key: str) -> Plan:
         """The whole way."""
-        drafts = self.drafts()
-        self.sketched = self.sketches(drafts)
-        tilings = choose(
-            *self.sketched,
-            self.settings.profile,
-            solver=self.settings.solver,
-            forced=self.settings.forced_tiling,
-            duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
-        )
+        drafts, self.sketched, tilings = self.choose()
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
             stored = "dense" if node.format == "compressed" and node.data is None else node.format
             self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
@@ -131,6 +125,23 @@ class Lowering:
             tuple(keeps),
         )
 
+    def choose(self) -> Choice:
+        """The drafts to cut, with their tilings: work around products is inside them, unless it pays to store
+        what is between."""
+        ways = [self._tiled(d) for d in self.drafts()]
+        return ways[moving_least([tilings for _, _, tilings in ways])]
+
+    def _tiled(self, drafts: list[Draft]) -> Choice:
+        sketched = self.sketches(drafts)
+        tilings = choose(
+            *sketched,
+            self.settings.profile,
+            solver=self.settings.solver,
+            forced=self.settings.forced_tiling,
+            duplicate_budget_bytes=self.settings.duplicate_budget_bytes,
+        )
+        return drafts, sketched, tilings
+
     def _ranks(self) -> int:
         """How many of the first ranks take part."""
         grids = [g for s in self.stages if isinstance(g := getattr(s, "grid", None), Tiling)]
@@ -139,13 +150,20 @@ class Lowering:
             return self.settings.profile.workers
         return 1 + max((t.rank(tuple(p - 1 for p in t.parts)) for t in tilings), default=0)
 
-    def drafts(self) -> list[Draft]:
-        """The stages before they are cut, in order."""
+    def drafts(self) -> list[list[Draft]]:
+        """The stages before they are cut, in order; several ways, where all of them may be worth costing."""
         drafts = [self._draft(g) for g in self.groups]
+        profile = self.settings.profile
         if self.settings.fusion == "off":
-            return drafts
+            return [drafts]
         kept = {self.number[r] for r in self.roots}
-        return absorb(drafts, kept, Together(self.order, self.roots, self.settings.profile))
+        fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
+        stored = {d.slot for d in drafts} - {d.slot for d in fused}
+        largest = max((n.nbytes for n in self.leaves), default=0)
+        alone = profile.workers == 1 or profile.limited or self.settings.products != "cuboid"
+        if alone or not stored or sum(self.nodes[s].nbytes for s in stored) > largest:
+            return [fused]
+        return [fused, drafts]
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them: the nodes' arrays, then those of scans' aggregates."""
@@ -228,7 +246,7 @@ class Lowering:
         read_bytes = tilings.read_bytes[index]
         combine_bytes = tilings.combine_bytes[index]
         if any(row.kind == "scan" for row in draft.rows):
-            self._scan(draft, grid, read_bytes)
+            self._scan(draft, grid, read_bytes, combine_bytes)
         elif not draft.separate:
             self._fused(draft, index, grid, read_bytes, combine_bytes)
         elif is_line_sort(draft.node):
@@ -274,6 +292,16 @@ class Lowering:
             finish=None if partial else finish,
         )
         self._emit(stage, read_bytes)
+        self._combine(draft, writes, combine_bytes, finish)
+
+    def _combine(
+        self,
+        draft: Draft,
+        writes: Sequence[Write],
+        combine_bytes: Sequence[int],
+        finish: Fused | None = None,
+    ) -> None:
+        """Emit the stages that put partial states together."""
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
             if write.reducer is not None and write.partial:
                 row, states, lead = write.reducer, write.slots, len(write.partial)
@@ -367,17 +395,19 @@ class Lowering:
         if name == "argsort":
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
-        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes)
-        carried = node.dtype.itemsize if indices is not None else 0
+        element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
+        moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
+        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes - moved)
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
-        self._emit(merge, merge_bytes(a.size, grid.parts[0], a.dtype.itemsize, carried))
+        self._emit(merge, moved)
 
-    def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
-        """The cascades where the axis is cut, then each part's own cumulative aggregate."""
+    def _scan(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+        """The cascades where the axis is cut, then each part's own cumulative aggregate, then what combines
+        its folds."""
         reads, rows = tuple(draft.reads), tuple(draft.rows)
         scan = next(row for row in rows if row.kind == "scan")
         (axis,) = scan.params
-        offsets, moved = None, read_bytes
+        totals, offsets, moved = None, None, read_bytes
         if grid.parts[axis] > 1:
             moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
@@ -392,11 +422,13 @@ class Lowering:
             cascade = Cascade(scan, draft.domain, grid, self.settings.scan_fan)
             before = rows_before(reads, rows)
             extra = sum(m for r, m in zip(reads, moves, strict=True) if r in before[0])
-            offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
+            totals, offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
             moved += sum(moves)
         name = stage_name(draft)
-        tile = ScanTile(name, draft.domain, reads, rows, offsets, draft.slot, grid)
+        writes = tuple(self._write(result, draft, grid) for result in draft.results)
+        tile = ScanTile(name, draft.domain, reads, rows, offsets, writes, grid, totals)
         self._emit(tile, moved)
+        self._combine(draft, writes, combine_bytes[: len(writes)])  # the last is the cascade's
 
 
 def lower(
@@ -421,9 +453,9 @@ def weigh(
 ) -> dict[int, tuple[Alternative, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
     lowering = Lowering(order, roots, settings, measured)
-    drafts = lowering.drafts()
+    drafts, sketched, _ = lowering.choose()
     tables = alternatives(
-        *lowering.sketches(drafts),
+        *sketched,
         settings.profile,
         duplicate_budget_bytes=settings.duplicate_budget_bytes,
     )

@@ -15,15 +15,11 @@ from math import prod
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, StageSketch
+from spartan_ng.plan.absorb import has_product
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.plan import VALUE, Slot
 
 _GRIDS = {"broadcast": "row", "replication": "block"}
-
-
-def has_product(draft: Draft) -> bool:
-    """Whether a stage with one result multiplies matrices."""
-    return len(draft.results) == 1 and any(r.kind == "contract" for r in (*draft.rows, *draft.reducers))
 
 
 def side_slots(draft: Draft, arrays: Sequence[Node | Slot]) -> list[int]:

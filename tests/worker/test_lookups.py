@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 import spartan_ng as sp
 from spartan_ng import session
+from spartan_ng.arrays import Tiling
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
+from spartan_ng.plan.plan import Axis, Read, Slot
+from spartan_ng.worker.regions import gathered, lookup
+from spartan_ng.worker.store import read_region
 from tests.test_programs import running_on
 
 
@@ -43,50 +46,28 @@ def test_only_the_rows_that_are_asked_for_move() -> None:
         np.testing.assert_array_equal(np.asarray(x[sp.asarray(rows)]), 2 * value[rows])
         ran = session.current().last_run
     assert ran is not None
-    assert 0 < ran[1].bytes_moved < 20 * 8 * 8 * len(rows)
+    indices = 3 * 8 * len(rows)
+    assert 0 < ran[1].bytes_moved <= 20 * 8 * len(rows) + indices
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    st.sampled_from(["dense", "csr"]),
-    st.integers(1, 5),
-    st.sets(st.integers(0, 59), min_size=1, max_size=60),
-    st.sampled_from([slice(None), slice(None, None, -1), slice(7, 50, 3), slice(58, 4, -4)]),
-)
-def test_picked_rows_and_nothing_else(kind: str, workers: int, wanted: set[int], view: slice) -> None:
-    value = np.random.default_rng(0).random((60, 5)) * (np.arange(5) != 2)
-    seen = value[view]
-    rows = np.array(sorted({r % len(seen) for r in wanted}))[::-1]
-    with running_on(SimulatedBackend(workers)), config.override(tiling="row", small_bytes=0):
-        x = sp.asarray(csr_array(value) if kind == "csr" else value).persist()
-        found = x[view][sp.asarray(rows)].persist()
-        ran = session.current().last_run
-        np.testing.assert_array_equal(np.asarray(found), seen[rows])
-    assert ran is not None
-    if kind == "dense":
-        assert ran[1].bytes_moved <= rows.size * (5 * 8 + 8 * workers)
-
-
-@pytest.mark.parametrize("picks", [3_000, 30_000])
-def test_many_rows_at_random_places_move_alone(picks: int) -> None:
-    rng = np.random.default_rng(0)
-    value, at = rng.random((100_000, 8)), rng.permutation(100_000)[:picks]
-    with running_on(SimulatedBackend(4)), config.override(tiling="row", small_bytes=0):
-        found = sp.asarray(value).persist()[sp.asarray(at)].persist()
-        ran = session.current().last_run
-        np.testing.assert_array_equal(np.asarray(found), value[at])
-    assert ran is not None
-    assert sum(ran[0].predicted_bytes) == pytest.approx(ran[1].bytes_moved, rel=0.05)
-
-
-@pytest.mark.parametrize("rate", [0.001, 0.1, 0.9])
-def test_a_filter_moves_the_rows_that_are_kept(rate: float) -> None:
-    rng = np.random.default_rng(1)
-    value, mask = rng.random((20_000, 16)), rng.random(20_000) < rate
-    with running_on(SimulatedBackend(4)), config.override(tiling="row", small_bytes=0):
-        x, keep = sp.asarray(value).persist(), sp.asarray(mask).persist()
-        found = x[keep].persist()
-        ran = session.current().last_run
-        np.testing.assert_array_equal(np.asarray(found), value[mask])
-    assert ran is not None
-    assert ran[1].bytes_moved <= mask.sum() * 16 * 8 + 3 * mask.size
+@given(st.data())
+def test_a_lookup_of_any_view_reads_its_rows_and_no_others(data: st.DataObject) -> None:
+    n, workers = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 5))
+    start, step = data.draw(st.integers(0, n - 1)), data.draw(st.sampled_from([1, 2, -1, -3]))
+    size = len(range(start, n if step > 0 else -1, step))
+    rows = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
+    wanted = np.array(sorted(rows))
+    value = np.arange(n * 3).reshape(n, 3)
+    slot = Slot((n, 3), value.dtype, Tiling.grid(min(workers, n), 1))
+    read = Read(0, (Axis(0, start, step, size), Axis(1, 0, 1, 3)), (0, 1), (size, 3), (0, 1))
+    box = ((int(wanted[0]), int(wanted[-1]) + 1), (0, 3))
+    operand = lookup(read, box, 0, wanted, slot, 0)
+    tiles = dict(slot.tiling.tiles((n, 3), ((0, n), (0, 3))))
+    parts = []
+    for piece in operand.pieces:
+        tile = value[tuple(slice(*b) for b in tiles[piece.rank])]
+        parts.append((piece, read_region(tile, piece.region)))
+    assert sum(data.size for _, data in parts) == 3 * len(wanted)
+    found = operand.present(gathered(parts, operand.shape, value.dtype))
+    np.testing.assert_array_equal(found, value[start::step][wanted])

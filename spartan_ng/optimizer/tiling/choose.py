@@ -6,7 +6,7 @@ Spartan (ATC '15), section 3.3; solved exactly in place of greedily.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,12 @@ from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
+
+_PRECISION = 8
+"""Times that differ by less than one in so many are alike: rates are not known any better."""
+_ARITHMETIC = (1, 16, 1 << 20)
+"""How much cheaper arithmetic is made in the search for plans that move less."""
+_FEW_STAGES = 40
 
 SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve, "brute": brute.solve}
 """Every solver by its name."""
@@ -66,7 +72,55 @@ def choose(
         return _alone(stages, arrays)
     model = build(stages, arrays, rules)
     check(stages, arrays, model.grids, rules)
-    return _read_off(model, arrays, budget.solve(model.problem, SOLVERS[solver]), rules)
+    fastest = budget.solve(model.problem, SOLVERS[solver])
+    found = _read_off(model, arrays, fastest, rules)
+    if solver != "exact" or forced is not None or not _moves_products(stages, found):
+        return found
+    return _moving_less(stages, arrays, rules, model, fastest, found)
+
+
+def _moves_products(stages: tuple[StageSketch, ...], found: Tilings) -> bool:
+    """Whether there are large products in a program of few stages, and something moves."""
+    products = any(s.product for s in stages)
+    return products and len(stages) <= _FEW_STAGES and found.total_bytes > 0
+
+
+def _moving_less(
+    stages: tuple[StageSketch, ...],
+    arrays: tuple[ArraySketch, ...],
+    rules: Rules,
+    model: Model,
+    fastest: Solution,
+    found: Tilings,
+) -> Tilings:
+    """Of plans that the model cannot tell from the fastest one, that which moves the fewest bytes.
+
+    Candidates are best where messages cost nothing, and arithmetic less and less beside bytes.
+    """
+    best = [found]
+    for share in _ARITHMETIC:
+        profile = rules.profile
+        rates = replace(
+            profile,
+            message_ns=0,
+            task_ns=profile.task_ns // share,
+            flops_s=profile.flops_s * share,
+            memory_bytes_s=profile.memory_bytes_s * share,
+        )
+        other = build(stages, arrays, replace(rules, rates=rates))
+        choice = budget.solve(other.problem, exact.solve).choice
+        cost = model.problem.cost(choice)
+        if model.problem.possible(cost):
+            best.append(_read_off(model, arrays, replace(fastest, choice=choice, cost=cost), rules))
+    return best[moving_least(best)]
+
+
+def moving_least(found: Sequence[Tilings]) -> int:
+    """Which of several plans to take: of those that the model cannot tell from the fastest, the first to move
+    the fewest bytes."""
+    most_ns = min(t.cost_ns for t in found) * (_PRECISION + 1) // _PRECISION
+    alike = [i for i, t in enumerate(found) if t.cost_ns <= most_ns]
+    return min(alike, key=lambda i: found[i].total_bytes)
 
 
 def alternatives(

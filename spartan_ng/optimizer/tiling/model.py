@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.memory import within
@@ -104,11 +105,15 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be chosen: the cluster, the memory for copies, and a tiling forced on everything."""
+    """What may be chosen: the cluster, the memory for copies, and a tiling forced on everything.
+
+    With `rates`, the same choices cost what they take at these, and where results lie costs nothing.
+    """
 
     profile: ClusterProfile
     budget: int
     forced: str | None = None
+    rates: ClusterProfile | None = None
 
 
 def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:
@@ -124,6 +129,7 @@ class _Builder:
     ) -> None:
         self.stages, self.arrays, self.rules = stages, arrays, rules
         self.profile = rules.profile
+        self.rates = rules.rates or rules.profile
         self.cuts = {} if rules.forced else cuts_of(stages, arrays, self.profile)
         self.few: dict[int, dict[int, None]] = {}
         """For each array, numbers of workers that small stages which touch it are worth."""
@@ -158,7 +164,8 @@ class _Builder:
             self._compute(s, stage)
             own = {r: copies.get(readers(stage, r)) for r in stage.reads}
             seen = {r: places[r.array] if copy is None else copy.place for r, copy in own.items()}
-            reads.append(tuple(self._read(s, stage, r, place, places) for r, place in seen.items()))
+            moves = [self._read(s, stage, r, place, places) for r, place in seen.items()]
+            reads.append((*moves, *self._merge(s, stage)))
             sources.append(tuple(seen[r] for r in stage.reads))
         weights = {s: w for s, w in self.weights.items() if w.any()}
         budget = None if self.rules.forced else self.rules.budget
@@ -242,7 +249,7 @@ class _Builder:
         place = self._variable(array, self._candidates(number))
         if array.driver:
             copies = [self.profile.workers if c else 1 for c in place.options.copied]
-            self._add_unary(place.variable, [self.profile.move_ns(n * array.nbytes) for n in copies])
+            self._add_unary(place.variable, [self.rates.move_ns(n * array.nbytes) for n in copies])
         return place
 
     def _own_copy(self, a: int, place: Place) -> OwnCopy:
@@ -263,7 +270,7 @@ class _Builder:
         # reading the same bytes from afar: its message is free, and that nanosecond is saved.
         extra = made.astype(self.kind)
         if array.outlives and not self._is_result(a):
-            extra = extra - (moved > 0) * (self.profile.message_ns + 2)
+            extra = extra - (moved > 0) * (self.rates.message_ns + 2)
         self._add(v, place.variable, moved, extra)
         taken = [array.nbytes if t.duplicate else -(-array.nbytes // t.ntiles) for t in options.tilings]
         weight = made * np.array(taken, self.kind)[:, None]
@@ -332,11 +339,21 @@ class _Builder:
             read.labels,
             read.spans,
             read.exact,
-            array.nbytes,
-            read.picks,
+            array.nbytes * read.part[0] // read.part[1],
+            read.placed,
+            read.asked,
         )
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
+
+    def _merge(self, s: int, stage: StageSketch) -> tuple[Move, ...]:
+        """What a distributed sort moves between its sorted parts."""
+        if stage.sorts is None:
+            return ()
+        ranks = self.grids[s].ranks
+        moved = np.array([[merge_bytes(stage.domain[0], *stage.sorts, r)] for r in ranks], self.kind)
+        self._add(s, _PINNED, moved, None)
+        return (Move(s, _PINNED, moved),)
 
     def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> Late:
         """A read of the tasks that make the result, wherever these are."""
@@ -354,7 +371,7 @@ class _Builder:
 
     def _add_wide(self, variables: tuple[int, ...], moved: Table) -> None:
         """A cost over any number of different variables, some of which may be pinned."""
-        cost = self.profile.move_ns(moved.astype(object) if self.wide else moved)
+        cost = self.rates.move_ns(moved.astype(object) if self.wide else moved)
         free = [axis for axis, v in enumerate(variables) if v != _PINNED]
         cost = cost[tuple(slice(None) if v != _PINNED else 0 for v in variables)]
         scope = tuple(variables[axis] for axis in free)
@@ -366,7 +383,7 @@ class _Builder:
     def _add(self, row: int, column: int, moved: Table, extra: Table | None) -> None:
         if self.wide:
             moved = moved.astype(object)
-        cost = self.profile.move_ns(moved)
+        cost = self.rates.move_ns(moved)
         if extra is not None:
             cost = cost + extra
         scope: Scope
@@ -394,9 +411,9 @@ class _Builder:
         ranks, touched = self.grids[s].ranks, self.touched[s]
         fewest, most = self.grids[s].range
         if fewest == most:
-            self.constant += self.profile.compute_ns(stage.flops, touched, ranks[0])
+            self.constant += self.rates.compute_ns(stage.flops, touched, ranks[0])
             return
-        cost = {r: self.profile.compute_ns(stage.flops, touched, r) for r in set(ranks)}
+        cost = {r: self.rates.compute_ns(stage.flops, touched, r) for r in set(ranks)}
         self._add_unary(s, [cost[r] for r in ranks])
 
     def _is_result(self, a: int) -> bool:
@@ -405,7 +422,8 @@ class _Builder:
     def _outlive(self, array: ArraySketch, place: Place) -> None:
         """A later program most likely cuts an array along its longest axis. Where it does not lie so, that
         program's cost of moving it is charged in part."""
-        if not array.outlives or place.variable == _PINNED or self.rules.forced or not array.shape:
+        idle = self.rules.forced or self.rules.rates is not None
+        if not array.outlives or place.variable == _PINNED or idle or not array.shape:
             return
         longest = max(range(len(array.shape)), key=lambda axis: (array.shape[axis], -axis))
         moved = array.nbytes * (self.profile.workers - 1) // self.profile.workers
@@ -426,8 +444,8 @@ class _Builder:
                 loads[read.array] = (read.labels[0], array.load, array.nbytes / max(touched, 1))
         lo, hi = bounds(grids, stage.domain, False)
         share = shares(lo, hi, grids.active, stage.domain, list(loads.values()), self.profile.weights)
-        task = self.profile.task_ns
-        alone = self.profile.compute_ns(stage.flops, touched, 1) - task
+        task = self.rates.task_ns
+        alone = self.rates.compute_ns(stage.flops, touched, 1) - task
         slowest = [alone * round(1_000_000 * x) // 1_000_000 for x in share.tolist()]
         self._add_unary(s, [c + task * r for c, r in zip(slowest, grids.ranks, strict=True)])
 
@@ -439,8 +457,8 @@ class _Builder:
         for stage, grids, touched in zip(self.stages, self.grids, self.touched, strict=True):
             fewest, most = grids.range
             if fewest < most or self.cuts:
-                compute += slowest * self.profile.compute_ns(stage.flops, touched, fewest)
-            compute += workers * self.profile.task_ns
+                compute += slowest * self.rates.compute_ns(stage.flops, touched, fewest)
+            compute += workers * self.rates.task_ns
             messages += len(stage.reads) + len(stage.writes)
             for access in stage.reads:
                 moved += workers * self.arrays[access.array].nbytes
@@ -452,7 +470,7 @@ class _Builder:
         moved += workers * sum(self.arrays[a].nbytes for a, _ in self.own)
         moved += sum(a.nbytes for a in self.arrays if a.outlives)
         messages += len(self.own)
-        return compute + self.profile.move_ns(moved) + self.profile.message_ns * messages
+        return compute + self.rates.move_ns(moved) + self.rates.message_ns * messages
 
 
 def _moved(

@@ -1,0 +1,111 @@
+"""A stage whose body is one matrix product, on a whole tile: threads fill pieces of the result in place.
+
+No block is cut out of the operands. A dense product is cut into pieces for BLAS, which runs on one thread for
+each of ours: a thread that BLAS starts itself goes on waiting for work for a tenth of a second, on a core
+that our threads then lack. A sparse product is cut into runs of rows, see `kernels.compiled.sparse_product`.
+Neither the pieces of a dense product nor the order of any sum depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.kernels.compiled.sparse_product import prepare
+from spartan_ng.kernels.contract import matrices, sparse_first
+from spartan_ng.plan.plan import Fused, Row
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+_RANGES = 16
+"""Ranges of kept rows of a sparse operand for each thread: they differ in how far apart their columns are."""
+_PIECE_FLOPS = 1 << 25
+"""A dense product is cut into pieces of at least this many operations, about a millisecond's work."""
+_PIECE_SIDE = 256
+"""Rows, columns and summed elements of a piece that is cut along them, at least."""
+_MOST_PIECES, _FEW_PIECES = 16, 4
+"""Pieces of rows, which cost BLAS the least, at most; and those that columns or sums are cut for."""
+
+Span = tuple[int, int]
+
+
+def multiplied(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> list[Any] | None:
+    """The stage's product as the one array of its result; None where blocks have to make it."""
+    if not stage.heavy or stage.rows or len(stage.writes) > 1:
+        return None
+    (write,) = stage.writes
+    row = write.reducer
+    if row is None or row.kind != "contract" or len(row.params[2]) != 2:
+        return None
+    a, b = (operands[n] for n in row.args)
+    if a.ndim != 2 or b.ndim != 2 or not a.dtype == b.dtype == row.dtype:
+        return None
+    kinds = sparse.issparse(a), sparse.issparse(b)
+    plain = isinstance(a, np.ndarray), isinstance(b, np.ndarray)
+    if all(plain) and row.dtype.kind in "fc":
+        value = _dense(ex, run, row, a, b)
+    elif any(kinds) and any(plain):
+        value = _sparse(ex, run, row, a, b)
+    else:
+        return None
+    return None if value is None else [value.reshape((1,) * len(write.partial) + value.shape)]
+
+
+def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
+    """Pieces of the result; where it is small, partial sums of it, added in order."""
+    left, right = matrices(a, b, *row.params)
+    (m, k), n = left.shape, right.shape[1]
+    most = max(1, 2 * m * n * k // _PIECE_FLOPS)
+    rows = _spans(m, min(most, _MOST_PIECES, m // _PIECE_SIDE))
+    columns = _spans(n, min(most, _FEW_PIECES, n // _PIECE_SIDE) // len(rows))
+    out = ex.store.allocate((m, n), row.dtype)
+    if len(rows) * len(columns) > 1:
+        pieces = list(product(rows, columns))
+
+        def fill(piece: tuple[Span, Span]) -> None:
+            (i0, i1), (j0, j1) = piece
+            np.matmul(left[i0:i1], right[:, j0:j1], out=out[i0:i1, j0:j1])
+
+        _each(ex, run, pieces, fill)
+        return out
+    summed = _spans(k, min(most, _FEW_PIECES, k // _PIECE_SIDE))
+
+    def add(span: Span) -> Any:
+        return np.matmul(left[:, span[0] : span[1]], right[span[0] : span[1]])
+
+    sums = _each(ex, run, summed, add)
+    np.copyto(out, sums[0])
+    return reduce(lambda total, part: np.add(total, part, out=total), sums[1:], out)
+
+
+def _each(ex: Executor, run: Run, items: list[Any], one: Callable[[Any], Any]) -> list[Any]:
+    with ex.single_blas():
+        return ex.parallel(run, items, lambda: one, small=False)
+
+
+def _spans(n: int, count: int) -> list[Span]:
+    """`[0, n)` in so many parts, one at least."""
+    count = max(count, 1)
+    return list(pairwise(n * i // count for i in range(count + 1)))
+
+
+def _sparse(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
+    """Runs of the result's rows by the compiled kernel; None where there is none."""
+    a, b, flip = sparse_first(a, b, *row.params)
+    if a.format not in ("csr", "csc"):
+        return None
+    turned = a.format == "csc"
+    found = prepare(a.T if turned else a, b, turned)
+    if found is None:
+        return None
+    out = ex.store.allocate(found.shape, row.dtype)
+    flipped = ex.store.allocate(found.shape[::-1], row.dtype) if flip else None
+    ranges = found.ranges(ex.threads * (1 if turned else _RANGES))
+    ex.parallel(run, ranges, lambda: lambda rows: found.run(rows, out, flipped), small=False)
+    return out if flipped is None else flipped
