@@ -12,16 +12,8 @@ from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
 STUDIES = (
-    "functions",
-    "tiling",
-    "app-tilings",
-    "scaling",
-    "skew",
-    "cascades",
-    "planning",
-    "cuboids",
-    "strategies",
-    "cold",
+    *("functions", "tiling", "app-tilings", "scaling", "skew"),
+    *("cascades", "planning", "cuboids", "strategies", "cold", "algorithms"),
 )
 """What is not side by side with other systems: tables of their own, in modules of their names."""
 

@@ -14,10 +14,14 @@ from spartan_ng import session
 from spartan_ng.apps.workloads import WORKLOADS, Workload
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 WORKERS = 4
-TILINGS = (None, "row", "column", "block")
-"""What the optimizer chooses, and what is forced everywhere."""
+TILINGS = ("row", "column", "block")
+"""What is forced everywhere."""
+BYTES = ClusterProfile(message_ns=0, task_ns=0)
+"""A cluster whose messages and tasks are free: the cost that tilings are chosen by is the bytes, as in the
+paper, and the arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,16 @@ class _Counting(SimulatedBackend):
         return refs, stats
 
 
-def moved(workload: Workload, tiling: str | None, scale: float = 0.2, workers: int = WORKERS) -> Moved:
-    """Run a workload under a tiling, everything on the workers."""
+def moved(
+    workload: Workload,
+    tiling: str | None,
+    scale: float = 0.2,
+    workers: int = WORKERS,
+    profile: ClusterProfile | None = None,
+) -> Moved:
+    """Run a workload under a tiling (None: as chosen for `profile`), all of it on the workers."""
     before = session.current().backend
-    backend = _Counting(workers)
+    backend = _Counting(workers, profile)
     session.use(backend)
     try:
         with config.override(tiling=tiling, small_bytes=0):
@@ -62,14 +72,21 @@ def moved(workload: Workload, tiling: str | None, scale: float = 0.2, workers: i
 
 
 def main(scale: float = 0.2, workloads: Mapping[str, Workload] = WORKLOADS) -> None:
-    """Print the table."""
+    """Print the table: what smart tiling moves where it counts bytes, what the forced tilings move, and what
+    smart tiling moves where it counts time, with messages and tasks."""
     print(f"bytes moved between {WORKERS} workers")
-    print(f"{'app':<22}{'smart':>12}{'row':>14}{'column':>14}{'block':>14}{'predicted':>14}{'off by':>8}")
+    names = ("smart", "row", "column", "block", "predicted")
+    head = "".join(f"{name:>13}" for name in names)
+    print(f"{'app':<22}{head}{'off by':>8}{'for time':>13}{'off by':>8}")
+    worst, beaten = 0.0, 0
     for name, workload in workloads.items():
-        rows = [moved(workload, tiling, scale) for tiling in TILINGS]
-        smart = rows[0]
-        others = "".join(f"{r.measured:>14,}" for r in rows[1:])
-        print(f"{name:<22}{smart.measured:>12,}{others}{smart.predicted:>14,}{smart.error:>8.1%}", flush=True)
+        smart, timed = moved(workload, None, scale, profile=BYTES), moved(workload, None, scale)
+        others = [moved(workload, tiling, scale).measured for tiling in TILINGS]
+        row = "".join(f"{n:>13,}" for n in (smart.measured, *others, smart.predicted))
+        print(f"{name:<22}{row}{smart.error:>8.1%}{timed.measured:>13,}{timed.error:>8.1%}", flush=True)
+        worst = max(worst, smart.error, timed.error)
+        beaten += smart.measured > min(others)
+    print(f"predictions are off by at most {worst:.1%}; a forced tiling moves less for {beaten} apps")
 
 
 if __name__ == "__main__":

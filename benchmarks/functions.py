@@ -1,5 +1,7 @@
 """Common functions against NumPy on tiny, small, medium and large arrays, each call forced to its value.
 
+`python -m benchmarks.functions sort unique tiny large` measures a part.
+
 A ratio is the median over rounds of our time over NumPy's in the same round. The result counts as there
 when NumPy can read it (`numpy.asarray`), as NumPy's own does when the call returns.
 """
@@ -7,8 +9,9 @@ when NumPy can read it (`numpy.asarray`), as NumPy's own does when the call retu
 from __future__ import annotations
 
 import gc
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import Any
@@ -209,6 +212,12 @@ def _marked(ratio: float, limit: float) -> str:
     return f"{ratio:.2f}" if ratio <= limit else f"**{ratio:.2f}**"
 
 
-def main() -> None:
-    """Measure and print the table."""
-    print(text([measure(f, SIZES) for f in FUNCTIONS], SIZES))
+def main(chosen: Sequence[str] = ()) -> None:
+    """Measure and print the table, or its part: names of functions and of sizes."""
+    sizes = {label: n for label, n in SIZES.items() if label in chosen} or SIZES
+    functions = [f for f in FUNCTIONS if f.name in chosen] or FUNCTIONS
+    print(text([measure(f, sizes) for f in functions], sizes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -10,9 +10,10 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 from uuid import uuid4
 
 from spartan_ng.arrays import ArrayRef, box_of
@@ -20,13 +21,17 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
-from spartan_ng.graph.evaluation import open_door
+from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.direct import run_direct
+from spartan_ng.optimizer.fusion.costs import Rates
+from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
+from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
@@ -69,20 +74,25 @@ class Session:
         """Second copies of arrays that the workers keep."""
         self._measured: dict[Hashable, int] = {}
         """Bytes that depend on data, as runs have measured them; see `plan.lessons`."""
+        self._settled: tuple[tuple[Any, ...], Settings] | None = None
+        """What the last plan's settings were made of, and they themselves."""
         self._lock = threading.Lock()
         self._name = uuid4().hex
         self._numbers = count(1)
 
     def evaluate(self, nodes: Sequence[Node]) -> list[ArrayRef]:
         """The values of `nodes`, computed together."""
-        roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
+        roots: Sequence[Node] = nodes
+        order = topological(nodes)
+        if has_constants(order):
+            roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         values: dict[Node, ArrayRef] = {r: r.data for r in roots if r.data is not None}
         found = self._direct(wanted)
         if found is not None:
             values.update(zip(wanted, found, strict=True))
         elif wanted:
-            planned, leaves = self.plan(wanted)
+            planned, leaves = self.plan(wanted, order if wanted == nodes else None)
             refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
             values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
         return [values[r] for r in roots]
@@ -91,16 +101,21 @@ class Session:
         """The values of a program that is one NumPy call, where it runs in this process."""
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
-        found = run_direct(roots, _DIRECT * config.small_bytes)
+        found = run_direct(roots, _DIRECT * config.small_bytes, self.backend.threads)
         if found is None:
             return None
         return [ArrayRef(v.shape, v.dtype, value=v) for v in found]
 
-    def plan(self, roots: Sequence[Node]) -> tuple[Planned, list[ArrayRef]]:
-        """The plan for `roots` (from the cache, if the program came before) and the program's leaves."""
+    def plan(
+        self, roots: Sequence[Node], order: Sequence[Node] | None = None
+    ) -> tuple[Planned, list[ArrayRef]]:
+        """The plan for `roots` (from the cache, if the program came before) and the program's leaves.
+
+        `order` is the roots' graph, where the caller has walked it.
+        """
         workers = self.backend.workers  # first: who came and went may change the leaves' tilings
         settings = self._settings(workers)
-        order = topological(roots)
+        order = topological(roots) if order is None else order
         structure, leaves = flatten(order, roots)
         if self._adopt(leaves):
             structure, leaves = flatten(order, roots)
@@ -200,17 +215,40 @@ class Session:
         """What a plan for so many workers depends on, as `config` has it now."""
         disabled = config.disabled_passes
         tiling = "single" if "tile" in disabled else config.tiling
-        profile = replace(self.backend.profile, workers=workers)
-        budget = profile.memory_bytes // 4 if config.duplicate_bytes is None else config.duplicate_bytes
         taken = sum(copy.nbytes // copy.tiling.ntiles for copy in list(self._copies) if copy.tiling)
         fusion = "off" if "fuse" in disabled else config.fusion
-        return Settings(
-            profile,
+        asked = (
+            self.backend.profile,
+            workers,
+            config.duplicate_bytes,
+            taken,
             tiling,
             fusion,
-            duplicate_budget_bytes=max(0, budget - taken),
-            products=config.products,
+            config.products,
         )
+        if self._settled is None or self._settled[0] != asked:
+            self._settled = (asked, _settings(*asked))
+        return self._settled[1]
+
+
+def _settings(
+    profile: ClusterProfile,
+    workers: int,
+    duplicate_bytes: int | None,
+    taken_bytes: int,
+    tiling: str | None,
+    fusion: str,
+    products: str,
+) -> Settings:
+    """The settings; second copies may take a quarter of a worker's memory where nothing else is said."""
+    budget = profile.memory_bytes // 4 if duplicate_bytes is None else duplicate_bytes
+    return Settings(
+        replace(profile, workers=workers),
+        tiling,
+        fusion,
+        duplicate_budget_bytes=max(0, budget - taken_bytes),
+        products=products,
+    )
 
 
 _session: Session | None = None
@@ -278,4 +316,9 @@ def in_process() -> bool:
     return isinstance(current().backend, EmbeddedBackend)
 
 
-open_door(evaluate, in_process)
+def is_dear(node: Node, stored: Container[Node]) -> bool:
+    """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
+    return is_dearer_than_writing(node, stored, Rates.of(current().backend.profile))
+
+
+open_door(Door(evaluate, in_process, is_dear))

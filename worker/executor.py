@@ -70,6 +70,8 @@ class Run:
     keys: list[Key]
     cancelled: threading.Event
     stats: StageStats = field(default_factory=StageStats)
+    chunks: dict[int, Any] = field(default_factory=dict)
+    """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
 
     @property
     def plan(self) -> Plan:
@@ -253,20 +255,21 @@ class Executor:
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)))
-        ended = threading.Event()
+        ended = False
 
         def work() -> None:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
+            nonlocal ended
             try:
                 with np.errstate(**self.errstate):
                     one = make()
                     for i in numbers:
-                        if ended.is_set():
+                        if ended:
                             return
                         self.check(run)
                         results[i] = one(items[i])
             except BaseException:
-                ended.set()
+                ended = True
                 raise
 
         helpers = 0 if small or self._pool is None else min(self.threads, len(items)) - 1

@@ -21,13 +21,10 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Accumulate, Join
 from spartan_ng.worker.program import Task
-from spartan_ng.worker.regions import resolve
+from spartan_ng.worker.regions import lookup, resolve
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-_MOST_RUNS = 512
-"""Reads that a lookup makes at most: beyond, it reads what lies between rows, too."""
 
 
 def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
@@ -37,57 +34,50 @@ def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
 
 
 def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
-    """The rows of the output's part: found in the mask, then read from where they lie.
-
-    The mask's running count says which stretch of the input holds them.
-    """
+    """The rows of the output's part: found in the mask, then looked up where they lie."""
     assert task.box is not None, "checked by the caller"
     mask = dense(ex.load(run, task.operands[0]))
-    read = stage.reads[0]
     lo, hi = task.box[0]
-    rows = np.flatnonzero(mask)[lo:hi]
+    places = np.flatnonzero(mask)[lo:hi]
     slot = run.plan.slots[stage.slot]
-    inner = prod(mask.shape[1:])
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    if rows.size:
-        first, last = int(rows[0]) // inner, int(rows[-1]) // inner + 1
-        box = ((first, last), *((0, n) for n in read.shape[1:]))
-        part = ex.load(run, resolve(read, box, run.plan.slots[read.slot], ex.rank))
-        part = dense(part)
-        flat = part.reshape(((last - first) * inner, *read.shape[mask.ndim :]))
-        rest = tuple(slice(a, b) for a, b in task.box[1:])
-        np.take(flat[(slice(None), *rest)], rows - first * inner, axis=0, out=out)
+    if places.size:
+        inner = prod(mask.shape[1:])
+        rest = [(0, n) for n in mask.shape[1:]] + list(task.box[1:])
+        part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
+        flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
+        np.take(flat, rows * inner + places % inner, axis=0, out=out)
     ex.put(run, stage.slot, out)
 
 
 def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
-    """Look up rows: the runs of rows that are asked for are read from where they lie, and no others."""
+    """Look up rows: those that are asked for are read from where they lie, and no others."""
     assert task.box is not None, "checked by the caller"
     (axis,) = stage.params
     indices = dense(ex.load(run, task.operands[0]))
-    read = stage.reads[0]
-    before, after = task.box[:axis], task.box[axis + indices.ndim :]
-    wanted = np.unique(indices)
-    operands, rows = [], []
-    for lo, hi in _runs(wanted):
-        operands.append(resolve(read, (*before, (lo, hi), *after), run.plan.slots[read.slot], ex.rank))
-        rows.append(np.arange(lo, hi))
-    found = np.concatenate([dense(x) for x in ex.load_all(run, operands)], axis=axis)
+    box = (*task.box[:axis], (0, 0), *task.box[axis + indices.ndim :])
+    found, rows = _looked_up(ex, run, stage, indices, axis, box)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    np.take(found, np.searchsorted(np.concatenate(rows), indices), axis=axis, out=out)
+    np.take(found, rows, axis=axis, out=out)
     ex.put(run, stage.slot, out)
 
 
-def _runs(wanted: Any) -> list[tuple[int, int]]:
-    """Sorted indices as at most `_MOST_RUNS` half-open runs; small gaps are read along."""
-    gaps = np.diff(wanted)
-    widest = np.sort(gaps)[::-1]
-    limit = max(1, int(widest[_MOST_RUNS - 1])) if widest.size >= _MOST_RUNS else 1
-    ends = np.flatnonzero(gaps > limit)
-    firsts = wanted[np.concatenate([[0], ends + 1])]
-    lasts = wanted[np.concatenate([ends, [wanted.size - 1]])]
-    return [(int(a), int(b) + 1) for a, b in zip(firsts, lasts, strict=True)]
+def _looked_up(
+    ex: Executor, run: Run, stage: Join, indices: Any, axis: int, box: Box
+) -> tuple[np.ndarray[Any, Any], Any]:
+    """The join's first operand at `box`, but along `axis` only rows that `indices` ask for, or more where all
+    are here; and for each index its row in that."""
+    read = stage.reads[0]
+    slot = run.plan.slots[read.slot]
+    first, last = int(indices.min()), int(indices.max())
+    around = (*box[:axis], (first, last + 1), *box[axis + 1 :])
+    whole = resolve(read, around, slot, ex.rank)
+    if all(p.rank == ex.rank for p in whole.pieces):
+        return dense(ex.load(run, whole)), indices - first
+    wanted = np.unique(indices)
+    operand = lookup(read, around, axis, wanted, slot, ex.rank)
+    return dense(ex.load(run, operand)), np.searchsorted(wanted, indices)
 
 
 def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:

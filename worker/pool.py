@@ -3,7 +3,9 @@
 Large buffers are shared-memory segments (memfd): peers on the same host map them through /proc, and the
 kernel frees them with the last process that has them, however it ends. A buffer goes back to the pool when
 the last array that looks at it dies, so that frames on their way out and readers' leases keep it alive.
-Free segments beyond a bound give their pages back, but keep their address, so peers' mappings stay valid.
+Free segments keep the pages that were in use at once, for the next run of a loop; beyond that, or when
+nothing asks for them for a while, they give their pages back, but keep their address, so peers' mappings
+stay valid.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ SHARED_BYTES = 64 * 1024
 """Buffers of at least this size are segments; smaller ones travel in frames."""
 
 _MAX_FREE_BYTES = 64 << 20
-"""Pages that free segments keep: this or a fifth of what is used, within a fifth of the budget."""
+"""Pages that free segments of an idle worker keep: this or a fifth of what is used."""
+
+_SHARE = 16
+"""Those of a busy worker keep at most one part in so many of the machine's memory."""
 
 _MAX_FREE_SEGMENTS = 512
 _PUNCH = 0x02 | 0x01
@@ -85,6 +90,10 @@ class BufferPool:
         self.peak_bytes = 0
         """The most bytes that have been in use at one time."""
         self.free_bytes = 0
+        self._busy_peak_bytes = 0
+        """As `peak_bytes`, since the worker was idle last."""
+        self._busy = False
+        """Whether a segment was asked for since the last `rest`."""
         self._free: dict[int, list[Segment]] = {}
         self._free_count = 0
         self._live: dict[int, Segment] = {}
@@ -129,6 +138,7 @@ class BufferPool:
                 if missing <= 0:
                     self.used_bytes += nbytes
                     self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+                    self._busy_peak_bytes = max(self._busy_peak_bytes, self.used_bytes)
                     if self.budget_bytes is not None:
                         self._trim(self.budget_bytes - self.used_bytes)
                     return
@@ -157,6 +167,15 @@ class BufferPool:
         with self._lock:
             self._collect()
 
+    def rest(self) -> None:
+        """Called now and then: as `collect`, and give back what nothing has asked for since the last call."""
+        with self._lock:
+            self._collect()
+            if not self._busy:
+                self._busy_peak_bytes = self.used_bytes
+                self._trim(self._keep_bytes())
+            self._busy = False
+
     def close(self) -> None:
         """Close all free segments."""
         with self._lock:
@@ -170,6 +189,7 @@ class BufferPool:
     def _take(self, nbytes: int) -> Segment:
         size = size_class(nbytes)
         with self._lock:
+            self._busy = True
             free = self._free.get(size)
             segment = free.pop() if free else None
             if segment is not None:
@@ -198,10 +218,15 @@ class BufferPool:
             self._free.setdefault(segment.size, []).append(segment)
             self._free_count += 1
             self.free_bytes += segment.resident
-        keep_bytes = max(_MAX_FREE_BYTES, self.used_bytes // 5)
-        if self.budget_bytes is not None:
-            keep_bytes = min(keep_bytes, self.budget_bytes - self.used_bytes, self.budget_bytes // 5)
-        self._trim(keep_bytes)
+        self._trim(self._keep_bytes())
+
+    def _keep_bytes(self) -> int:
+        """How much free segments may hold: with what is used, no more than has been in use at once."""
+        busy = min(self._busy_peak_bytes - self.used_bytes, _machine_bytes() // _SHARE)
+        keep = max(_MAX_FREE_BYTES, self.used_bytes // 5, busy)
+        if self.budget_bytes is None:
+            return keep
+        return min(keep, self.budget_bytes - self.used_bytes, self.budget_bytes // 5)
 
     def _trim(self, keep_bytes: int) -> None:
         """Give back pages of free segments until they hold at most `keep_bytes`."""
@@ -218,6 +243,10 @@ def size_class(nbytes: int) -> int:
     """The least of 1, 1.25, 1.5, 1.75 times a power of two, in whole pages, that holds `nbytes`."""
     step = max(4096, 1 << max(0, (nbytes - 1).bit_length() - 3))
     return -(-nbytes // step) * step
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

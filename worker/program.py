@@ -19,6 +19,7 @@ from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
     VALUE,
     Accumulate,
@@ -110,9 +111,10 @@ class Program:
 
     def _dying_operand(self, stage: ScanTile, box: Box, dying: list[int]) -> int | None:
         """The read whose whole tile dies with the stage, where its last row is the scan itself."""
-        if stage.rows[-1].kind != "scan":
+        stored = [w.slots[0] for w in stage.writes if w.reducer is None]
+        if stage.rows[-1].kind != "scan" or not stored:
             return None
-        out = self.plan.slots[stage.slot]
+        out = self.plan.slots[stored[0]]
         for i, read in enumerate(stage.reads):
             slot = self.plan.slots[read.slot]
             plain = read.labels == tuple(range(len(stage.domain))) == read.order
@@ -165,8 +167,9 @@ def read_slots(stage: Stage) -> Iterator[int]:
 
 def written_slots(stage: Stage) -> Iterator[int]:
     """The slots that a stage writes."""
-    if isinstance(stage, Fused):
-        for write in (stage.finish or stage).writes:
+    if isinstance(stage, Fused | ScanTile):
+        last = stage.finish or stage if isinstance(stage, Fused) else stage
+        for write in last.writes:
             yield from write.slots
     elif isinstance(stage, SortParts):
         yield stage.values
@@ -196,6 +199,9 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
         return _user_task(plan, stage, rank)
     if isinstance(stage, ScanTotals):
         return _totals_task(plan, stage, rank)
+    if isinstance(stage, ScanTile):
+        box = stage.grid.box_on(stage.domain, rank)
+        return Task(None) if box is None else _scan_task(plan, stage, box, rank)
     slot = plan.slots[stage.slot]
     box = slot.tiling.box_on(slot.shape, rank)
     if box is None:
@@ -206,7 +212,7 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
             identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)
         ]
         return Task(box, states, finish=_finish_task(plan, stage.finish, box, rank))
-    if isinstance(stage, ScanTile | ScanOffsets):
+    if isinstance(stage, ScanOffsets):
         return _scan_task(plan, stage, box, rank)
     if isinstance(stage, Assemble):
         return _assemble_task(plan, stage, box, rank)
@@ -259,7 +265,8 @@ def _scan_task(plan: Plan, stage: ScanTile | ScanOffsets, box: Box, rank: int) -
     else:
         task = Task(box, [identity(stage.states, box, plan.slots[stage.states], rank)])
         axis, cross = stage.axis, box[1:]
-    part = plan.slots[stage.slot].tiling.index_on(rank)
+    grid = stage.grid if isinstance(stage, ScanTile) else plan.slots[stage.slot].tiling
+    part = grid.index_on(rank)
     assert part is not None, "the rank has a tile"
     index = part[axis if isinstance(stage, ScanTile) else axis + 1]
     if stage.offsets is not None and index > 0:
@@ -378,7 +385,7 @@ def _flops(row: Row) -> int:
     return ELEMENTWISE[str(row.fn)].flops if row.kind == "map" else 1
 
 
-def _reducer(stage: Fused, write: Write) -> Reducer | None:
+def _reducer(stage: Fused | ScanTile, write: Write) -> Reducer | None:
     if write.reducer is None:
         return None
     first, register = len(stage.reads), write.reducer.args[0]
@@ -404,17 +411,9 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
         task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
+        task.reducers = [_reducer(stage, w) for w in stage.writes]
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
-        scan = Row(
-            "scan",
-            stage.fn,
-            stage.args,
-            (stage.axis,),
-            plan.slots[stage.slot].dtype,
-            stage.domain,
-            tuple(range(len(stage.domain))),
-        )
-        task.ordered = Ordered(stage.reads, (*stage.rows, scan), stage.domain, task.box)
+        task.ordered = Ordered(stage.reads, scanned_rows(stage, plan), stage.domain, task.box)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]
     if isinstance(stage, Fused | Combine) and stage.finish is not None and task.finish is not None:

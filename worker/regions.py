@@ -7,7 +7,7 @@ own reads from the plan and its rank, and, by the same arithmetic, how often its
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,15 +48,14 @@ class Operand:
         return array if self.shown is None else np.broadcast_to(array, self.shown)
 
     def _turned(self, array: Any) -> Any:
-        ndim = len(self.shape)
+        if not any(self.flips) and self.order == tuple(range(len(self.shape))):
+            return array
         if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
             array = dense(array)  # an axis is new, or seen at one index
         if is_sparse(array):
             if any(self.flips):
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
             return array if self.order == (0, 1) else array.T
-        if self.order == tuple(range(ndim)) and not any(self.flips):
-            return array
         kept = [o for o in self.order if o >= 0]
         array = array[
             tuple(
@@ -98,6 +97,39 @@ def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -
         read.order,
         shown,
     )
+
+
+def lookup(read: Read, box: Box, label: int, wanted: np.ndarray[Any, Any], slot: Slot, rank: int) -> Operand:
+    """As `resolve`, but along the dimension `label` only the indices `wanted`: ascending, the first and the
+    last at the ends of `box`."""
+    whole = resolve(read, box, slot, rank)
+    at = next((i for i, a in enumerate(read.axes) if a.label == label), None)
+    shown = whole.shown
+    if shown is not None:
+        pairs = zip(read.labels, shown, strict=True)
+        shown = tuple(len(wanted) if d == label else n for d, n in pairs)
+    if at is None:  # a view stretches the axis: all rows are the same
+        return replace(whole, shown=shown)
+    axis = read.axes[at]
+    rows = axis.start + axis.step * (wanted if axis.step > 0 else wanted[::-1])
+    found = (_looked_up(p, at, rows, int(rows[0]), abs(axis.step)) for p in whole.pieces)
+    shape = (*whole.shape[:at], len(rows), *whole.shape[at + 1 :])
+    return replace(whole, shape=shape, pieces=tuple(p for p in found if p is not None), shown=shown)
+
+
+def _looked_up(piece: Piece, at: int, rows: np.ndarray[Any, Any], first: int, step: int) -> Piece | None:
+    """The part of a piece, whose region begins at `first` along axis `at`, that holds some of `rows`."""
+    begin, end = piece.place[at].start, piece.place[at].stop
+    origin = first + begin * step - piece.region[at][0]
+    a, b = np.searchsorted(rows, [first + begin * step, first + (end - 1) * step + 1])
+    if a == b:
+        return None
+    local = rows[a:b] - origin
+    straight = local[-1] - local[0] + 1 == b - a
+    chosen = (int(local[0]), int(local[-1]) + 1, 1) if straight else local
+    region = (*piece.region[:at], chosen, *piece.region[at + 1 :])
+    place = (*piece.place[:at], slice(int(a), int(b)), *piece.place[at + 1 :])
+    return Piece(piece.rank, region, place)
 
 
 def region_shape(region: Region) -> tuple[int, ...]:

@@ -8,7 +8,9 @@ by side where there are enough, else totals of chunks of the lines first, then e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +19,16 @@ from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan, compiled_total
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.ordered import Ordered
-from spartan_ng.kernels.scans import Cumulation, State, cumulation
+from spartan_ng.kernels.scans import Cumulation, Cut, State, cumulation
 from spartan_ng.plan.plan import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.program import Task
+from spartan_ng.worker.results import Places, States, add_state, finish, merged, within
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
+
+_FOLDED = 1 << 17
+"""Elements of a block that is folded as soon as it is scanned."""
 
 
 def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> None:
@@ -40,7 +46,7 @@ def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> No
     assert ordered is not None, "prepared with the program"
     box = ordered.box
     compiled = compiled_total(ordered.reads, ordered.rows, loaded, ordered.cut, ex.errstate)
-    states = _totals(ex, run, ordered, compiled, loaded, list(ordered.cut.chunks))
+    states = run.chunks[stage.slot] = _totals(ex, run, ordered, compiled, loaded, list(ordered.cut.chunks))
     shape = tuple(1 if d == stage.axis else n for d, n in enumerate(box_shape(box)))
     out = np.empty((slot.shape[0], *shape), slot.dtype)
     for piece, found in zip(ordered.cut.pieces, states, strict=True):
@@ -70,13 +76,15 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
         return
     operands = [dense(x) for x in ex.load_all(run, task.operands)]
     before = _before(ex, run, task, stage.axis)
-    ordered = task.ordered
-    assert ordered is not None, "prepared with the program"
-    out = None if task.dying is None else _own(ex, run, operands[task.dying])
-    if out is None:
-        out = ex.store.allocate(box_shape(task.box), run.plan.slots[stage.slot].dtype)
-    _scan(ex, run, ordered, operands, out, before)
-    ex.put(run, stage.slot, out)
+    own = None if task.dying is None else _own(ex, run, operands[task.dying])
+    places = Places(ex, run, stage.writes, task.box, own)
+    known = None if stage.totals is None else run.chunks.pop(stage.totals)
+    states = _scan(ex, run, task, operands, places, before, known)
+    for k, write in enumerate(stage.writes):
+        if write.reducer is None:
+            ex.put(run, write.slots[0], places.tiles[k])
+        else:
+            finish(ex, run, task, k, merged(task, k, states), places)
 
 
 def _own(ex: Executor, run: Run, operand: Any) -> Any | None:
@@ -142,27 +150,81 @@ def _totals(
 
 
 def _scan(
-    ex: Executor, run: Run, ordered: Ordered, operands: list[Any], out: Any, before: State | None
-) -> None:
-    """Scan a tile into `out`."""
+    ex: Executor,
+    run: Run,
+    task: Task,
+    operands: list[Any],
+    places: Places,
+    before: State | None,
+    known: list[list[State]] | None,
+) -> list[States]:
+    """Scan a tile into its place, and give the states of what is folded; `known` has the states of each
+    piece's chunks, where a stage has made them."""
+    ordered = task.ordered
+    assert ordered is not None, "prepared with the program"
     cut, axis = ordered.cut, ordered.axis
-    compiled = compiled_scan(ordered.reads, ordered.rows, operands, out, cut, ex.errstate)
+    out = places.tiles[places.plain[0]] if places.plain else None
+    layout = _laid_out(box_shape(cut.box), ordered.rows[-1].dtype) if out is None else out
+    compiled = compiled_scan(ordered.reads, ordered.rows, operands, layout, cut, ex.errstate)
     carries: list[State | None] = []
-    totals = _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
+    totals = known or _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
     for piece, found in zip(cut.pieces, totals, strict=True):
         place = _place(piece, cut.box, axis)
         carry = None if before is None else tuple(s[place] for s in before)
         carries.append(carry)
-        for total in found:
+        for total in found[: len(cut.chunks) - 1]:
             carry = total if carry is None else ordered.how.combine(carry, total)
             carries.append(carry)
 
-    def scan(item: tuple[Box, State | None]) -> None:
-        part, carry = item
-        if compiled is not None:
-            compiled.run(part, carry)
-        else:
-            ordered.run(operands, part, out, carry)
+    folds = [(k, r) for k, r in enumerate(task.reducers) if r is not None]
+    step = _step(cut, axis) if folds else 0
+
+    def work() -> Callable[[tuple[Box, State | None]], States]:
+        spare = np.empty(0, ordered.rows[-1].dtype)
+
+        def scan(item: tuple[Box, State | None]) -> States:
+            nonlocal spare
+            part, carry = item
+            states: States = [{} for _ in task.reducers]
+            for block in _blocks(part, axis, step):
+                shape = box_shape(block)
+                if out is None and spare.size < prod(shape):
+                    spare = np.empty(prod(shape), spare.dtype)
+                place = spare[: prod(shape)].reshape(shape) if out is None else out[within(block, cut.box)]
+                if compiled is not None:
+                    carry = compiled.run(block, carry, place)
+                else:
+                    carry = ordered.run(operands, block, place, carry)
+                for k, reducer in folds:
+                    state = tuple(_own_memory(s, place) for s in reducer.block([place], block))
+                    add_state(task, k, states[k], places.box(k, block), state)
+            return states
+
+        return scan
 
     parts = [_chunk(p, axis, c) for p, c in product(cut.pieces, cut.chunks)]
-    ex.parallel(run, list(zip(parts, carries, strict=True)), lambda: scan, len(parts) == 1)
+    return ex.parallel(run, list(zip(parts, carries, strict=True)), work, len(parts) == 1)
+
+
+def _blocks(part: Box, axis: int, step: int) -> Iterator[Box]:
+    """A part in blocks of `step` along the axis; whole if that is 0."""
+    lo, hi = part[axis]
+    for a in range(lo, hi, step or max(hi - lo, 1)):
+        yield _chunk(part, axis, (a, min(a + (step or hi - lo), hi)))
+
+
+def _step(cut: Cut, axis: int) -> int:
+    """The length of a block that is folded while it is in the cache: the same for all pieces."""
+    across = max(prod(hi - lo for d, (lo, hi) in enumerate(p) if d != axis) for p in cut.pieces)
+    return max(1, _FOLDED // max(across, 1))
+
+
+def _laid_out(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """An array without memory, with the strides of a tile."""
+    strides = np.cumprod([dtype.itemsize, *shape[:0:-1]])[::-1]
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, tuple(int(s) for s in strides))
+
+
+def _own_memory(state: Any, place: Any) -> Any:
+    """A state that stays when its block's memory is used again."""
+    return np.array(state) if np.may_share_memory(state, place) else state

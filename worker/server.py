@@ -126,7 +126,7 @@ class WorkerServer:
         self.loop = Loop()
         pool = BufferPool(memory_bytes)
         self.store = Store(pool)
-        self.loop.every(_TIDY_S, pool.collect)  # an idle worker gives memory back, too
+        self.loop.every(_TIDY_S, pool.rest)  # an idle worker gives memory back, too
         self._threads = threads
         self._runner = runner
         self._runners: dict[tuple[str, ...], Runner] = {}

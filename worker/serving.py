@@ -111,7 +111,8 @@ class TileServer:
         if peer not in self._greeted:
             self._store.release(message.key)
             return
-        if self._store.is_spilled(message.key):
+        picked = any(isinstance(along, np.ndarray) for along in message.region)
+        if picked or self._store.is_spilled(message.key):
             self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
             return
         try:

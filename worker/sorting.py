@@ -1,25 +1,24 @@
 """Sort a line over the workers: sorted parts, exact cuts, one merge for each output tile.
 
 Every output tile is a range of global ranks. Its two cuts are found exactly: samples of all sorted parts
-bracket the element of a rank, the brackets are read, and equal elements are taken from the parts in
-order, so that the sort is stable. Only then do elements move, each once.
+bracket the element of a rank, the brackets are read (of an element so frequent that the samples show it,
+the ends of its runs alone), and equal elements are taken from the parts in order, so that the sort is
+stable. Only then do elements move, each once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from spartan_ng.ops.line_sorts import sample_step
 from spartan_ng.plan.plan import MergeParts, SortParts
 from spartan_ng.worker.program import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-_SAMPLES = 1024
-"""Samples of each part: brackets are about this fraction of a part."""
 
 
 def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
@@ -66,7 +65,7 @@ class Parts:
         count = stage.grid.parts[0]
         bounds = [stage.grid.cut(0, n, p) for p in range(count)]
         self.sizes = np.array([hi - lo for lo, hi in bounds])
-        self.steps = np.maximum(self.sizes // _SAMPLES, 1)
+        self.steps = np.array([sample_step(int(n)) for n in self.sizes])
         self._samples: list[Any] = []
 
     def read(self, slot: int, part: int, start: int, stop: int, step: int = 1) -> Any:
@@ -85,6 +84,10 @@ class Parts:
         return [self.sizes if r >= self.sizes.sum() else self._cut(r) if r else 0 * self.sizes for r in ranks]
 
     def _cut(self, rank: int) -> Any:
+        value = self._common(rank)
+        if value is not None:
+            before = self._ends(value, "left")
+            return _taken(before, self._ends(value, "right") - before, rank)
         low, high = self._bracket(rank)
         windows = [
             self.read(self._stage.values, p, a, b) for p, (a, b) in enumerate(zip(low, high, strict=True))
@@ -93,18 +96,46 @@ class Parts:
         value = inside[rank - low.sum()]
         before = low + [np.searchsorted(w, value, "left") for w in windows]
         equal = low + [np.searchsorted(w, value, "right") for w in windows] - before
-        rest = rank - before.sum()
-        taken = np.minimum(equal, np.maximum(rest - (np.cumsum(equal) - equal), 0))
-        return before + taken
+        return _taken(before, equal, rank)
+
+    def _common(self, rank: int) -> Any:
+        """The element of `rank` where it is so frequent that the samples tell, else None."""
+        values = np.unique(np.concatenate(self._samples))
+        below = [np.searchsorted(s, values, "left") for s in self._samples]
+        upto = [np.searchsorted(s, values, "right") for s in self._samples]
+        most = self._reach(below)[1].sum(axis=0)
+        least = self._reach(upto)[0].sum(axis=0)
+        found = np.flatnonzero((most <= rank) & (least > rank))
+        return values[found[0]] if found.size else None
+
+    def _ends(self, value: Any, side: Literal["left", "right"]) -> Any:
+        """In each part the first position on a side of all elements equal to `value`."""
+        samples = [np.searchsorted(s, [value], side) for s in self._samples]
+        low, high = (x[:, 0] for x in self._reach(samples))
+        windows = [
+            self.read(self._stage.values, p, a, b) if b > a else None
+            for p, (a, b) in enumerate(zip(low, high, strict=True))
+        ]
+        return low + [0 if w is None else np.searchsorted(w, value, side) for w in windows]
+
+    def _reach(self, samples: list[Any]) -> tuple[Any, Any]:
+        """The least and the most elements of each part before positions among its samples."""
+        below = np.array(samples)
+        least = np.where(below > 0, (below - 1) * self.steps[:, None] + 1, 0)
+        return least, np.minimum(below * self.steps[:, None], self.sizes[:, None])
 
     def _bracket(self, rank: int) -> tuple[Any, Any]:
         """For each part a range of positions that holds its elements equal to the one of `rank`."""
         candidates = np.sort(np.concatenate(self._samples))
-        below = np.array([np.searchsorted(s, candidates, "left") for s in self._samples])
-        least = np.where(below > 0, (below - 1) * self.steps[:, None] + 1, 0)
-        most = np.minimum(below * self.steps[:, None], self.sizes[:, None])
+        least, most = self._reach([np.searchsorted(s, candidates, "left") for s in self._samples])
         reach = np.flatnonzero(most.sum(axis=0) <= rank)
         beyond = np.flatnonzero(least.sum(axis=0) > rank)
         low = least[:, reach[-1]] if reach.size else 0 * self.sizes
         high = most[:, beyond[0]] if beyond.size else self.sizes
         return low, high
+
+
+def _taken(before: Any, equal: Any, rank: int) -> Any:
+    """How many elements of each part come before `rank`, where `equal` ones follow those `before`."""
+    rest = rank - before.sum()
+    return before + np.minimum(equal, np.maximum(rest - (np.cumsum(equal) - equal), 0))

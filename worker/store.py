@@ -24,8 +24,9 @@ from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.recycle import Recycler
 
 Key = tuple[str, int]
-Region = tuple[tuple[int, int, int], ...]
-"""`(start, stop, step)` an axis, in the tile's own coordinates, step > 0."""
+Region = tuple[Any, ...]
+"""`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
+ascending indices."""
 Updates = list[tuple[tuple[tuple[int, int], ...], Any]]
 """A user's updates: `(extent in the output, data)` pairs."""
 
@@ -232,12 +233,13 @@ def read_region(tile: Any, region: Region) -> Any:
             for at, data in tile
             if all(lo < b and a < hi for (lo, hi), (a, b) in zip(at, box, strict=True))
         ]
-    slices: tuple[Any, ...] = tuple(slice(*r) for r in region)
+    slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
     if isinstance(tile, np.ndarray):
         return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays
     rows, columns = slices
     part = tile[rows]
-    return part if columns == slice(0, tile.shape[1], 1) else part[:, columns]
+    whole = isinstance(columns, slice) and columns == slice(0, tile.shape[1], 1)
+    return part if whole else part[:, columns]
 
 
 def _belongs(key: Key, owner: str) -> bool:

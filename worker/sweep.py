@@ -15,49 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays import Box
 from spartan_ng.kernels.blocks import Sweep
-from spartan_ng.kernels.body import labelled_box
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.select import Choice
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import block_states, sums_on_the_way
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker.program import Task
+from spartan_ng.worker.results import Places, States, add_state, finish, merged
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-States = list[dict[Box, State]]
-"""For each result the states that a run has made, by their boxes; empty for plain results."""
-
-
-class _Places:
-    """Where results lie: the tile of each, and the part of a tile that belongs to a block."""
-
-    def __init__(self, ex: Executor, run: Run, stage: Fused, tile: Box) -> None:
-        self.writes = stage.writes
-        self.slots = [run.plan.slots[w.slots[0]] for w in stage.writes]
-        self.own = [self.box(k, tile) for k in range(len(self.writes))]
-        self.plain = [k for k, w in enumerate(self.writes) if w.reducer is None]
-        self.tiles: list[Any] = [None] * len(self.writes)
-        for k in self.plain:
-            self.tiles[k] = ex.store.allocate(box_shape(self.own[k]), self.slots[k].dtype)
-
-    def box(self, k: int, block: Box) -> Box:
-        """The box of result `k` that a block of the domain makes."""
-        write = self.writes[k]
-        return labelled_box(write.labels, self.slots[k].shape[len(write.partial) :], block)
-
-    def targets(self, block: Box) -> list[Any]:
-        """For each plain result the part of its tile that the block fills; None for the others."""
-        out: list[Any] = [None] * len(self.writes)
-        for k in self.plain:
-            out[k] = self.tiles[k][(*_within(self.box(k, block), self.own[k]), ...)]
-        return out
 
 
 def run_sweep(
@@ -72,7 +45,7 @@ def run_sweep(
 ) -> None:
     """Run a stage of several results."""
     assert task.box is not None, "checked by the caller"
-    places = _Places(ex, run, stage, task.box)
+    places = Places(ex, run, stage.writes, task.box)
     cut = task.cut if choice is None else choice.cut
     assert isinstance(cut, Sweep), "a stage of several results is swept"
     if choice is None:
@@ -90,37 +63,36 @@ def run_sweep(
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
-            _finish(ex, run, task, k, _merged(task, k, every), places)
+            finish(ex, run, task, k, merged(task, k, every), places)
 
 
-def _interpreted(task: Task, operands: list[Any], places: _Places) -> Callable[[], Callable[[Any], States]]:
+def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:
     """Tier 0's workers."""
     assert task.body is not None, "a task with a box has a body"
     assert task.box is not None, "checked by the caller"
-    body, box = task.body, task.box
+    body, box, sums = task.body, task.box, sums_on_the_way(places.writes)
 
     def make() -> Callable[[Any], States]:
         one = runner(body, operands, box, task.sizes)
 
-        def block_states(block: Box) -> list[State | None]:
+        def states_of(block: Box) -> list[State | None]:
             targets = places.targets(block)
             wanted = {places.writes[k].register: targets[k] for k in places.plain}
             registers = one.run(block, wanted)
             for register, place in wanted.items():
                 if registers[register] is not place:
                     np.copyto(place, dense(registers[register]), casting="unsafe")
-            return [
-                None if r is None else r.block([registers[a] for a in r.row.args], block)
-                for r in task.reducers
-            ]
+            states: list[State | None] = [None] * len(task.reducers)
+            block_states(task.reducers, sums, registers.__getitem__, block, states)
+            return states
 
-        return lambda blocks: _collect(task, places, blocks, block_states)
+        return lambda blocks: _collect(task, places, blocks, states_of)
 
     return make
 
 
 def _compiled(
-    body: Compiled, operands: list[Any], task: Task, places: _Places
+    body: Compiled, operands: list[Any], task: Task, places: Places
 ) -> Callable[[], Callable[[Any], States]]:
     """Tier 2's workers where NumPy calls stand between loops."""
 
@@ -134,7 +106,7 @@ def _compiled(
 
 
 def _whole(
-    body: Compiled, operands: list[Any], places: _Places, shared: list[Any]
+    body: Compiled, operands: list[Any], places: Places, shared: list[Any]
 ) -> Callable[[], Callable[[Any], States]]:
     """Tier 2's workers where the stage is all loops: states have the tile's size."""
     outs = [s if s is not None else t for s, t in zip(shared, places.tiles, strict=True)]
@@ -148,7 +120,7 @@ def _whole(
     return make
 
 
-def _shared_states(body: Compiled, sweep: Sweep, places: _Places) -> list[Any]:
+def _shared_states(body: Compiled, sweep: Sweep, places: Places) -> list[Any]:
     """States that all runs fill together, each its own part; None for the other results."""
     return [
         first_state(body, -1 - k, body.tile) if w.reducer is not None and sweep.split in w.labels else None
@@ -157,48 +129,12 @@ def _shared_states(body: Compiled, sweep: Sweep, places: _Places) -> list[Any]:
 
 
 def _collect(
-    task: Task, places: _Places, blocks: tuple[Box, ...], states: Callable[[Box], list[State | None]]
+    task: Task, places: Places, blocks: tuple[Box, ...], states: Callable[[Box], list[State | None]]
 ) -> States:
     """The states of a run's blocks, combined where they are of one box."""
     out: States = [{} for _ in task.reducers]
     for block in blocks:
         for k, state in enumerate(states(block)):
             if state is not None:
-                _add(task, k, out[k], places.box(k, block), state)
+                add_state(task, k, out[k], places.box(k, block), state)
     return out
-
-
-def _merged(task: Task, k: int, every: list[States]) -> dict[Box, State]:
-    """The states of all runs, in order."""
-    out: dict[Box, State] = {}
-    for states in every:
-        for box, state in states[k].items():
-            _add(task, k, out, box, state)
-    return out
-
-
-def _add(task: Task, k: int, known: dict[Box, State], box: Box, state: State) -> None:
-    reducer = task.reducers[k]
-    assert reducer is not None, "only reduced results have states"
-    known[box] = state if box not in known else reducer.combine(known[box], state)
-
-
-def _finish(ex: Executor, run: Run, task: Task, k: int, states: dict[Box, State], places: _Places) -> None:
-    """Put a reduced result's tile, or the tiles of its partial states."""
-    write, reducer = places.writes[k], task.reducers[k]
-    assert reducer is not None, "only reduced results are finished"
-    lead = (1,) * len(write.partial)
-    slots = [run.plan.slots[s] for s in write.slots]
-    outs = [ex.store.allocate((*lead, *box_shape(places.own[k])), s.dtype) for s in slots]
-    for box, state in states.items():
-        values = state if write.partial else (reducer.finalize(state),)
-        place = _within(box, places.own[k])
-        for out, value in zip(outs, values, strict=True):
-            out[(0,) * len(lead) + place] = dense(value)
-    for slot, out in zip(write.slots, outs, strict=True):
-        ex.put(run, slot, out)
-
-
-def _within(box: Box, outer: Box) -> tuple[slice, ...]:
-    """A box as slices of the array that covers `outer`."""
-    return tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(box, outer, strict=True))

@@ -12,75 +12,28 @@ import numpy
 
 import spartan_ng
 from benchmarks.case import OURS, Case, Inputs, Run, Side
+from benchmarks.texts import (
+    COLUMNS,
+    ELEMENTS,
+    OPTIONS,
+    ROWS,
+    Text,
+    arrays,
+    black_scholes,
+    gradient,
+    normal_product,
+    options,
+    product_of_three,
+    table,
+    variance,
+    vectors,
+)
 from spartan_ng.config import config
-
-ELEMENTS = 50_000_000
-OPTIONS = 20_000_000
-ROWS, COLUMNS = 2_000_000, 50
-
-Text = Callable[..., Any]
-"""A workload's text: `text(np, *inputs)`."""
-
-
-def vectors() -> Inputs:
-    """Three vectors of doubles."""
-    random = numpy.random.default_rng(0)
-    return {name: random.random(ELEMENTS) for name in "XYZ"}
-
-
-def options() -> Inputs:
-    """Prices, strikes and years of options."""
-    random = numpy.random.default_rng(1)
-    bounds = {"S": (10, 50), "K": (10, 50), "T": (1, 2)}
-    return {name: random.uniform(*b, OPTIONS) for name, b in bounds.items()}
-
-
-def table() -> Inputs:
-    """A tall matrix, a weight for each column, a label for each row."""
-    random = numpy.random.default_rng(2)
-    X = random.standard_normal((ROWS, COLUMNS))
-    return {"X": X, "w": random.standard_normal(COLUMNS) * 0.1, "y": (random.random(ROWS) > 0.5) * 1.0}
-
-
-def product_of_three(np: Any, X: Any, Y: Any, Z: Any) -> Any:
-    """The workload's text."""
-    return np.sum(X * Y * Z)
 
 
 def masked_sum(np: Any, X: Any, Y: Any, Z: Any) -> Any:
     """The workload's text."""
     return X[X > 0.5].sum()
-
-
-def black_scholes(np: Any, S: Any, K: Any, T: Any) -> Any:
-    """The workload's text: the mean price of calls, the normal distribution by its logistic neighbour."""
-    rate, volatility = 0.1, 0.2
-    spread = volatility * np.sqrt(T)
-    d1 = (np.log(S / K) + (rate + volatility**2 / 2) * T) / spread
-    d2 = d1 - spread
-    p1 = 1 / (1 + np.exp(-1.702 * d1))
-    p2 = 1 / (1 + np.exp(-1.702 * d2))
-    return np.mean(S * p1 - K * np.exp(-rate * T) * p2)
-
-
-def gradient(np: Any, X: Any, w: Any, y: Any) -> Any:
-    """The workload's text: the gradient of logistic regression."""
-    return X.T @ (1 / (1 + np.exp(-(X @ w))) - y)
-
-
-def normal_product(np: Any, X: Any, w: Any, y: Any) -> Any:
-    """The workload's text."""
-    return X.T @ (X @ w)
-
-
-def variance(np: Any, X: Any, w: Any, y: Any) -> Any:
-    """The workload's text."""
-    return np.var(X, axis=0)
-
-
-def arrays(inputs: Inputs) -> list[Any]:
-    """The inputs that are arrays, in order."""
-    return [x for x in inputs.values() if isinstance(x, numpy.ndarray)]
 
 
 def numpy_side(text: Text) -> Side:

@@ -12,11 +12,22 @@ import numpy
 from numba import njit, prange
 
 from benchmarks.case import OURS, Case, Inputs, Side
-from benchmarks.workloads.kernels import ELEMENTS, arrays, numpy_side, our_side
+from benchmarks.texts import (
+    ELEMENTS,
+    SOFTMAX_COLUMNS,
+    SOFTMAX_ROWS,
+    SQUARE,
+    WIDE_COLUMNS,
+    WIDE_ROWS,
+    add_transposed,
+    arrays,
+    masked_sum,
+    normal_product,
+    normals,
+    softmax,
+)
+from benchmarks.workloads.kernels import numpy_side, our_side
 
-WIDE_ROWS, WIDE_COLUMNS = 20_000, 5_000
-SOFTMAX_ROWS, SOFTMAX_COLUMNS = 200_000, 100
-SQUARE = 8_000
 _BLOCK = 128
 
 
@@ -74,42 +85,6 @@ def add_transposed_loop(A: Any) -> Any:
                 for j in range(left, min(n, left + _BLOCK)):
                     out[i, j] = A[i, j] + A[j, i]
     return out
-
-
-def masked_sum(np: Any, X: Any) -> Any:
-    """The workload's text."""
-    return X[X > 0].sum()
-
-
-def normal_product(np: Any, X: Any, v: Any) -> Any:
-    """The workload's text."""
-    return X.T @ (X @ v)
-
-
-def softmax(np: Any, X: Any) -> Any:
-    """The workload's text."""
-    weights = np.exp(X - X.max(axis=1, keepdims=True))
-    return (weights / weights.sum(axis=1, keepdims=True)).max(axis=1).mean()
-
-
-def add_transposed(np: Any, A: Any) -> Any:
-    """The workload's text."""
-    return A + A.T
-
-
-def normals(*shape: int) -> Callable[[], Inputs]:
-    """One array of normal numbers, and a vector for its columns where it has some."""
-
-    def inputs() -> Inputs:
-        random = numpy.random.default_rng(0)
-        X = random.standard_normal(shape)
-        return (
-            {"X": X}
-            if len(shape) == 1 or shape[1] != WIDE_COLUMNS
-            else {"X": X, "v": random.random(shape[1])}
-        )
-
-    return inputs
 
 
 def loop_side(loop: Callable[..., Any]) -> Side:

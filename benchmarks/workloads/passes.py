@@ -10,31 +10,21 @@ import numpy
 import spartan_ng
 from benchmarks.case import OURS, Case, Inputs, Run, Side
 from benchmarks.installed import installed
-from benchmarks.workloads.kernels import COLUMNS, ELEMENTS, ROWS, table, vectors
+from benchmarks.texts import (
+    CLUSTERS,
+    COLUMNS,
+    ELEMENTS,
+    POINTS,
+    ROUNDS,
+    ROWS,
+    lloyd,
+    moments,
+    points,
+    table,
+    two_sums,
+    vectors,
+)
 from spartan_ng.config import config
-
-POINTS, CLUSTERS, ROUNDS = 1_000_000, 128, 3
-
-
-def two_sums(np: Any, X: Any, Y: Any, Z: Any) -> tuple[Any, ...]:
-    """The workload's text."""
-    return np.sum(X * Y), np.sum(X * Z)
-
-
-def moments(np: Any, X: Any) -> tuple[Any, ...]:
-    """The workload's text."""
-    return X.mean(axis=0), X.var(axis=0), X.std(axis=0)
-
-
-def lloyd(np: Any, X: Any, centers: Any) -> Any:
-    """The workload's text: iterations of k-means in plain array code."""
-    for _ in range(ROUNDS):
-        labels = ((centers * centers).sum(axis=1) - 2 * (X @ centers.T)).argmin(axis=1)
-        sums, counts = np.zeros((CLUSTERS, X.shape[1])), np.zeros(CLUSTERS)
-        np.add.at(sums, labels, X)
-        np.add.at(counts, labels, 1)
-        centers = sums / np.maximum(counts, 1)[:, None]
-    return centers
 
 
 def kernel_two_sums(inputs: Inputs) -> Run:
@@ -77,12 +67,6 @@ def kernel_moments(inputs: Inputs) -> Run:
         return numpy.stack([first + X[0], var, numpy.sqrt(var)])
 
     return run
-
-
-def points() -> Inputs:
-    """Points without clusters, so that labels go on changing, and the first ones as centers."""
-    X = numpy.random.default_rng(0).standard_normal((POINTS, COLUMNS))
-    return {"X": X, "start": X[:CLUSTERS].copy()}
 
 
 def scikit_lloyd(inputs: Inputs) -> Run:

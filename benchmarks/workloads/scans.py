@@ -58,6 +58,11 @@ def least_prefix(np: Any, x: Any) -> Any:
     return np.cumsum(x).min()
 
 
+def greatest_mean(np: Any, x: Any) -> Any:
+    """The workload's text: a fold of what is made of the scan."""
+    return (np.cumsum(x) / np.arange(1, len(x) + 1)).max()
+
+
 def running_mean_square(np: Any, x: Any) -> Any:
     """The workload's text: maps on both sides of the scan."""
     return np.cumsum(x * x) / np.arange(1, len(x) + 1)
@@ -145,6 +150,25 @@ def least_by_hand(x: Any, y: Any) -> None:
     y[0] = found
 
 
+@njit(parallel=True)  # type: ignore[untyped-decorator]
+def greatest_mean_by_hand(x: Any, y: Any) -> None:
+    """Parts of the line: their sums, then the greatest mean of each part behind those before it."""
+    parts, n = get_num_threads(), x.shape[0]
+    totals, greatest = numpy.zeros(parts), numpy.zeros(parts)
+    for p in prange(parts):
+        total = 0.0
+        for i in range(p * n // parts, (p + 1) * n // parts):
+            total += x[i]
+        totals[p] = total
+    for p in prange(parts):
+        before, found = totals[:p].sum(), -numpy.inf
+        for i in range(p * n // parts, (p + 1) * n // parts):
+            before += x[i]
+            found = max(found, before / (i + 1))
+        greatest[p] = found
+    y[0] = greatest.max()
+
+
 def sampled(value: Any) -> Any:
     """Some of a result's elements."""
     return numpy.asarray(value.reshape(-1)[::SAMPLE] if isinstance(value, numpy.ndarray) else value)
@@ -188,7 +212,7 @@ def by_hand(kernel: Kernel, shape: Callable[[Any], tuple[int, ...]], kept: bool)
 
 
 def _case(text: Text, title: str, inputs: Callable[[], Inputs], limit: float, kernel: Kernel) -> Case:
-    whole = text is not least_prefix
+    whole = text not in (least_prefix, greatest_mean)
     sides = {
         "numpy": numpy_side(text),
         OURS: our_side(text),
@@ -206,6 +230,7 @@ SCAN_CASES = (
     _case(rows, "cumsum(x, axis=1), 2e6 × 64", table, 0.5, rows_by_hand),
     _case(prefix, "cumsum(x) over 1e8 doubles", line, 0.5, prefix_by_hand),
     _case(least_prefix, "min(cumsum(x)) over 1e8 doubles", line, 0.2, least_by_hand),
+    _case(greatest_mean, "max(cumsum(x) / arange) over 1e8 doubles", line, 0.3, greatest_mean_by_hand),
     _case(running_mean_square, "cumsum(x * x) / arange over 1e8 doubles", line, 0.3, mean_square_by_hand),
 )
 """Scans of one machine."""

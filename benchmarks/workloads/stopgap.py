@@ -11,15 +11,8 @@ from typing import Any
 import numexpr
 
 from benchmarks.case import Case, Inputs, Run, Side
-from benchmarks.workloads.kernels import (
-    OPTIONS,
-    black_scholes,
-    numpy_side,
-    options,
-    our_side,
-    product_of_three,
-    vectors,
-)
+from benchmarks.texts import OPTIONS, black_scholes, options, product_of_three, vectors
+from benchmarks.workloads.kernels import numpy_side, our_side
 
 _D1 = "((log(S / K) + (0.1 + 0.2**2 / 2) * T) / (0.2 * sqrt(T)))"
 _PRICES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from spartan_ng.graph import build
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
-_OPERANDS = (Handle, int, float, complex, np.generic, np.ndarray, list, tuple)
+_OPERANDS = (Handle, int, float, complex, np.generic, np.ndarray, list, tuple, str, bytes, date, timedelta)
 
 
 def _ours(other: Any) -> bool:

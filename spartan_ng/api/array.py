@@ -19,7 +19,7 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
-from spartan_ng.api.forcing import run, value_of
+from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import (
     NUMERIC,
     Handle,
@@ -30,26 +30,24 @@ from spartan_ng.api.handle import (
     make,
     register,
     scalar,
+    settle,
     wrap,
 )
 from spartan_ng.api.methods import Methods
-from spartan_ng.api.views import Basic, Broadcast, Part, full_shape
+from spartan_ng.api.views import Basic, Broadcast, Part, Transpose, full_shape
 
-_POSITIONS = frozenset({int, tuple})
+_QUICK = frozenset({int, tuple, slice})
+"""Classes of keys that NumPy is asked first."""
+_SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({int, float, bool, complex})
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
 _new = object.__new__
 
 
-def _is_position(key: Any) -> bool:
-    """Whether a key is a tuple of Python integers."""
-    if key.__class__ is not tuple:
-        return False
-    for k in key:  # noqa: SIM110 (`all` of a generator takes three times as long)
-        if k.__class__ is not int:
-            return False
-    return True
+def _position(k: Any) -> Any:
+    """A part of a key, an element of an integer array as Python's integer."""
+    return int(k._number) if k.__class__ is Late.scalar and k._number.dtype.kind in "iu" else k
 
 
 class Flags:
@@ -60,10 +58,18 @@ class Flags:
         self.c_contiguous = bool(layout.flags.c_contiguous)
         self.f_contiguous = bool(layout.flags.f_contiguous)
         self.owndata = not array._views
-        self.writeable = not array._cell.frozen and not any(
-            type(v).__name__ == "Broadcast" for v in array._views
-        )
         self.aligned = True
+        self._array = array
+
+    @property
+    def writeable(self) -> bool:
+        """Whether elements may be written; may be set to False, and back."""
+        locked = any(type(v).__name__ == "Broadcast" for v in self._array._views)
+        return not self._array._cell.frozen and not locked
+
+    @writeable.setter
+    def writeable(self, value: bool) -> None:
+        self._array.setflags(write=bool(value))  # type: ignore[attr-defined]
 
     def __getitem__(self, name: str) -> bool:
         return bool(getattr(self, name.lower()))
@@ -90,7 +96,11 @@ class ndarray(Methods):
     @property
     def T(self) -> ndarray:
         """The axes reversed."""
-        return manipulation.transpose(self)
+        value = self._peek()
+        if value is None or self._cell.frozen:
+            return manipulation.transpose(self)
+        shown = value.T
+        return self._seen(Transpose(tuple(range(shown.ndim))[::-1], shown.shape), shown)
 
     @property
     def mT(self) -> ndarray:
@@ -262,6 +272,9 @@ class ndarray(Methods):
         return bool(self._force())
 
     def __len__(self) -> int:
+        value = self._peek()
+        if value is not None and value.ndim:
+            return len(value)
         shape = self.shape
         if not shape:
             raise TypeError("len() of unsized object")
@@ -361,7 +374,10 @@ class ndarray(Methods):
         """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
         value = cell.value
-        if value is None or key.__class__ not in _POSITIONS:
+        kind = key.__class__
+        if value is None or kind not in _QUICK:
+            if kind is Late.scalar and key._number.dtype.kind in "iu":
+                return self[int(key._number)]
             return indexing.getitem(self, key)
         views = self._views
         if views:
@@ -378,23 +394,32 @@ class ndarray(Methods):
             number = _new(Late.scalar)
             number._number = element
             return number
-        if key.__class__ is int and shown.ndim > 1 and not cell.frozen:
-            row = _new(ndarray)
-            row._cell = cell
-            row._views = (*views, Basic(key, shown.shape, element.shape))
-            row._state = value
-            row._shown = element
-            return row
+        simple = kind is not tuple or _SIMPLE.issuperset(map(type, key))
+        if simple and element.__class__ is np.ndarray and not cell.frozen:
+            view = _new(ndarray)
+            view._cell, view._state, view._shown = cell, value, element
+            view._views = (*views, Basic(key, shown.shape, element.shape))
+            return view
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        kind = value.__class__
-        number = value if kind in _NUMBERS else value._peek() if isinstance(value, ndarray) else None
-        if number is not None and not self._views and (key.__class__ is int or _is_position(key)):
-            cell = self._cell
-            if cell.value is not None and cell._node is None and not cell.borrowed and not cell.frozen:
+        cell = self._cell
+        base = cell.value
+        if base is not None and cell._node is None and not cell.borrowed and not cell.frozen:
+            target = base if not self._views else self._shown if self._state is base else None
+            kind = key.__class__
+            if kind is Late.scalar and key._number.dtype.kind in "iu":
+                key, kind = int(key._number), int
+            simple = kind in _QUICK
+            if kind is tuple and not _SIMPLE.issuperset(map(type, key)):
+                key = tuple([_position(k) for k in key])
+                simple = _SIMPLE.issuperset(map(type, key))
+            known = value if value.__class__ in _NUMBERS else None
+            if known is None and isinstance(value, ndarray):
+                known = value._peek()
+            if simple and target is not None and known is not None:
                 try:
-                    cell.value[key] = number
+                    target[key] = known
                     return
                 except ValueError:  # read-only memory is copied first, and an error of shapes is ours, below
                     pass
@@ -542,10 +567,7 @@ def compute(*arrays: Any) -> tuple[Any, ...]:
 
 def persist(*arrays: Any) -> tuple[Any, ...]:
     """Evaluate several arrays together; their elements stay on the workers or the driver."""
-    waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
-    waiting = [h for h in waiting if h._node().data is None]
-    for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
-        h._settle(ref)
+    settle(*arrays)
     return arrays
 
 

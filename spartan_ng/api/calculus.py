@@ -1,4 +1,4 @@
-"""Gradients by differences of neighbours, polynomials by Horner's rule, and windows of the index."""
+"""Gradients by differences of neighbours, phases without jumps, and windows of the index."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, ufuncs
+from spartan_ng.api import creation, histograms, manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle
-from spartan_ng.api.logic import where
+from spartan_ng.api.logic import i0, where
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -107,17 +107,28 @@ def _edge(d1: Any, d2: Any) -> tuple[Any, Any, Any]:
     return -(2.0 * d1 + d2) / (d1 * (d1 + d2)), (d1 + d2) / (d1 * d2), -d1 / (d2 * (d1 + d2))
 
 
-@numpy_function(np.polyval, eager=True)
-def polyval(p: Any, x: Any) -> Any:
-    """A polynomial's values, its coefficients given from the highest power on."""
-    if isinstance(x, np.poly1d):
-        return np.polyval(p._force() if isinstance(p, Handle) else p, x)
-    coefficients = p._force() if isinstance(p, Handle) else np.asarray(p)
-    x = as_handle(x)
-    y = creation.zeros_like(x)
-    for c in coefficients:
-        y = y * x + c
-    return y
+@numpy_function(np.unwrap, eager=True)
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> ndarray:
+    """Neighbours whose distance is a half period or more, moved by whole periods towards each other."""
+    p = as_handle(p)
+    where_axis = build.axis_index(axis, p.ndim)
+    step = histograms.diff(p, axis=where_axis)
+    discont = period / 2 if discont is None else discont
+    kind = np.result_type(step.dtype, period)
+    if kind.kind in "iu":
+        high, rest = divmod(period, 2)
+        ambiguous = rest == 0
+    else:
+        high, ambiguous = period / 2, True
+    low = -high
+    moved = (step - low) % period + low
+    if ambiguous:
+        moved = where((moved == low) & (step > 0), high, moved)
+    correction = where(ufuncs.absolute(step) < discont, 0, moved - step)
+    before = (slice(None),) * where_axis
+    head = p[(*before, slice(0, 1))].astype(kind)
+    tail = p[(*before, slice(1, None))] + reductions.cumsum(correction, where_axis)
+    return manipulation.concatenate([head, tail.astype(kind)], where_axis)
 
 
 # --- windows ---------------------------------------------------------------------------------------
@@ -164,4 +175,18 @@ def bartlett(M: int) -> ndarray:
     return where(ufuncs.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))  # type: ignore[no-any-return]
 
 
-__all__ = ["bartlett", "blackman", "gradient", "hamming", "hanning", "polyval"]
+def kaiser(M: int, beta: float) -> ndarray:
+    """The Kaiser window, made of Bessel functions."""
+    if M == 1:
+        return creation.ones(1)
+    n = creation.arange(0, M, dtype=np.float64)
+    alpha = (M - 1) / 2.0
+    return i0(beta * ufuncs.sqrt(1 - ((n - alpha) / alpha) ** 2.0)) / np.i0(beta)
+
+
+for _numpys, _ours in ((np.hanning, hanning), (np.hamming, hamming), (np.blackman, blackman)):
+    numpy_function(_numpys)(_ours)
+for _numpys, _ours in ((np.bartlett, bartlett), (np.kaiser, kaiser)):  # type: ignore[assignment]
+    numpy_function(_numpys)(_ours)
+
+__all__ = ["bartlett", "blackman", "gradient", "hamming", "hanning", "kaiser", "unwrap"]

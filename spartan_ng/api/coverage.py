@@ -1,5 +1,7 @@
 """Which of NumPy's public names are distributed, which run on the driver, and which are NumPy's own.
 
+What is not said to be something else counts as distributed, and a test proves it name by name: it calls the
+function over arrays that only the workers have, and counts the bytes that pass through the driver.
 `python -m spartan_ng.api.coverage` writes the page of the documentation.
 """
 
@@ -16,25 +18,26 @@ from spartan_ng.api.borrowed import NAMES
 from spartan_ng.api.dispatch import FALLBACKS
 
 KINDS = {
-    "distributed": "runs tile by tile, lazily, from rows of the tables or as a composition",
-    "driver": "runs on the driver: files, text, printing, seeded random numbers and small index tables",
+    "distributed": "runs where its operands lie, lazily, from rows of the tables or as a composition",
+    "metadata": "answers from shapes, dtypes and settings, and touches no element",
+    "driver": "works on the driver, as its purpose is: files, text, Python's objects",
     "fallback": "gathers its operands, calls NumPy, and says so once in a warning",
     "NumPy's": "NumPy's own object: a type, a constant, a setting or a module",
     "missing": "is not there",
 }
-_DRIVER = {"io", "printing", "generator", "legacy_random", "dtypes"}
-_FORCING = {
-    "byteswap",
-    "ctypes",
-    "data",
-    "dump",
-    "dumps",
-    "getfield",
-    "item",
-    "ravel_multi_index",
-    "setfield",
+_DRIVER = {
+    "numpy": "array2string array_repr array_str from_dlpack frombuffer fromfile fromiter frompyfunc "
+    "fromstring genfromtxt load loadtxt ndenumerate save savetxt savez savez_compressed",
+    "numpy.ndarray": "byteswap ctypes data dump dumps getfield item setfield tobytes tofile tolist",
+    "numpy.random": "bytes multinomial",
 }
-_FORCING |= {"ravel_multi_index", "tobytes", "tofile", "tolist"}
+_METADATA = {
+    "numpy": "broadcast_shapes can_cast common_type iscomplexobj isfortran isrealobj isscalar "
+    "may_share_memory min_scalar_type ndim result_type shape shares_memory size ufunc",
+    "numpy.ndarray": "base device dtype flags itemsize nbytes ndim setflags shape size strides to_device",
+    "numpy.random": "Generator RandomState default_rng get_bit_generator get_state seed "
+    "set_bit_generator set_state",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +71,24 @@ def rows() -> Iterator[Row]:
         # Other libraries put names of their own into `numpy`, which `__all__` does not list.
         public = np.__all__ if theirs is np else dir(theirs)
         for name in sorted(n for n in public if not n.startswith("_")):
-            yield Row(namespace, name, _kind(theirs, ours, name))
+            yield Row(namespace, name, _kind(namespace, theirs, ours, name))
 
 
-def _kind(theirs: Any, ours: Any, name: str) -> str:
+def _kind(namespace: str, theirs: Any, ours: Any, name: str) -> str:
     if theirs is np and name in NAMES:
         return "NumPy's"
     if not hasattr(ours, name):
         return "missing"
     found = getattr(ours, name)
     if isinstance(found, types.ModuleType):
-        return "NumPy's" if found.__name__.startswith("numpy") else "distributed"
+        return "NumPy's" if found.__name__.startswith("numpy") else "metadata"
     if found is getattr(theirs, name) or not (callable(found) or isinstance(found, property)):
         return "NumPy's"
     if isinstance(found, types.FunctionType) and found in FALLBACKS:
         return "fallback"
-    module = getattr(found, "__module__", None) or type(getattr(found, "__self__", found)).__module__
-    return "driver" if name in _FORCING or module.rpartition(".")[2] in _DRIVER else "distributed"
+    if name in _DRIVER.get(namespace, "").split():
+        return "driver"
+    return "metadata" if name in _METADATA.get(namespace, "").split() else "distributed"
 
 
 def page() -> str:

@@ -35,6 +35,9 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
+_NUMBERS = frozenset({int, float, bool, complex})
+
+
 @numpy_function(np.array)
 def array(
     object: Any,
@@ -47,6 +50,9 @@ def array(
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
+    kind = object.__class__
+    if (kind is list or kind is tuple) and object and object[0].__class__ in _NUMBERS and ndmin <= 1:
+        return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)
         if copy and h is object:
@@ -131,7 +137,7 @@ def astype(
     """The elements as another dtype."""
     x = as_handle(x)
     dtype = np.dtype(dtype)
-    if not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
         )
@@ -140,6 +146,8 @@ def astype(
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
+    if dtype.kind in "USV" and not dtype.itemsize:  # as long as the longest text: only the values tell
+        return wrap(x._force().astype(dtype))  # type: ignore[no-any-return]
     masked = x._masked()
     if masked is not None:
         from spartan_ng.api.cell import Masked
@@ -152,6 +160,16 @@ def astype(
 # --- constants -------------------------------------------------------------------------------------
 
 
+def _few(shape: Any) -> bool:
+    """Whether an array of this shape is small, at sixteen bytes an element."""
+    n = 16
+    for length in (shape,) if shape.__class__ is int else shape if shape.__class__ is tuple else (None,):
+        if length.__class__ is not int:
+            return False
+        n *= length
+    return n <= config.small_bytes and config.small_bytes > 0
+
+
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths = shape_tuple(shape)
@@ -161,9 +179,14 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     node = (
         build.cast(one, dtype)
         if isinstance(one, Node)
-        else build.constant(np.full((), one, dtype) if one.ndim == 0 else one.astype(dtype))
+        else build.constant(_scalar_of(one, dtype) if one.ndim == 0 else one.astype(dtype))
     )
     return make(_cell(build.broadcast(node, lengths)))
+
+
+def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as an array without axes; 0 is what NumPy's zeros hold, also of strings and records."""
+    return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
 
 
 def _cell(node: Node) -> Any:
@@ -177,12 +200,16 @@ def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """Zeros."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))
     return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
 @numpy_function(np.ones)
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
+    if _few(shape):
+        return wrap(np.ones(shape, dtype, order))
     return in_order(_constant(1, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
@@ -191,6 +218,8 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))
     return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
@@ -213,12 +242,20 @@ def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any
     return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
 
 
+def _order_like(a: Any, order: str, shape: Any) -> str:
+    """The order of an array made like `a`: its own, where nothing else is asked for."""
+    if order in ("C", "F") or shape is not None:
+        return "F" if order == "F" else "C"
+    a = as_handle(a)
+    return "F" if a.ndim > 1 and a._layout().flags.fnc else "C"
+
+
 @numpy_function(np.zeros_like)
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Zeros with another array's shape and dtype."""
-    return _constant(0, *_like(a, dtype, shape))
+    return in_order(_constant(0, *_like(a, dtype, shape)), _order_like(a, order, shape))
 
 
 @numpy_function(np.ones_like)
@@ -226,7 +263,7 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Ones with another array's shape and dtype."""
-    return _constant(1, *_like(a, dtype, shape))
+    return in_order(_constant(1, *_like(a, dtype, shape)), _order_like(a, order, shape))
 
 
 @numpy_function(np.empty_like)
@@ -240,7 +277,7 @@ def empty_like(
     device: Any = None,
 ) -> ndarray:
     """An array to be written to, with another's shape and dtype."""
-    return _constant(0, *_like(prototype, dtype, shape))
+    return in_order(_constant(0, *_like(prototype, dtype, shape)), _order_like(prototype, order, shape))
 
 
 @numpy_function(np.full_like)
@@ -256,7 +293,7 @@ def full_like(
 ) -> ndarray:
     """One value everywhere, with another array's shape and dtype."""
     lengths, kind = _like(a, dtype, shape)
-    return full(lengths, fill_value, kind)
+    return full(lengths, fill_value, kind, _order_like(a, order, shape))
 
 
 # --- ranges ----------------------------------------------------------------------------------------
@@ -281,6 +318,10 @@ def arange(
     **keywords: Any,
 ) -> ndarray:
     """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
+    if dtype is None and not keywords and start.__class__ is int and step.__class__ is int and step:
+        stop_at, first = (start, 0) if stop is None else (stop, start)
+        if stop_at.__class__ is int and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
+            return wrap(np.arange(first, stop_at, step))
     start = keywords.pop("start", start)
     if keywords:
         raise TypeError(f"arange() got an unexpected keyword argument {next(iter(keywords))!r}")
@@ -305,10 +346,13 @@ def arange(
     if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):
         return wrap(np.arange(start, stop, step, dtype=dtype))
     first = few.dtype.type(start)
-    delta = few.dtype.type(start + step) - first
-    index = build.cast(build.iota(length), few.dtype)
-    node = build.map_("multiply", index, build.constant(delta), dtype=few.dtype)
-    return wrap_node(build.map_("add", build.constant(first), node, dtype=few.dtype))
+    delta = few.dtype.type(start + step) - first if length > 1 else few.dtype.type(0)
+    node = build.cast(build.iota(length), few.dtype)
+    if delta != 1:
+        node = build.map_("multiply", node, build.constant(delta), dtype=few.dtype)
+    if first != 0:
+        node = build.map_("add", build.constant(first), node, dtype=few.dtype)
+    return wrap_node(node)
 
 
 @numpy_function(np.linspace)
@@ -377,7 +421,26 @@ def geomspace(
 ) -> ndarray:
     """Numbers in a geometric progression."""
     plain = [v._force() if isinstance(v, Handle) else v for v in (start, stop)]
+    num = operator.index(num)
+    scalars = not np.ndim(plain[0]) and not np.ndim(plain[1])
+    if scalars and num > 1 and num * 16 > config.small_bytes:
+        kind = np.result_type(*plain, float(num))
+        if kind.kind == "f" and plain[0] * plain[1] > 0:
+            return _geometric(plain[0], plain[1], num, endpoint, kind).astype(
+                kind if dtype is None else dtype
+            )
     return wrap(np.geomspace(plain[0], plain[1], num, endpoint, dtype, axis))
+
+
+def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[Any]) -> ndarray:
+    """A long progression of one sign: a logarithmic one between its exact ends."""
+    from spartan_ng.api import manipulation
+
+    sign = kind.type(np.sign(start))
+    low, high = kind.type(start) * sign, kind.type(stop) * sign
+    middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
+    last = [as_handle(high.reshape(1))] if endpoint else []
+    return manipulation.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
 
 
 @numpy_function(np.eye)

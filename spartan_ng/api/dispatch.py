@@ -19,7 +19,7 @@ from scipy import sparse
 
 from spartan_ng.api.handle import Handle, values, wrap
 from spartan_ng.config import config
-from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.evaluation import at_once_bytes, in_process
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,18 +36,21 @@ class FallbackWarning(UserWarning):
     """A function runs in NumPy on the driver, after its operands were gathered."""
 
 
-def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) -> Callable[[F], F]:
+def numpy_function(
+    *functions: Any, eager: bool = False, whole: bool = False, folds: bool = False
+) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands of any size that have values.
+    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small:
+    there, it may take more than small operands.
     """
 
     def enter(ours: F) -> F:
         called: Any = ours
-        if eager or whole:
-            called = _with_shortcut(ours, functions[0], whole)
+        if eager or whole or folds:
+            called = _with_shortcut(ours, functions[0], whole, folds)
         for f in functions:
             FUNCTIONS[f] = called
         return called  # type: ignore[no-any-return]
@@ -55,7 +58,7 @@ def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) ->
     return enter
 
 
-def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
+def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
     takes_out = "out" in inspect.signature(ours).parameters
     beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
@@ -67,8 +70,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return ours(*args, **keywords)
         budget = [config.small_bytes]
-        if whole and budget[0] and in_process():
-            budget[0] = sys.maxsize
+        if budget[0] and (whole or folds) and in_process():
+            budget[0] = sys.maxsize if whole else at_once_bytes(budget[0])
         try:
             known = [_known(a, budget) for a in args]
             named = {k: _known(v, budget) for k, v in keywords.items() if v is not None or k == "axis"}

@@ -1,10 +1,12 @@
 """Evaluate nodes, and keep along the way what the program is about to need again.
 
 Nothing else remembers results: when an array that the user still holds is a step on the way to what is
-evaluated, it may be worth keeping its value, too. It is kept when it is small, or dear (a product, a
-scan, a sort, a reduction) and no larger than what it comes from, or when its steps have been evaluated once
-before. So a loop that looks at one number an iteration costs its own steps only, and a temporary
-array that is used once is still fused away.
+evaluated, it may be worth keeping its value, too. It is kept when it is small, or no larger than what it
+comes from and dear (computing it again would take longer than writing it now), or when its steps have been
+evaluated once before. So a loop that looks at one number an iteration costs its own steps only, and
+a temporary array that is used once is still fused away.
+
+Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import evaluate
+from spartan_ng.graph.evaluation import evaluate, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 
-_DEAR = frozenset({Op.JOIN_UPDATE, Op.SCAN, Op.FOLD, Op.FILTER})
+_ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
+"""Operators with passes and moves of their own, besides joins that are no products."""
 
 
 class Adopter(Protocol):
@@ -103,6 +106,7 @@ def _worth_keeping(asked: list[Node]) -> list[tuple[Node, Adopter]]:
     sources: dict[Node, int] = {}
     kept: list[tuple[Node, Adopter]] = []
     roots = set(asked)
+    stored = set(asked)
     for node in order:
         if not node.inputs:
             sources[node] = node.nbytes
@@ -118,8 +122,15 @@ def _worth_keeping(asked: list[Node]) -> list[tuple[Node, Adopter]]:
         if cell is None or not cell.holds(node):
             continue
         small = node.nbytes <= config.small_bytes
-        if small or node in again or (node.op in _DEAR and node.nbytes <= sources[node]):
+        if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):
             kept.append((node, cell))
+            stored.add(node)
             again.discard(node)
             sources[node] = node.nbytes
     return kept
+
+
+def _is_dear(node: Node, stored: set[Node]) -> bool:
+    """Whether computing the node again costs more than keeping it."""
+    sorts = node.op is Op.JOIN_UPDATE and node.fn != "contract"
+    return node.op in _ALWAYS_DEAR or sorts or is_dear(node, stored)

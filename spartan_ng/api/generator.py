@@ -17,6 +17,7 @@ from spartan_ng.api.creation import shape_tuple
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.ops.random import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -102,9 +103,10 @@ class Generator:
         """Draw by NumPy in stream order, or in parallel if nobody asked for a stream."""
         plain = tuple(_plain(p) for p in parameters)
         kind = np.dtype(dtype if dtype is not None else _KINDS.get(name, _FLOAT))
-        if self._blocks is not None and size is not None and name in _ROWS and _scalars(*plain):
+        if self._blocks is not None and size is not None and name in DISTRIBUTIONS and _scalars(*plain):
             shape = shape_tuple(size)
             if not self._small(shape, kind.itemsize) and not keywords:
+                getattr(self._numpy, name)(*plain, size=0)  # its errors for bad parameters
                 return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
         if dtype is not None:
             keywords["dtype"] = kind
@@ -112,6 +114,10 @@ class Generator:
             keywords["size"] = shape_tuple(size)
         result = getattr(self._numpy, name)(*plain, **keywords)
         return wrap(result if isinstance(result, np.ndarray | np.generic) else np.asarray(result)[()])
+
+    def _in_parallel(self, size: Any, more: tuple[int, ...] = ()) -> bool:
+        """Whether nobody asked for a stream, and the numbers are many."""
+        return self._blocks is not None and size is not None and not self._small((*shape_tuple(size), *more))
 
     # --- doubles -------------------------------------------------------------------------------------
 
@@ -192,6 +198,8 @@ class Generator:
         self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
     ) -> ndarray:
         """The gamma distribution with scale 1."""
+        if np.dtype(dtype) == np.float64:
+            return self._draw("standard_gamma", (shape,), size)
         return self._draw("standard_gamma", (shape,), size, dtype)
 
     def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
@@ -263,6 +271,14 @@ class Generator:
         method: str = "svd",
     ) -> ndarray:
         """The multivariate normal distribution."""
+        if self._in_parallel(size, np.shape(mean)):
+            d = len(_plain(mean))
+            given: Any = (_plain(mean), _plain(cov))
+            named: Any = {"check_valid": check_valid, "tol": tol, "method": method}
+            self._numpy.multivariate_normal(*given, **named)  # its errors for bad parameters
+            _, spread, rows = np.linalg.svd(np.asarray(given[1], float))
+            independent = self.standard_normal((*shape_tuple(size), d))
+            return independent @ (np.sqrt(spread)[:, None] * rows) + given[0]  # type: ignore[no-any-return]
         return self._draw(
             "multivariate_normal", (mean, cov), size, check_valid=check_valid, tol=tol, method=method
         )
@@ -313,6 +329,13 @@ class Generator:
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """The Dirichlet distribution."""
+        if self._in_parallel(size, np.shape(alpha)) and len(_plain(alpha)) <= _COLUMNS:
+            self._numpy.dirichlet(_plain(alpha))  # its errors for bad parameters
+            from spartan_ng.api import manipulation
+
+            weights = [self.standard_gamma(a, size) for a in np.asarray(_plain(alpha), float).tolist()]
+            parts = manipulation.stack(weights, -1)
+            return parts / parts.sum(axis=-1, keepdims=True)
         return self._draw("dirichlet", (alpha,), size)
 
     def bytes(self, length: int) -> bytes:
@@ -333,20 +356,28 @@ class Generator:
         """Elements of an array (or of `range(a)`), drawn with or without replacement."""
         shape = None if size is None else shape_tuple(size)
         if np.ndim(a) == 0 and not isinstance(a, Handle):
+            if self._in_parallel(shape) and p is None and replace:
+                return self.integers(0, a, shape)
             return wrap(np.asarray(self._numpy.choice(a, shape, replace, _plain(p), axis, shuffle))[()])
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
+        if self._in_parallel(shape) and p is None and replace:
+            return a[(*(slice(None),) * where, self.integers(0, a.shape[where], shape))]  # type: ignore[no-any-return]
         index = self._numpy.choice(a.shape[where], shape, replace, _plain(p), 0, shuffle)
         return a[(*(slice(None),) * where, index)]  # type: ignore[no-any-return]
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, int | np.integer):
+            if self._in_parallel((int(x),)):
+                from spartan_ng.api import sorting
+
+                return sorting.argsort(self.random(int(x)))
             return wrap(self._numpy.permutation(x))
         a = as_handle(x)
         where = build.axis_index(axis, a.ndim)
         value = a._peek()
-        if value is not None:
+        if value is not None and not self._in_parallel(a.shape):
             return wrap(self._numpy.permutation(value, axis=where))
         return a[(*(slice(None),) * where, self._order(a, where))]  # type: ignore[no-any-return]
 
@@ -367,12 +398,16 @@ class Generator:
         x[...] = x[(*(slice(None),) * build.axis_index(axis, x.ndim), order)]  # type: ignore[index]
 
     def _order(self, a: Handle, axis: int) -> Any:
-        """The order NumPy's shuffle gives along an axis.
+        """The order NumPy's shuffle gives along an axis; unseeded, that of numbers drawn in parallel.
 
         NumPy shuffles one-dimensional arrays and sub-arrays with different draws: an object array of
         one axis or a plain array of two goes the same way as the array in question.
         """
         n = a.shape[axis]
+        if self._in_parallel((n,)):
+            from spartan_ng.api import sorting
+
+            return sorting.argsort(self.random(n))
         if a.ndim == 1:
             order = np.arange(n)
             self._numpy.shuffle(order)
@@ -382,21 +417,21 @@ class Generator:
         return rows[:, 0]
 
 
-_KINDS = {"poisson": np.int64, "binomial": np.int64, "integers": np.int64}
-_ROWS = frozenset(
-    {
-        "random",
-        "uniform",
-        "standard_normal",
-        "normal",
-        "integers",
-        "standard_exponential",
-        "poisson",
-        "binomial",
-        "gamma",
-        "beta",
-    }
+_INTEGERS = (
+    "binomial",
+    "geometric",
+    "hypergeometric",
+    "integers",
+    "logseries",
+    "negative_binomial",
+    "poisson",
+    "zipf",
 )
+_KINDS = dict.fromkeys(_INTEGERS, np.int64)
+
+
+_COLUMNS = 64
+"""Parameters of a distribution of vectors up to which its columns are drawn one by one."""
 
 
 def default_rng(seed: Any = None) -> Generator:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api import creation, sorting
 from spartan_ng.api.dispatch import fresh, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap
 
@@ -61,27 +62,71 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     a.flat[:end:step] = val
 
 
+def diag_indices(n: int, ndim: int = 2) -> tuple[ndarray, ...]:
+    """The indices of the main diagonal of an array with axes of length `n`."""
+    return (creation.arange(n),) * ndim
+
+
 @numpy_function(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
     """The indices of the main diagonal."""
     a = as_handle(arr)
     if a.ndim < 2 or len(set(a.shape)) > 1:
         raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
-    return tuple(wrap(np.arange(a.shape[0])) for _ in range(a.ndim))
+    return diag_indices(a.shape[0], a.ndim)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
+    """The indices of the lower triangle of an (n, m) array."""
+    return sorting.nonzero(creation.tri(n, m, k, bool))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
+    """The indices of the upper triangle of an (n, m) array."""
+    return sorting.nonzero(~creation.tri(n, m, k - 1, bool))
 
 
 @numpy_function(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
     """The indices of the lower triangle."""
-    rows, columns = as_handle(arr).shape
-    return tuple(wrap(i) for i in np.tril_indices(rows, k, columns))
+    rows, columns = _plane(arr)
+    return tril_indices(rows, k, columns)
 
 
 @numpy_function(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
     """The indices of the upper triangle."""
-    rows, columns = as_handle(arr).shape
-    return tuple(wrap(i) for i in np.triu_indices(rows, k, columns))
+    rows, columns = _plane(arr)
+    return triu_indices(rows, k, columns)
+
+
+def _plane(arr: Any) -> tuple[int, int]:
+    a = as_handle(arr)
+    if a.ndim != 2:
+        raise ValueError(f"input array must be 2-d, not of shape {a.shape}")
+    rows, columns = a.shape
+    return rows, columns
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[ndarray, ...]:
+    """The indices of what a function such as `triu` leaves of an (n, n) array of ones."""
+    return sorting.nonzero(mask_func(creation.ones((n, n), int), k) != 0)
+
+
+@numpy_function(np.ix_)
+def ix_(*args: Any) -> tuple[ndarray, ...]:
+    """One-dimensional sequences as indices of an open mesh."""
+    found = []
+    for i, given in enumerate(args):
+        line = as_handle(given)
+        if line.ndim != 1:
+            raise ValueError(f"Cross index must be 1 dimensional, not of shape {line.shape}")
+        if line.size == 0:
+            line = line.astype(np.intp)
+        if line.dtype.kind == "b":
+            (line,) = sorting.nonzero(line)
+        found.append(line.reshape((1,) * i + (-1 if line.size else 0,) + (1,) * (len(args) - i - 1)))
+    return tuple(found)
 
 
 def array_repr(arr: Any, *args: Any, **keywords: Any) -> str:
@@ -105,13 +150,25 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 
 def vectorize(pyfunc: Callable[..., Any], *args: Any, **keywords: Any) -> Callable[..., Any]:
-    """A function of scalars as a function of arrays, on the driver."""
+    """A function of scalars as a function of arrays; where these lie with the workers, it runs there."""
     function = np.vectorize(pyfunc, *args, **keywords)
 
     def call(*operands: Any, **named: Any) -> Any:
+        arrays = [as_handle(o) for o in operands]
+        if any(a._peek() is None for a in arrays) and not (named or args or keywords):
+            return _everywhere(pyfunc, arrays)
         return fresh(function(*(as_handle(o)._force() for o in operands), **named))
 
     return call
+
+
+def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
+    """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
+    from spartan_ng.api.operators import map as mapped
+
+    first = [a[(0,) * a.ndim] for a in arrays]
+    kind = np.asarray(function(*(f._force()[()] for f in first))).dtype
+    return mapped(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
 
 
 def frompyfunc(

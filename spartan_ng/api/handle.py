@@ -145,6 +145,15 @@ class Handle:
             return copied(self)._see(view)
         return make(self._cell, appended(self._views, view))
 
+    def _seen(self, view: View, shown: Any) -> ndarray:
+        """A further view whose value is at hand."""
+        h = object.__new__(Late.ndarray)
+        h._cell = self._cell
+        h._views = (*self._views, view)
+        h._state = self._cell.value
+        h._shown = shown
+        return h  # type: ignore[no-any-return]
+
     def _write_node(self, node: Node) -> None:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
         self._check_writable()
@@ -324,10 +333,15 @@ def _nested(items: Any) -> Any:
     return parts
 
 
-def values(*arrays: Any) -> tuple[Any, ...]:
-    """NumPy values of several arrays, all computed together; other things pass through."""
+def settle(*arrays: Any) -> None:
+    """Evaluate several arrays together; their elements stay where they are."""
     waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
     waiting = [h for h in waiting if h._node().data is None]
     for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
         h._settle(ref)
+
+
+def values(*arrays: Any) -> tuple[Any, ...]:
+    """NumPy values of several arrays, all computed together; other things pass through."""
+    settle(*arrays)
     return tuple(a._force() if isinstance(a, Handle) else a for a in arrays)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, logic, manipulation, products, reductions, sorting, ufuncs
+from spartan_ng.api import creation, logic, manipulation, products, reductions, sorting, statistics, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
 from spartan_ng.api.statistics import mean
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _NONE: Any = np._NoValue
 
 
-@numpy_function(np.cov)
+@numpy_function(np.cov, whole=True)
 def cov(
     m: Any,
     y: Any = None,
@@ -59,7 +60,7 @@ def cov(
     return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]
 
 
-@numpy_function(np.corrcoef)
+@numpy_function(np.corrcoef, whole=True)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> ndarray:
     """The matrix of correlation coefficients."""
     c = cov(x, y, rowvar, dtype=dtype)
@@ -73,8 +74,60 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     )
 
 
+def _spread(a: Any) -> Any:
+    return statistics.ptp(a)
+
+
+def _scott(a: Any) -> Any:
+    return (24.0 * np.pi**0.5 / a.size) ** (1.0 / 3.0) * statistics.std(a)
+
+
+def _quartiles(a: Any) -> Any:
+    high, low = statistics.percentile(a, [75, 25])
+    return 2.0 * (high - low) * a.size ** (-1.0 / 3.0)
+
+
+def _skewed(a: Any) -> Any:
+    """Doane's width: Sturges's, for skewed values."""
+    n = a.size
+    sigma = statistics.std(a)
+    if n <= 2 or not sigma > 0:
+        return 0.0
+    skew = ufuncs.absolute(mean(((a - mean(a)) / sigma) ** 3))
+    unit = np.sqrt(6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    return _spread(a) / (1.0 + np.log2(n) + ufuncs.log2(1.0 + skew / unit))
+
+
+def _either(a: Any) -> Any:
+    """The less of the quartiles' width and Sturges's, but not less than half of the square root's."""
+    by_quartiles = ufuncs.maximum(_quartiles(a), _WIDTHS["sqrt"](a) / 2)
+    return ufuncs.minimum(by_quartiles, _WIDTHS["sturges"](a))
+
+
+_WIDTHS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": lambda a: _spread(a) / np.sqrt(a.size),
+    "sturges": lambda a: _spread(a) / (np.log2(a.size) + 1.0),
+    "rice": lambda a: _spread(a) / (2.0 * a.size ** (1.0 / 3)),
+    "scott": _scott,
+    "doane": _skewed,
+    "fd": _quartiles,
+    "auto": _either,
+}
+"""The width of a bin by each of NumPy's estimators but Stone's, which tries counts out."""
+
+
+def _count_by(name: str, a: ndarray) -> int:
+    """How many bins an estimator asks for."""
+    width, spread = values(as_handle(_WIDTHS[name](a)), as_handle(_spread(a)))
+    if a.dtype.kind in "iu" and width < 1:
+        width = 1
+    return int(np.ceil(spread / width)) if width else 1
+
+
 def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
     """The edges of a histogram's bins; looks at the data's range if none is given."""
+    if isinstance(bins, str) and bins in _WIDTHS and a.size and limits is None and weights is None:
+        bins = _count_by(bins, a)
     if isinstance(bins, str):
         return np.histogram_bin_edges(a._force(), bins, limits, weights)
     if np.ndim(bins) == 0:
@@ -207,6 +260,18 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
 
 
+_TAPS = 512
+"""A filter up to so long slides as shifted multiples; each piece of a signal meets a longer one whole."""
+
+
+def _convolved(extents: Any, tiles: Any) -> Any:
+    """A piece of a signal against the whole filter: pieces overlap, and overlaps add up."""
+    return (extents[0][0][0],), np.convolve(tiles[0], tiles[1])
+
+
+_CONVOLVED = UserFunction(_convolved, origin="convolve")
+
+
 @numpy_function(np.convolve, whole=True)
 def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
@@ -217,16 +282,19 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
         raise ValueError(f"convolve: shapes {a.shape} and {v.shape}: an array cannot be empty")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    if v.size > 512:
-        return gathered(np.convolve, a, v, mode)  # type: ignore[no-any-return]
     n, m = a.size, v.size
+    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
+    if m > _TAPS:
+        kind = np.result_type(a.dtype, v.dtype)
+        nodes = [build.cast(a._node(), kind), build.cast(v._node(), kind)]
+        whole = build.join_update(_CONVOLVED, nodes, (0, -1), (n + m - 1,), kind)
+        return wrap_node(whole)[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
     margin = creation.zeros(m - 1, a.dtype)
     wide = manipulation.concatenate([margin, a, margin]) if m > 1 else a
     out: Any = None
     for j in builtins.range(m):
         part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
         out = part if out is None else out + part
-    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
     return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
 
 

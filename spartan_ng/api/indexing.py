@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api import creation
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.forcing import known_count
-from spartan_ng.api.handle import Handle, as_handle, make, values, wrap, wrap_masked, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, make, settle, wrap, wrap_masked, wrap_node
 from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, bounded, expanded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node, Op
 
 if TYPE_CHECKING:
@@ -158,7 +160,7 @@ def _small_key(key: Any, value: Any) -> Any:
         plain.append(p)
     if value.nbytes > config.small_bytes:
         rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
-        if elements * rest * value.itemsize > config.small_bytes:
+        if elements * rest * value.itemsize > at_once_bytes(config.small_bytes):
             return None
     elif elements * value.nbytes > 16 * max(config.small_bytes, 0) and elements > value.size:
         return None
@@ -276,10 +278,11 @@ def checked_index(index: Handle, n: int, axis: int) -> ndarray:
     if node is not None and node.size and not _in_range(node, n):
         from spartan_ng.api import reductions
 
-        index, low, high = (wrap(v) for v in values(index, reductions.min(index), reductions.max(index)))
+        low, high = reductions.min(index), reductions.max(index)
+        settle(index, low, high)
         bounded(int(low), n, axis)
         bounded(int(high), n, axis)
-        node = index._node() if config.small_bytes == 0 else None
+        node = None if index._peek() is not None and config.small_bytes else index._node()
     if node is None:
         known = np.asarray(index._peek())
         if known.size:
@@ -465,7 +468,7 @@ def flat_positions(shape: tuple[int, ...], key: Any) -> ndarray:
     arrays, rest, first = _placed(parsed)
     lines = _index_shape(parsed, arrays)
     ndim = len(rest) + len(lines)
-    total = wrap(np.zeros((*lines, *(1,) * (len(rest) - first)), np.int64))
+    total = creation.zeros((*lines, *(1,) * (len(rest) - first)), np.int64)
     for i in arrays:
         e = parsed.entries[i]
         if e.axis >= 0:

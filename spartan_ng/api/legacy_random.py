@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,24 @@ from spartan_ng.api import generator as generators
 from spartan_ng.api.creation import shape_tuple
 from spartan_ng.api.handle import Handle, as_handle, wrap
 from spartan_ng.config import config
+from spartan_ng.ops.random import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
+_OF_VECTORS = {"dirichlet": None, "multivariate_normal": None}
+
 
 def _drawn(name: str) -> Callable[..., ndarray]:
-    """A distribution that NumPy draws in stream order on the driver, with NumPy's arguments."""
+    """A distribution with NumPy's arguments, in stream order by NumPy, or in parallel if nobody seeded."""
     numpys = getattr(np.random.RandomState, name)
 
     def draw(self: RandomState, *args: Any, **keywords: Any) -> ndarray:
+        if self._parallel is not None and name in DISTRIBUTIONS | _OF_VECTORS:
+            names = inspect.signature(getattr(generators.Generator, name)).parameters
+            given = dict(zip(list(names)[1:], args, strict=False)) | keywords
+            if self._parallel._in_parallel(given.get("size")):
+                return getattr(self._parallel, name)(**given)  # type: ignore[no-any-return]
         plain = [a._force() if isinstance(a, Handle) else a for a in args]
         named = {k: v._force() if isinstance(v, Handle) else v for k, v in keywords.items()}
         result = numpys(self._numpy, *plain, **named)
@@ -97,10 +106,6 @@ class RandomState:
         """Doubles in [low, high)."""
         return self._draw("uniform", low, high, size=size, modern="uniform")
 
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The exponential distribution."""
-        return self._draw("exponential", scale, size=size)
-
     def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
         """The Poisson distribution."""
         return self._draw("poisson", lam, size=size, modern="poisson")
@@ -119,6 +124,7 @@ class RandomState:
 
     chisquare = _drawn("chisquare")
     dirichlet = _drawn("dirichlet")
+    exponential = _drawn("exponential")
     f = _drawn("f")
     geometric = _drawn("geometric")
     gumbel = _drawn("gumbel")
@@ -133,7 +139,6 @@ class RandomState:
     noncentral_f = _drawn("noncentral_f")
     pareto = _drawn("pareto")
     power = _drawn("power")
-    random_integers = _drawn("random_integers")
     rayleigh = _drawn("rayleigh")
     standard_cauchy = _drawn("standard_cauchy")
     standard_exponential = _drawn("standard_exponential")
@@ -149,13 +154,18 @@ class RandomState:
         """Random bytes."""
         return self._numpy.bytes(length)
 
-    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> ndarray:
-        """The multivariate normal distribution."""
-        return self._draw("multivariate_normal", mean, cov, size=size)
+    multivariate_normal = _drawn("multivariate_normal")
+
+    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
+        """Integers in [low, high], or in [1, low]."""
+        low, high = (1, low) if high is None else (low, high)
+        return self.randint(low, high + 1, size)
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
         shape = None if size is None else shape_tuple(size)
+        if self._parallel is not None and self._parallel._in_parallel(shape):
+            return self._parallel.choice(a, shape, replace, p)
         weights = p._force() if isinstance(p, Handle) else p
         if np.ndim(a) == 0 and not isinstance(a, Handle):
             return wrap(np.asarray(self._numpy.choice(a, shape, replace, weights))[()])
@@ -164,6 +174,9 @@ class RandomState:
 
     def permutation(self, x: Any) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
+        many = int(x) if isinstance(x, int | np.integer) else as_handle(x).size
+        if self._parallel is not None and self._parallel._in_parallel((many,)):
+            return self._parallel.permutation(x)
         if isinstance(x, int | np.integer):
             return wrap(self._numpy.permutation(x))
         a = as_handle(x)
@@ -173,6 +186,9 @@ class RandomState:
         """Shuffle in place along the first axis."""
         if not isinstance(x, Handle):
             self._numpy.shuffle(x)
+            return
+        if self._parallel is not None and self._parallel._in_parallel(x.shape):
+            self._parallel.shuffle(x)
             return
         value = np.array(x._force())
         self._numpy.shuffle(value)

@@ -22,7 +22,7 @@ from spartan_ng.api.factorizations import (
     tall_qr,
     tall_svd,
 )
-from spartan_ng.api.handle import as_handle
+from spartan_ng.api.handle import Handle, as_handle
 from spartan_ng.api.logic import where
 from spartan_ng.api.manipulation import matrix_transpose
 from spartan_ng.api.products import (
@@ -149,6 +149,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     """The pseudo-inverses of matrices."""
     a = as_handle(a)
+    rtol = rtol._force()[()] if isinstance(rtol, Handle) else rtol
     keywords = {} if rtol is np._NoValue else {"rtol": rtol}
     if hermitian or np.ndim(rcond) or (keywords and np.ndim(rtol)):
         return gathered(np.linalg.pinv, a, rcond, hermitian, **keywords)

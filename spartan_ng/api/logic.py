@@ -226,6 +226,16 @@ def iscomplexobj(x: Any) -> bool:
     return as_handle(x).dtype.kind == "c"
 
 
+@numpy_function(np.real_if_close, eager=True)
+def real_if_close(a: Any, tol: float = 100) -> ndarray:
+    """The real part, if all imaginary parts are within `tol` (machine epsilons, if above 1) of zero."""
+    a = as_handle(a)
+    if a.dtype.kind != "c":
+        return a  # type: ignore[no-any-return]
+    near = tol * np.finfo(a.dtype).eps if tol > 1 else tol
+    return a.real if bool(reductions.all(ufuncs.absolute(a.imag) < near)) else a  # type: ignore[no-any-return]
+
+
 @numpy_function(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are positive infinity."""

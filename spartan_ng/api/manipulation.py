@@ -13,7 +13,7 @@ from spartan_ng.api import creation, indexing, ufuncs
 from spartan_ng.api.cell import order_of
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, wrap, wrap_node
-from spartan_ng.api.views import Broadcast, full_shape, without_copy
+from spartan_ng.api.views import Broadcast, Reshape, full_shape, without_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -36,6 +36,13 @@ def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
+    value = a._peek()
+    if value is not None and order == "C" and not copy and not a._cell.frozen and value.flags.c_contiguous:
+        try:
+            shown = value.reshape(shape)
+            return a._seen(Reshape(shown.shape), shown)
+        except (ValueError, TypeError):  # ours name the shapes
+            pass
     if order == "F":
         new = full_shape(shape, a.size, a.shape)
         return transpose(reshape(transpose(a), new[::-1], copy=copy))
@@ -44,7 +51,6 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
     if order not in ("C", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     new = full_shape(shape, a.size, a.shape)
-    value = a._peek()
     if a._cell.frozen and value is not None:
         return wrap(np.array(value).reshape(new))
     if copy is not True and reshapes_without_copy(a, new):

@@ -37,8 +37,8 @@ class Methods(Arithmetic):
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Change the shape in place; new elements are zero."""
-        self._cell = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)._cell
-        self._views, self._state = (), None
+        resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
+        self._cell, self._views, self._state = resized._cell, resized._views, None
 
     def ravel(self, order: str = "C") -> ndarray:
         """One axis, as a view where possible."""

@@ -60,4 +60,4 @@ def array_str(a: Handle) -> str:
     if a.format == "csr":
         return array_repr(a)
     value = a._force()
-    return str(value[()] if a._cell.frozen else value)
+    return str(value[()] if a._cell.frozen and isinstance(value, np.ndarray) else value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
@@ -37,6 +37,20 @@ def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
     return np.result_type(a.dtype, b.dtype)
 
 
+_QUICK_FLOPS = 1 << 20
+
+
+def _quick(function: Any, a: ndarray, b: ndarray) -> ndarray | None:
+    """NumPy's product of small vectors and matrices that fit together, without further questions."""
+    x, y = a._peek(), b._peek()
+    if x is None or y is None or not (0 < x.ndim <= 2 and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
+        return None
+    flops = x.size * (y.shape[1] if y.ndim == 2 else 1)
+    if x.nbytes + y.nbytes > config.small_bytes or flops > _QUICK_FLOPS:
+        return None
+    return wrap(function(x, y))
+
+
 def matmul(
     x1: Any,
     x2: Any,
@@ -50,6 +64,9 @@ def matmul(
 ) -> ndarray:
     """The matrix product; leading axes are batches."""
     a, b = as_handle(x1), as_handle(x2)
+    quick = _quick(np.matmul, a, b) if out is None and dtype is None else None
+    if quick is not None:
+        return quick
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
@@ -74,6 +91,8 @@ def matmul(
                 build.matmul(a._node(), b._node(), a.dtype)
                 raise
     kind = _product_dtype(a, b, dtype)
+    if kind.kind == "O":
+        return _with_out(gathered(np.matmul, a, b), out, "matmul", casting)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
     return _with_out(result, out, "matmul", casting)
 
@@ -82,6 +101,9 @@ def matmul(
 def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     """The dot product: a sum over the last axis of `a` and the second-to-last of `b`."""
     a, b = as_handle(a), as_handle(b)
+    quick = _quick(np.dot, a, b) if out is None else None
+    if quick is not None:
+        return quick
     if a.ndim == 0 or b.ndim == 0:
         return _with_out(ufuncs.multiply(a, b), out, "dot")
     if b.ndim <= 2 and a.ndim <= 2:
@@ -397,7 +419,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         x = x.astype(float)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
         flat = x.ravel()
-        total = _squares(flat, None)
+        total = dot(flat, flat) if _is_vector_here(flat) else _squares(flat, None)
         result = ufuncs.sqrt(total)
         return result.reshape((1,) * x.ndim) if keepdims else result  # type: ignore[no-any-return]
     axes = build.axes_tuple(axis, x.ndim) if not isinstance(axis, int) else (build.axis_index(axis, x.ndim),)
@@ -408,6 +430,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)
     raise ValueError(f"Improper number of dimensions to norm: axes {axes} of shape {x.shape}")
+
+
+def _is_vector_here(x: ndarray) -> bool:
+    """Whether a norm is a dot product of a vector with itself, as NumPy has it: nothing would be fused."""
+    return x.dtype.kind == "f" and x.size > 0 and x._peek() is not None
 
 
 def _squares(x: ndarray, axis: Any, keepdims: bool = False) -> ndarray:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, indexing, ufuncs
+from spartan_ng.api import creation, indexing, logic, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, make, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, copied, make, values, wrap, wrap_node
 from spartan_ng.api.manipulation import (
     broadcast_to,
     concatenate,
@@ -19,10 +19,11 @@ from spartan_ng.api.manipulation import (
     reshapes_without_copy,
     swapaxes,
 )
-from spartan_ng.api.views import Slice
+from spartan_ng.api.views import Slice, bounded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -67,7 +68,7 @@ def _cycled(base: Handle, key: Any, value: Any) -> Any:
         return value
     wanted = len(range(*key.indices(base.size))) if isinstance(key, slice) else value.size
     flat = value.ravel()
-    return flat if flat.size == wanted else resized(flat, (wanted,))
+    return flat if flat.size == wanted else resized(flat, (wanted,), True)
 
 
 @numpy_function(np.repeat)
@@ -87,6 +88,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     known = ufuncs.small_values((a,))
     if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
         return wrap(np.repeat(known[0], counts, where))
+    if config.small_bytes and a._peek() is not None and in_process():  # nothing is gained by views of it
+        return wrap(np.repeat(a._peek(), counts, where))
     if counts.size == 1:
         n = int(counts.reshape(()))
         shape = (*a.shape[: where + 1], n, *a.shape[where + 1 :])
@@ -190,7 +193,9 @@ def _part(node: Any, axis: int, start: int, length: int) -> Any:
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> ndarray:
     """An array with a margin."""
     a = as_handle(array)
-    if mode != "constant" and mode not in ("edge", "wrap", "reflect", "symmetric"):
+    odd = keywords.pop("reflect_type", "even") == "odd"
+    if odd or (mode != "constant" and mode not in ("edge", "wrap", "reflect", "symmetric")):
+        keywords |= {"reflect_type": "odd"} if odd else {}
         return gathered(np.pad, a, pad_width, mode, **keywords)  # type: ignore[no-any-return]
     if isinstance(pad_width, dict):
         widths = np.zeros((a.ndim, 2), int)
@@ -203,10 +208,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
     if (widths < 0).any():
         raise ValueError("index can't contain negative values")
     if mode != "constant":
-        keywords.pop("reflect_type", None)
         for axis, (lo, hi) in enumerate(widths.tolist()):
-            a = take(a, np.pad(np.arange(a.shape[axis]), (lo, hi), mode=mode), axis)
-        return a
+            if lo or hi:
+                a = take(a, _mirrored(a.shape[axis], lo, hi, mode), axis)
+        return a if widths.any() else a.copy()
     values = np.broadcast_to(np.asarray(keywords.get("constant_values", 0)), (a.ndim, 2))
     node = a._node()
     for axis, (lo, hi) in enumerate(widths.tolist()):
@@ -219,27 +224,40 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
     return wrap_node(node) if node is not a._node() else a.copy()
 
 
+def _mirrored(n: int, lo: int, hi: int, mode: str) -> ndarray:
+    """Which of `n` elements stands at each place of an axis with margins."""
+    if n == 0:
+        raise ValueError("can't extend empty axis 0 using modes other than 'constant' or 'empty'")
+    place = creation.arange(-lo, n + hi)
+    if mode == "edge" or n == 1:
+        return ufuncs.clip3(place, 0, n - 1)  # type: ignore[no-any-return]
+    if mode == "wrap":
+        return place % n
+    period = 2 * n if mode == "symmetric" else 2 * n - 2
+    place = place % period
+    return logic.where(place < n, place, period - (mode == "symmetric") - place)  # type: ignore[no-any-return]
+
+
 @numpy_function(np.resize)
 def resize(a: Any, new_shape: Any) -> ndarray:
     """Another size, the elements repeated as needed."""
     return resized(ravel(a), creation.shape_tuple(new_shape), True)
 
 
-def resized(a: Handle, shape: Any, repeated: bool | None = None) -> ndarray:
+def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
     """Elements in another size: repeated, or followed by zeros (`ndarray.resize`)."""
     lengths = creation.shape_tuple(shape)
     size = prod(lengths)
     flat = ravel(a)
-    repeats = repeated if repeated is not None else a.ndim == 1 and repeated is None
     if size <= flat.size:
         return flat[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
-    if repeats and flat.size:
+    if repeated and flat.size:
         return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
     more = creation.zeros(size - flat.size, flat.dtype)
     return concatenate([flat, more]).reshape(lengths)
 
 
-@numpy_function(np.insert)
+@numpy_function(np.insert, eager=True)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     """Values put in before given places."""
     a = as_handle(arr)
@@ -261,25 +279,37 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
             new = moveaxis(new.reshape((1,) * (a.ndim - new.ndim) + new.shape), 0, where)
         length = new.shape[where] if new.ndim == a.ndim else 1
         places = np.repeat(places, length)
-    order = np.argsort(places, kind="mergesort")
     shape = (*a.shape[:where], places.size, *a.shape[where + 1 :])
     new = broadcast_to(new, shape)
-    both = concatenate([a, new], where)
-    slots = np.full(n + places.size, -1)
-    slots[places[order] + np.arange(places.size)] = n + order
-    slots[slots < 0] = np.arange(n)
-    return take(both, slots, where)
+    if places.size and (places == places[0]).all():
+        before = (slice(None),) * where
+        at = int(places[0])
+        return concatenate([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where)
+    order = np.argsort(places, kind="mergesort")
+    total = n + places.size
+    is_new = creation.zeros(total, bool)
+    is_new[places[order] + np.arange(places.size)] = True
+    rank = reductions.cumsum(is_new)  # how many new slices there are up to each
+    slots = logic.where(is_new, n + take(order, ufuncs.maximum(rank - 1, 0)), creation.arange(total) - rank)
+    return take(concatenate([a, new], where), slots, where)
 
 
-@numpy_function(np.delete)
+@numpy_function(np.delete, eager=True)
 def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     """The slices that are left when some go."""
     a = as_handle(arr)
     if axis is None:
         a, axis = ravel(a), 0
     where = build.axis_index(axis, a.ndim)
-    kept = np.delete(np.arange(a.shape[where]), obj if not isinstance(obj, Handle) else obj._force())
-    return take(a, kept, where)
+    n = a.shape[where]
+    before = (slice(None),) * where
+    if not isinstance(obj, Handle) and np.ndim(obj) == 0 and hasattr(obj, "__index__"):
+        at = bounded(obj, n, where)
+        return concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
+    kept = creation.ones(n, bool)
+    if not (isinstance(obj, list | tuple) and not obj):
+        kept[obj] = False
+    return compress(kept, a, where)
 
 
 @numpy_function(np.append)
@@ -422,8 +452,11 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 def _along(a: Handle, index: Handle, axis: int) -> tuple[Any, ...]:
     """The index of whole lines, with `index` for its axis."""
-    grid = [np.arange(n).reshape((1,) * i + (-1,) + (1,) * (a.ndim - i - 1)) for i, n in enumerate(a.shape)]
-    return tuple(index if i == axis else line for i, line in enumerate(grid))
+    grid = (
+        index if i == axis else creation.arange(n).reshape((1,) * i + (-1,) + (1,) * (a.ndim - i - 1))
+        for i, n in enumerate(a.shape)
+    )
+    return tuple(grid)
 
 
 @numpy_function(np.apply_along_axis)
@@ -446,6 +479,51 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
 
     cut = 1 if where == 0 else 0
     return join_update(lines, np.add, [arr], [cut], before + sample.shape + after, sample.dtype)
+
+
+@numpy_function(np.apply_over_axes)
+def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
+    """A function of an array and an axis, over one axis after the other, each kept with length 1."""
+    found = as_handle(a)
+    ndim = found.ndim
+    for axis in np.atleast_1d(axes).tolist():
+        where = build.axis_index(axis, ndim)
+        result = as_handle(func(found, where))
+        if result.ndim != ndim:
+            result = result.reshape((*result.shape[:where], 1, *result.shape[where:]))
+            if result.ndim != ndim:
+                raise ValueError("function is not returning an array of the correct shape")
+        found = result
+    return found
+
+
+def nonzero_ends(a: ndarray) -> tuple[int, int]:
+    """Where the non-zero elements of a vector begin and end; (n, 0) if there are none."""
+    n = a.shape[0]
+    there = a if a.dtype == bool else ufuncs.not_equal(a, 0)
+    places = as_handle(creation.arange(n))
+    first, last = values(
+        reductions.min(places, initial=n, where=there), reductions.max(places, initial=-1, where=there)
+    )
+    return int(first), int(last) + 1
+
+
+@numpy_function(np.trim_zeros, eager=True)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """A view without the zeros at the front ("f"), at the back ("b"), or both, of the axes."""
+    trim = trim.lower()
+    if trim not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    a = as_handle(filt)
+    axes = build.axes_tuple(axis, a.ndim)
+    key = [slice(None)] * a.ndim
+    for where in axes:
+        rest = tuple(i for i in range(a.ndim) if i != where)
+        first, last = nonzero_ends(reductions.any(ufuncs.not_equal(a, 0), rest) if rest else a)
+        key[where] = (
+            slice(first if "f" in trim else None, last if "b" in trim else None) if last else slice(0, 0)
+        )
+    return a[tuple(key)]
 
 
 @numpy_function(np.copyto)

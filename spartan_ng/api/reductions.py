@@ -17,6 +17,7 @@ from spartan_ng.api.forcing import counter, known_count, remember_count, run, va
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.scans import SCANS, SEGMENTED
@@ -46,7 +47,7 @@ def reduce(
     where = True if where is _NONE else where
     value = a._peek()
     flags = where._peek() if isinstance(where, Handle) else where
-    if value is not None and value.nbytes <= config.small_bytes and flags is not None and out is None:
+    if value is not None and flags is not None and out is None and is_prompt(value):
         numpys: Any = getattr(np, name)
         keywords = {} if initial is _NONE else {"initial": _scalar(initial)}
         if flags is not True:
@@ -61,6 +62,12 @@ def reduce(
     else:
         result = _fold(name, a, axis, dtype, keepdims, initial, where)
     return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
+
+
+def is_prompt(value: Any) -> bool:
+    """Whether NumPy should fold a value that is here at once."""
+    small = config.small_bytes
+    return value.nbytes <= small or value.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
@@ -278,8 +285,8 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     a = as_handle(a)
     keepdims = False if keepdims is _NONE else keepdims
     value = a._peek()
-    if value is not None and value.nbytes <= config.small_bytes:
-        result = wrap(getattr(np, name)(value, axis, keepdims=keepdims))
+    if value is not None and is_prompt(value):
+        result = wrap(getattr(value, name)(axis, keepdims=keepdims))
         return result if out is None else ufuncs.stored(name, result, out, True)
     shape = a.shape
     if axis is None or (not shape and axis in (0, -1)):
@@ -308,7 +315,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
     return _arg("argmin", a, axis, out, keepdims)
 
 
-@numpy_function(np.count_nonzero)
+@numpy_function(np.count_nonzero, folds=True)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """How many elements are not zero."""
     a = as_handle(a)
@@ -401,7 +408,7 @@ def cumulative_prod(
 
 
 _GROUPED = 1 << 12
-"""Rows from which sums into few places are a pass of their own."""
+"""Rows with known indices from which sums into few places are a pass of their own."""
 
 
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
@@ -440,7 +447,8 @@ def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
     if name != "add" or not isinstance(indices, Handle) or a.ndim == 0:
         return False
     rows = indices.size if indices.ndim == 1 and indices.dtype.kind in "iu" else 0
-    return rows >= builtins.max(_GROUPED, a.shape[0]) and a.dtype in (np.float32, np.float64)
+    few = rows < _GROUPED and indices._peek() is not None
+    return rows >= a.shape[0] and not few and a.dtype in (np.float32, np.float64)
 
 
 def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:

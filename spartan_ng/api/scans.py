@@ -56,11 +56,13 @@ def cumsum_compensated(a: Any, axis: int = 0, dtype: Any = None) -> ndarray:
 def cumsumprod(y: Any, w: Any, axis: int = 0) -> ndarray:
     """z_i = y_i + w_i * z_(i-1) along `axis`, of floats that broadcast together.
 
-    A weight of 0 is a frame boundary: nothing passes it, were it infinite or NaN. Distant weights are
-    multiplied first, so an infinite weight may make NaN of what follows in its own frame.
+    A weight of 0 is a frame boundary: nothing passes it, were it infinite or NaN. Infinite and NaN weights
+    do what they do row by row (among complex numbers, which have too many infinities, an infinite weight may
+    make NaN of what follows in its frame).
     """
     a, b, where = _pair("cumsumprod", y, w, axis, float)
-    return wrap_node(a if a.size == 0 else build.recurrence("cumsumprod", a, b, where))
+    name = "cumsumprod_complex" if a.dtype.kind == "c" else "cumsumprod"
+    return wrap_node(a if a.size == 0 else build.recurrence(name, a, b, where))
 
 
 def recurrence(

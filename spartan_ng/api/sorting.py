@@ -284,7 +284,7 @@ def unique(
 ) -> Any:
     """The sorted distinct elements, and on request where they are, the inverse, and their counts."""
     a = as_handle(ar)
-    if axis is not None:
+    if axis is not None or a.dtype.kind in "OV":
         return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
     flat = a.reshape(-1 if a.size else 0)
     if flat.size == 0:
@@ -408,13 +408,27 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     return found if order == "C" else found[::-1]
 
 
-@numpy_function(np.ravel_multi_index)
+@numpy_function(np.ravel_multi_index, eager=True)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
     """One array an axis as flat indices."""
     parts = [as_handle(i) for i in multi_index]
-    if all(p._peek() is not None for p in parts):
-        return wrap(np.asarray(np.ravel_multi_index(tuple(p._peek() for p in parts), dims, mode, order))[()])  # type: ignore[call-overload]
-    return gathered(np.ravel_multi_index, tuple(parts), dims, mode, order)  # type: ignore[no-any-return]
+    lengths = creation.shape_tuple(dims)
+    if len(parts) != len(lengths):
+        raise ValueError(
+            f"parameter multi_index must be a sequence of length {len(lengths)}, not {len(parts)}"
+        )
+    modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
+    strides = [prod(lengths[i + 1 :] if order == "C" else lengths[:i]) for i in range(len(lengths))]
+    total: Any = 0
+    for part, n, stride, how in zip(parts, lengths, strides, modes, strict=True):
+        if how == "wrap":
+            part = part % n
+        elif how == "clip":
+            part = ufuncs.clip3(part, 0, n - 1)
+        elif bool(((part < 0) | (part >= n)).any()):
+            raise ValueError("invalid entry in coordinates array")
+        total = total + part.astype(np.intp) * stride
+    return total  # type: ignore[no-any-return]
 
 
 def topk(a: Handle, k: int) -> ndarray:

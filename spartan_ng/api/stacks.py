@@ -75,7 +75,8 @@ def on_stack(
         at += prod(shape)
         if dtype.kind == "c" and kind.kind != "c":
             part = part.real
-        parts.append(part.reshape((*batch, *shape)).astype(kind, copy=False))
+        found_part = part.reshape((*batch, *shape)).astype(kind, copy=False)
+        parts.append(found_part if found_part.shape else wrap_node(found_part._node()))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Statistics: moments, order statistics, NaN-skipping forms and histograms, made of folds and sorts."""
+"""Statistics: moments, order statistics, made of folds and sorts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from spartan_ng.api import logic, manipulation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
-from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _NONE: Any = np._NoValue
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
     value = a._peek()
-    if value is None or value.nbytes > config.small_bytes or isinstance(where, Handle):
+    if value is None or isinstance(where, Handle) or not reductions.is_prompt(value):
         return None
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
     if where is not True and where is not _NONE:
@@ -35,7 +34,8 @@ def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords
     return wrap(result)
 
 
-def _kept(out: Any, result: Any, name: str) -> ndarray:
+def stored_in(out: Any, result: Any, name: str) -> ndarray:
+    """A result, written to `out` where that is given."""
     return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")  # type: ignore[no-any-return]
 
 
@@ -55,7 +55,7 @@ def mean(
     where = True if where is _NONE else where
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
-        return _kept(out, now, "mean")
+        return stored_in(out, now, "mean")
     kind = np.dtype(dtype) if dtype is not None else None
     half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
@@ -67,7 +67,7 @@ def mean(
     if isinstance(count, Handle) and not _plain_keepdims(keepdims):
         count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
     result = _divided(total, count)
-    return _kept(out, result.astype(np.float16) if half else result, "mean")
+    return stored_in(out, result.astype(np.float16) if half else result, "mean")
 
 
 def _divided(total: ndarray, count: Any) -> ndarray:
@@ -99,7 +99,7 @@ def var(
     ddof = ddof if correction is _NONE else correction
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:
-        return _kept(out, now, "var")
+        return stored_in(out, now, "var")
     kind = np.dtype(dtype) if dtype is not None else None
     half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
@@ -108,7 +108,7 @@ def var(
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
         rest = _minus(reductions.count_of(a, axis, True), ddof, total)
-        return _kept(out, ufuncs.divide(total, rest), "var")
+        return stored_in(out, ufuncs.divide(total, rest), "var")
     count = reductions.count_of(a, axis, where)
     middle = mean
     if middle is _NONE:
@@ -133,7 +133,7 @@ def var(
         rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
     result = ufuncs.divide(total, rest)
     target = np.dtype(np.float16) if half else total.dtype
-    return _kept(out, result if result.dtype == target else result.astype(target), "var")
+    return stored_in(out, result if result.dtype == target else result.astype(target), "var")
 
 
 def _plain_floats(a: ndarray, kind: Any) -> bool:
@@ -174,7 +174,7 @@ def std(
 ) -> ndarray:
     """The standard deviation."""
     result = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return _kept(out, ufuncs.sqrt(result), "std")
+    return stored_in(out, ufuncs.sqrt(result), "std")
 
 
 @numpy_function(np.ptp)
@@ -222,7 +222,7 @@ def average(
 # --- order statistics --------------------------------------------------------------------------------
 
 
-def _sorted_lines(a: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...], tuple[int, ...]]:
+def sorted_lines(a: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...], tuple[int, ...]]:
     """All values of the given axes along the last axis, sorted; the axes, and the shape kept for them."""
     axes = build.axes_tuple(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
@@ -241,7 +241,7 @@ def median(
     a = as_handle(a)
     if a.ndim == 0:
         a = a.reshape(1)
-    lines, _, kept = _sorted_lines(a, axis)
+    lines, _, kept = sorted_lines(a, axis)
     n = lines.shape[-1]
     if n == 0:
         return mean(a, axis, None, out, keepdims)
@@ -251,7 +251,7 @@ def median(
     if a.dtype.kind in "fc":
         last = lines[..., -1]
         result = logic.where(ufuncs.isnan(last), last, result)
-    return _kept(out, result.reshape(kept) if keepdims else result, "median")
+    return stored_in(out, result.reshape(kept) if keepdims else result, "median")
 
 
 @numpy_function(np.quantile, whole=True)
@@ -274,7 +274,7 @@ def quantile(
         raise ValueError("Quantiles must be in the range [0, 1]")
     if method != "linear" or weights is not None or a.dtype.kind == "c":
         return gathered(np.quantile, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)  # type: ignore[no-any-return]
-    lines, _, kept = _sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
+    lines, _, kept = sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
     if a.dtype.kind == "b":
         raise TypeError("numpy boolean subtract, the `-` operator, is not supported")
     weak = isinstance(q, int | float) and not isinstance(q, np.generic)
@@ -297,7 +297,7 @@ def quantile(
     result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
-    return _kept(out, result, "quantile")
+    return stored_in(out, result, "quantile")
 
 
 @numpy_function(np.percentile, whole=True)
@@ -306,164 +306,3 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: An
     weak = isinstance(q, int | float) and not isinstance(q, np.generic)
     part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
     return quantile(a, part, axis, out, **keywords)
-
-
-# --- without NaN -------------------------------------------------------------------------------------
-
-
-def _has_nan(a: ndarray) -> bool:
-    return a.dtype.kind in "fc"
-
-
-def _filled(a: Any, fill: Any) -> ndarray:
-    a = as_handle(a)
-    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if _has_nan(a) else a  # type: ignore[no-any-return]
-
-
-@numpy_function(np.nansum)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = _NONE,
-    where: Any = True,
-) -> ndarray:
-    """The sum of what is not NaN."""
-    return reductions.reduce("add", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
-
-
-@numpy_function(np.nanprod)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = _NONE,
-    where: Any = True,
-) -> ndarray:
-    """The product of what is not NaN."""
-    return reductions.reduce("multiply", _filled(a, 1), axis, dtype, out, keepdims, initial, where)
-
-
-@numpy_function(np.nancumsum)
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
-    """Cumulative sums, NaN as 0."""
-    return reductions.cumsum(_filled(a, 0), axis, dtype, out)
-
-
-@numpy_function(np.nancumprod)
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
-    """Cumulative products, NaN as 1."""
-    return reductions.cumprod(_filled(a, 1), axis, dtype, out)
-
-
-@numpy_function(np.nanmin, eager=True)
-def nanmin(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
-) -> ndarray:
-    """The least of what is not NaN."""
-    return reductions.reduce(
-        "fmin" if _has_nan(as_handle(a)) else "minimum", a, axis, None, out, keepdims, initial, where
-    )
-
-
-@numpy_function(np.nanmax, eager=True)
-def nanmax(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
-) -> ndarray:
-    """The greatest of what is not NaN."""
-    return reductions.reduce(
-        "fmax" if _has_nan(as_handle(a)) else "maximum", a, axis, None, out, keepdims, initial, where
-    )
-
-
-@numpy_function(np.nanmean, eager=True)
-def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> ndarray:
-    """The mean of what is not NaN."""
-    a = as_handle(a)
-    if not _has_nan(a):
-        return mean(a, axis, dtype, out, keepdims, where=where)
-    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
-    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
-    count = reductions.sum(there, axis, np.intp, None, keepdims)
-    return _kept(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
-
-
-@numpy_function(np.nanvar, eager=True)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
-) -> ndarray:
-    """The variance of what is not NaN."""
-    a = as_handle(a)
-    ddof = ddof if correction is _NONE else correction
-    if not _has_nan(a):
-        return var(a, axis, dtype, out, ddof, keepdims, where=where)
-    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
-    count = reductions.sum(there, axis, np.intp, None, True)
-    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
-    middle = (total / count).astype(total.dtype)
-    distance = logic.where(there, a - middle, 0)
-    if a.dtype.kind == "c":
-        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
-    else:
-        squares = ufuncs.square(distance)
-    total = reductions.sum(squares, axis, None, None, keepdims)
-    free = (count - ddof).reshape(total.shape)
-    result = logic.where(free <= 0, np.nan, total / ufuncs.maximum(free, 1))
-    return _kept(out, result.astype(total.dtype), "nanvar")
-
-
-@numpy_function(np.nanstd, eager=True)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = _NONE,
-    correction: Any = _NONE,
-) -> ndarray:
-    """The standard deviation of what is not NaN."""
-    return _kept(
-        out,
-        ufuncs.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction)),
-        "nanstd",
-    )
-
-
-def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
-    a = as_handle(a)
-    if _has_nan(a):
-        if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
-            raise ValueError("All-NaN slice encountered")
-        a = _filled(a, np.inf if name == "argmin" else -np.inf)
-    return getattr(reductions, name)(a, axis, out, keepdims=keepdims)  # type: ignore[no-any-return]
-
-
-@numpy_function(np.nanargmin)
-def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
-    """The index of the least of what is not NaN."""
-    return _nanarg("argmin", a, axis, out, keepdims)
-
-
-@numpy_function(np.nanargmax)
-def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
-    """The index of the greatest of what is not NaN."""
-    return _nanarg("argmax", a, axis, out, keepdims)

@@ -17,7 +17,16 @@ from scipy import sparse
 
 from spartan_ng.api import reductions
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.handle import (
+    PYTHON_SCALARS,
+    Handle,
+    as_handle,
+    in_order,
+    scalar,
+    wrap,
+    wrap_masked,
+    wrap_node,
+)
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -107,6 +116,9 @@ class ufunc:
 
     def _some(self, args: tuple[Any, ...]) -> Any:
         """Any number of operands and nothing else."""
+        if self.nin == 1 and isinstance(args[0], Handle):
+            x = args[0]._peek()
+            return self._lazy(args) if x is None or x.nbytes > config.small_bytes else self._now((x,))
         known = small_values(args)
         return self._lazy(args) if known is None else self._now(known)
 
@@ -208,6 +220,10 @@ class ufunc:
         else:
             results = self._lazy(args, dtype, casting)
         if all(o is None for o in outs) and where is True:
+            if order in ("C", "F"):
+                return (
+                    tuple(in_order(r, order) for r in results) if self.nout > 1 else in_order(results, order)
+                )
             return results
         if self.nout == 1:
             return stored(self.__name__, results, outs[0], where, casting)
@@ -281,18 +297,30 @@ def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """NumPy values of operands that are small and on the driver, or None."""
     known: list[Any] = []
     nbytes = 0
+    shape = None
+    alike = True
     for a in args:
         if isinstance(a, Handle):
             a = a._peek()
             if a is None:
                 return None
-        elif isinstance(a, list | tuple) or sparse.issparse(a):
+            if a.shape:
+                alike = alike and (shape is None or shape == a.shape)
+                shape = a.shape
+            nbytes += a.nbytes
+            known.append(a)
+            continue
+        if a.__class__ in _WEAK:
+            known.append(a)
+            continue
+        alike = False
+        if isinstance(a, list | tuple) or sparse.issparse(a):
             a = as_handle(a)._peek()
             if a is None:
                 return None
         nbytes += getattr(a, "nbytes", 0)
         known.append(a)
-    if nbytes > config.small_bytes or not _bounded(tuple(known)):
+    if nbytes > config.small_bytes or not (alike or _bounded(tuple(known))):
         return None
     return tuple(known)
 

@@ -316,14 +316,15 @@ class Basic:
         self.key = key
         self.source = source
         self.shape = shape
-        self._steps: tuple[View, ...] | None = None
 
     @property
     def steps(self) -> tuple[View, ...]:
         """The slice, and the reshape that drops and adds axes."""
-        if self._steps is None:
-            self._steps = basic_steps(self.key, self.source)
-        return self._steps
+        try:
+            return self._steps
+        except AttributeError:
+            self._steps: tuple[View, ...] = basic_steps(self.key, self.source)
+            return self._steps
 
     def apply(self, base: Node) -> Node:
         """The indexed node."""

@@ -126,6 +126,8 @@ class SimulatedBackend:
             store.drop_owner(job)
         for ref, slot in zip(refs, slots, strict=True):
             self._own(ref, slot.tiling)
+            if slot.format == "csr":
+                ref.nnz = self._nnz(("driver", ref.serial), slot.tiling)
         first = next((e for e in errors if e is not None), None)
         if first is not None:
             raise first
@@ -139,6 +141,11 @@ class SimulatedBackend:
             for ranks in zip(*every, strict=True)
         ]
         return refs, RunStats(time.perf_counter() - start, stages)
+
+    def _nnz(self, key: Key, tiling: Tiling) -> int:
+        """Non-zeros of a sparse result."""
+        tiles = [store.get(key) for store in self._stores if store.holds(key)]
+        return int(tiles[0].nnz) if tiling.duplicate and tiles else sum(int(t.nnz) for t in tiles)
 
     @staticmethod
     def _rank(

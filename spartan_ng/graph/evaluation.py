@@ -5,28 +5,68 @@ The session opens it when it is imported (imports point from session to graph, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.graph.node import Node
 
-Evaluate = Callable[[Sequence[Node]], list[ArrayRef]]
-_evaluate: Evaluate | None = None
-_in_process: Callable[[], bool] = bool
+
+def _closed(nodes: Sequence[Node]) -> list[ArrayRef]:
+    raise AssertionError("spartan_ng.session has not been imported")
 
 
-def open_door(evaluate: Evaluate, in_process: Callable[[], bool] = bool) -> None:
-    """Say who evaluates, and how to learn whether that happens in this process (it does not by default)."""
-    global _evaluate, _in_process
-    _evaluate, _in_process = evaluate, in_process
+def _never(node: Node, stored: Container[Node]) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Who answers the array API.
+
+    Parameters
+    ----------
+    evaluate : computes nodes together
+    in_process : whether programs run in this process, on the driver's own memory
+    is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
+    """
+
+    evaluate: Callable[[Sequence[Node]], list[ArrayRef]]
+    in_process: Callable[[], bool] = bool
+    is_dear: Callable[[Node, Container[Node]], bool] = _never
+
+
+_door = Door(_closed)
+
+
+def open_door(door: Door) -> Door:
+    """Have another one answer; returns who did before."""
+    global _door
+    before, _door = _door, door
+    return before
 
 
 def in_process() -> bool:
     """Whether programs run in this process, on the driver's own memory."""
-    return _in_process()
+    return _door.in_process()
+
+
+def is_dear(node: Node, stored: Container[Node]) -> bool:
+    """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
+    return _door.is_dear(node, stored)
+
+
+_AT_ONCE = 8
+
+
+def at_once_bytes(small_bytes: int) -> int:
+    """How large a value that is here already may be for NumPy to fold or pick from it at once.
+
+    A plan in this process takes longer than that to begin; on a cluster only what is small stays here.
+    """
+    return _AT_ONCE * small_bytes if in_process() else small_bytes
 
 
 def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
     """The values of `nodes`, computed together: shared steps run once."""
-    assert _evaluate is not None, "spartan_ng.session has not been imported"
-    return _evaluate(nodes)
+    return _door.evaluate(nodes)

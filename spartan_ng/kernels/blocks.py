@@ -27,7 +27,8 @@ _COMPRESSED_BLOCKS = 8
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
 _PRODUCT_SHARE = 4
-"""How much more a block of a body with matrix products may take: BLAS cuts it again, and wants many rows."""
+"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, and each
+block has a state as long as a row."""
 _SPARSE_WIDTH = 0.03
 """Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
 out of it costs more than working on a small one."""
@@ -83,7 +84,7 @@ def block_sizes(
     last = _contiguous_dimension(stage)
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
-    product = any(row.kind == "contract" and len(row.shape) > 1 for row in stage.rows)
+    product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
     most = _PRODUCT_SHARE * CACHE_BYTES if product else CACHE_BYTES
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]

@@ -178,11 +178,11 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
         return np.broadcast_to(part, _block_shape(read, block)) if read.expand else part
 
     def cut_sparse(operand: Any, block: Box) -> Any:
-        rows, columns = follow
-        if columns is not None:
-            operand = operand[:, block[columns[0]][0] - columns[1] : block[columns[0]][1] - columns[1]]
-        if rows is not None:
-            operand = operand[block[rows[0]][0] - rows[1] : block[rows[0]][1] - rows[1]]
+        for axis, f in enumerate(follow):  # each slice copies, and most blocks have all columns
+            n = operand.shape[axis]
+            lo, hi = (0, n) if f is None else (block[f[0]][0] - f[1], block[f[0]][1] - f[1])
+            if hi - lo < n:
+                operand = operand[lo:hi] if axis == 0 else operand[:, lo:hi]
         return operand
 
     return lambda operand, block: (cut_sparse if is_sparse(operand) else cut)(operand, block)

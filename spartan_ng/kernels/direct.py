@@ -28,19 +28,26 @@ MOST_FLOPS = 1 << 22
 """Half a millisecond of arithmetic: beyond it threads bring more than they cost."""
 
 
-def run_direct(roots: Sequence[Node], most_bytes: int) -> list[Any] | None:
-    """The values of `roots`, or None if a plan should make them.
+FEW_THREADS = 2
+"""So many threads read memory hardly faster than one does."""
+_STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
+"""Folds that NumPy runs at the memory's speed where they fold everything."""
+
+
+def run_direct(roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10) -> list[Any] | None:
+    """The values of `roots`, or None if a plan for `threads` threads should make them.
 
     It should where `most_bytes` is 0, where an operator touches more than that or takes more than
     `MOST_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
-    dense value here.
+    dense value here. A lone fold of everything may touch more where threads are few, and a lone product
+    that gives a small matrix may, because BLAS has threads of its own.
     """
     if not most_bytes:
         return None
     order = topological(roots)
     if len(order) > MOST_NODES:
         return None
-    counted, touched = 0, 0
+    counted, touched, alone = 0, 0, True
     for node in order:
         if not _has_step(node):
             return None
@@ -48,7 +55,9 @@ def run_direct(roots: Sequence[Node], most_bytes: int) -> list[Any] | None:
             nbytes = [node.nbytes, *(i.nbytes for i in node.inputs)]
             if max(nbytes) > TINY_BYTES:
                 counted, touched = counted + 1, touched + sum(nbytes)
-                if touched > (most_bytes if counted == 1 else most_bytes // 8) or _flops(node) > MOST_FLOPS:
+                alone = alone and counted == 1 and _is_stream(node, threads)
+                much = touched > (most_bytes if counted == 1 else most_bytes // 8)
+                if not alone and (much or _flops(node) > MOST_FLOPS):
                     return None
         elif node.op is Op.INDEX and node.nbytes > TINY_BYTES:
             return None
@@ -60,6 +69,15 @@ def run_direct(roots: Sequence[Node], most_bytes: int) -> list[Any] | None:
     for root in roots:
         found.append(_owned(known[root], root, (*leaves, *found)))
     return found
+
+
+def _is_stream(node: Node, threads: int) -> bool:
+    """Whether NumPy's loop takes in the operands as fast as our threads would."""
+    if node.nbytes > TINY_BYTES:
+        return False
+    return node.fn == "contract" or (
+        threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
+    )
 
 
 def _has_step(node: Node) -> bool:

@@ -55,8 +55,9 @@ class Ordered:
         assert total is not None, "a piece has a block"
         return total
 
-    def run(self, operands: list[Any], piece: Box, out: Any, carry: State | None) -> None:
-        """All rows on a piece, into its part of the tile `out`, the scan behind `carry`."""
+    def run(self, operands: list[Any], piece: Box, out: Any, carry: State | None) -> State | None:
+        """All rows on a piece, into the array `out` of its shape, the scan behind `carry`; the state that the
+        next piece is behind."""
         runner = Runner(self.body, operands, self.box, self._sizes(piece))
         state = carry
         place: Any = None
@@ -67,16 +68,16 @@ class Ordered:
             own = place.dtype == self.scan.dtype
             value = place if own else np.empty(place.shape, self.scan.dtype)
             state = self.how.scan(xs, value, state)
-            if self.result != self.register:  # a state may be a view of what is about to be overwritten
-                state = tuple(np.array(s) for s in state)
+            state = tuple(np.array(s) for s in state)  # it may be a view of what is about to be overwritten
             return value
 
         runner.evaluates[self.register - len(self.reads)] = scan
         for block in self._blocks(piece):
-            place = out[tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(block, self.box, strict=True))]
+            place = out[tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(block, piece, strict=True))]
             value = runner.run(block, {self.result: place})[self.result]
             if value is not place:
                 np.copyto(place, dense(value), casting="unsafe")
+        return state
 
     def _full(self, value: Any, block: Box) -> Any:
         """A scanned value at the block's full shape."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,14 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
-from spartan_ng.kernels.compiled.deviations import deviation_state
+from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import WHOLE, Row
+from spartan_ng.plan.plan import WHOLE, Row, Write
 
 
 class Reducer:
@@ -70,12 +71,18 @@ class Reducer:
             if state is not None:
                 return state
         if isinstance(self.fold, DeviationFold):
-            state = deviation_state(x, axes, self.row.dtype)
-            if state is not None:
-                return state
+            return self.block_and_sum(args)[1]
         along = self.labels[axes[0]] if axes else WHOLE
         offset = box[along][0] if along != WHOLE else 0
         return self.fold.block(x, axes, self.row.dtype, where, offset)
+
+    def block_and_sum(self, args: list[Any]) -> tuple[State, State]:
+        """Of squared deviations: the state of the sum, which is made on the way, and their own."""
+        assert isinstance(self.fold, DeviationFold), "only deviations know their sum"
+        (axes,) = self.row.params
+        x = dense(args[0])
+        found = sum_and_deviations(x, axes, self.row.dtype)
+        return self.fold.block_and_sum(x, axes, self.row.dtype) if found is None else found
 
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
@@ -99,6 +106,44 @@ class Reducer:
         marks = sparse.csr_array((ones, x, starts), shape=(len(x), length))
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
         return ((marks.T @ rows).reshape(length, *weights.shape[1:]),)
+
+
+def sums_on_the_way(writes: Sequence[Write]) -> dict[int, int]:
+    """For each result that is a plain sum the number of the one that is the squared deviations of the same
+    values, if there is one: it makes the sum on the way."""
+    rows = [w.reducer for w in writes]
+    deviations = {
+        (r.args, r.params, r.dtype): k
+        for k, r in enumerate(rows)
+        if r is not None and isinstance(r.fn, str) and isinstance(FOLDS.get(r.fn), DeviationFold)
+    }
+    return {
+        k: deviations[r.args, r.params, r.dtype]
+        for k, r in enumerate(rows)
+        if r is not None and r.kind == "fold" and r.fn == "add" and (r.args, r.params, r.dtype) in deviations
+    }
+
+
+def block_states(
+    reducers: Sequence[Reducer | None],
+    sums: dict[int, int],
+    value: Callable[[int], Any],
+    block: Box,
+    states: list[State | None],
+) -> None:
+    """Put the block's state of every reduced result into `states` where it is missing; `sums` as from
+    `sums_on_the_way`, `value` gives a register's."""
+    known: dict[int, State] = {}
+    for k, reducer in enumerate(reducers):
+        if reducer is None or states[k] is not None or k in sums:
+            continue
+        args = [value(a) for a in reducer.row.args]
+        if k in sums.values():
+            known[k], states[k] = reducer.block_and_sum(args)
+        else:
+            states[k] = reducer.block(args, block)
+    for k, j in sums.items():
+        states[k] = known[j]
 
 
 def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:

@@ -2,8 +2,9 @@
 
 Distributed cumulative aggregates (BTW '19), sections 3.1 to 3.4. A state is a tuple of arrays whose scanned
 axis has length 1 (an aggregate) or the piece's length (its cumulative values). Basic scans have one
-array in their state. A recurrence has two, as Table 1's cumsumprod: the piece's last value behind
-nothing, and the product of its weights; a compensated sum has a sum and what rounding has lost.
+array in their state. A recurrence has two: the piece's last value behind nothing, and the product of its
+weights (`ops.frames` has what cumsumprod needs beside them); a compensated sum has a sum and what rounding
+has lost.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.kernels.user import guarded
+from spartan_ng.ops.frames import weigh
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import MONOIDS, SCANS, Monoid, Recurrence, Scan, recurrence
 
 State = tuple[Any, ...]
 
 _PIECES = 32
-"""Pieces (times chunks) that a large tile is scanned in."""
+"""Pieces (times chunks) that a large tile is scanned in, at most."""
 _LARGE = 1 << 17
-"""Elements from which a tile is cut at all."""
+"""Elements of a piece, at least: fewer are not worth the call."""
 _NEIGHBOURS = 64
 """Neighbours in a row that stay together."""
+_FEW = 16
+"""Lines up to which a recurrence goes line by line: a step of a whole row costs as much as so many floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Cut:
 def cut_lines(box: Box, axis: int) -> Cut:
     """The pieces and chunks of the tile at `box`."""
     sizes = [hi - lo for lo, hi in box]
-    left = _PIECES if prod(sizes) >= _LARGE else 1
+    every = left = max(1, min(_PIECES, prod(sizes) // _LARGE))
     spans: list[list[tuple[int, int]]] = []
     for d, (lo, hi) in enumerate(box):
         least = _NEIGHBOURS if d == len(box) - 1 else 1
@@ -53,7 +57,7 @@ def cut_lines(box: Box, axis: int) -> Cut:
         left = -(-left // count)
         spans.append(_even(lo, hi, count))
     pieces = tuple(product(*spans))
-    count = 1 if prod(sizes) < _LARGE or len(pieces) >= _PIECES // 4 else -(-_PIECES // len(pieces))
+    count = 1 if len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
     chunks = tuple(_even(*box[axis], min(count, max(sizes[axis], 1))))
     return Cut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
 
@@ -90,7 +94,7 @@ def cumulation(fn: str | UserFunction, axis: int, dtype: np.dtype[Any]) -> Cumul
         return MonoidScan(monoid, axis, dtype)
     if fn in SCANS:
         return UfuncScan(SCANS[fn], axis, dtype)
-    return MonoidScan(MONOIDS[fn], axis, dtype)
+    return (FrameScan if fn == "cumsumprod" else MonoidScan)(MONOIDS[fn], axis, dtype)
 
 
 def _guarded_pair(fn: UserFunction, pair: Recurrence) -> tuple[Any, Any]:
@@ -163,3 +167,32 @@ class MonoidScan:
     def _part(self, state: State, lo: int, hi: int, step: int = 1) -> State:
         where = (slice(None),) * self.axis + (slice(lo, hi, step),)
         return tuple(s[where] for s in state)
+
+
+class FrameScan(MonoidScan):
+    """z_i = y_i + w_i * z_(i-1) itself, one row after the other; a carry counts by its value alone."""
+
+    def scan(self, xs: list[Any], out: Any, carry: State | None) -> State:
+        """Row by row, or line by line where there are few."""
+        n = out.shape[self.axis]
+        y, w, z = (np.moveaxis(np.asarray(x, self.dtype), self.axis, 0) for x in (*xs, out))
+        before = None if carry is None else np.moveaxis(np.asarray(carry[0], self.dtype), self.axis, 0)[0]
+        if z[0].size > _FEW:
+            for i in range(n):
+                z[i] = y[i] if before is None else y[i] + weigh(w[i], before)
+                before = z[i]
+        else:
+            for at in np.ndindex(z.shape[1:]):
+                line = (slice(None), *at)
+                z[line] = _stepped(y[line], w[line], None if before is None else before[at])
+        return (out[(slice(None),) * self.axis + (slice(n - 1, n),)],)
+
+
+def _stepped(y: Any, w: Any, before: Any) -> list[Any]:
+    """The recurrence on one line, in the numbers of its dtype."""
+    out = []
+    plain = y.dtype == np.float64  # Python's floats are the fastest there are
+    for a, b in zip(*(x.tolist() if plain else x for x in (y, w)), strict=True):
+        before = a if before is None or b == 0 else a + b * before
+        out.append(before)
+    return out

@@ -159,7 +159,7 @@ _ROWS = [
     Elementwise("erfc", special.erfc, flops=30),
     Elementwise("gammaln", special.gammaln, flops=40),
     Elementwise("ndtr", special.ndtr, flops=30),
-    Elementwise("log_ndtr", special.log_ndtr, flops=40),
+    Elementwise("log_ndtr", special.log_ndtr, flops=160),
     Elementwise("xlogy", special.xlogy, 2, flops=25),
 ]
 

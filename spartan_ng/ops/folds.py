@@ -134,8 +134,9 @@ class PrefixFold:
 class DeviationFold:
     """The sum of squared distances from the mean, in one pass over the data.
 
-    The state is (count, mean, sum of squares). A block takes two passes, while it lies in the cache; states
-    are combined by the pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing.
+    The state is (count, mean, what its rounding left out, sum of squares). A block takes two passes, while it
+    lies in the cache; the second one finds how far the first one's mean was off. States are combined by the
+    pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing.
     """
 
     name: str
@@ -147,31 +148,43 @@ class DeviationFold:
         return dtype
 
     def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
-        """Count, mean and sum of squares."""
-        return (np.dtype(np.float64), out, out)
+        """Count, both parts of the mean, and sum of squares."""
+        return (np.dtype(np.float64), out, out, out)
 
     def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
         """The state of one block."""
         assert where is None, "masked variances are made of sums"
-        mean = x.mean(axis=axes, dtype=out, keepdims=True) if x.size else np.zeros((1,) * x.ndim, out)
-        squares = np.square(x - mean).sum(axis=axes, dtype=out)
-        middle = np.broadcast_to(mean.sum(axis=axes, dtype=out), squares.shape)
-        return (np.full(squares.shape, prod(x.shape[a] for a in axes), np.float64), middle, squares)
+        return self.block_and_sum(x, axes, out)[1]
+
+    def block_and_sum(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State]:
+        """The state of `add` for one block, which is made on the way, and this fold's."""
+        total = x.sum(axis=axes, dtype=out, keepdims=True)
+        rows = prod(x.shape[a] for a in axes)
+        mean = total / out.type(max(rows, 1))
+        distance = x - mean
+        off = distance.sum(axis=axes, dtype=out)
+        rest = off / out.type(max(rows, 1))
+        squares = np.square(distance, out=distance).sum(axis=axes, dtype=out) - off * rest
+        total, mean = total.reshape(rest.shape), mean.reshape(rest.shape)
+        return (total,), (np.full(rest.shape, rows, np.float64), mean, rest, squares)
 
     def combine(self, a: State, b: State) -> State:
         """Two means, weighted by their counts, and what their distance adds to the squares."""
         count = a[0] + b[0]
         share = (b[0] / count).astype(a[1].dtype)
-        distance = b[1] - a[1]
+        distance = (b[1] - a[1]) + (b[2] - a[2])
+        step = distance * share
+        mean = a[1] + step
         return (
             count,
-            a[1] + distance * share,
-            a[2] + b[2] + distance * distance * (share * a[0]).astype(a[1].dtype),
+            mean,
+            ((a[1] - mean) + step) + a[2],
+            a[3] + b[3] + distance * step * a[0].astype(a[1].dtype),
         )
 
     def finalize(self, state: State) -> Any:
         """The sum of squares."""
-        return state[2]
+        return state[3]
 
 
 def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:

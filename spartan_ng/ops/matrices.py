@@ -103,6 +103,25 @@ def _qr_positive(a: Any) -> tuple[Any, Any]:
     return q * phase[..., None, :], np.conjugate(phase)[..., :, None] * r
 
 
+def _poly(zeros: Any) -> Any:
+    """Coefficients from roots, for every line of them."""
+    return np.stack([np.poly(line) for line in zeros.reshape(-1, zeros.shape[-1])])
+
+
+def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Quotients and remainders; these keep the length of `u`."""
+    quotients, rests = [], []
+    for a, b in zip(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), strict=True):
+        m, n = len(a) - 1, len(b) - 1
+        quotient, rest = np.zeros(max(m - n + 1, 1), a.dtype), a.copy()
+        for k in range(m - n + 1):
+            quotient[k] = rest[k] / b[0]
+            rest[k : k + n + 1] -= quotient[k] * b
+        quotients.append(quotient)
+        rests.append(rest)
+    return np.stack(quotients), np.stack(rests)
+
+
 _DIVERGED = "Eigenvalues did not converge"
 
 _ROWS = [
@@ -120,6 +139,9 @@ _ROWS = [
     MatrixFunction("qr", np.linalg.qr),
     MatrixFunction("lstsq", _lstsq, "SVD did not converge in Linear Least Squares"),
     MatrixFunction("pinv", np.linalg.pinv, "SVD did not converge"),
+    # polynomials: a line of coefficients, or of roots, is a matrix of one axis
+    MatrixFunction("poly", _poly),
+    MatrixFunction("polydiv", _polydiv),
     # the steps of blocked algorithms
     MatrixFunction("qr positive", _qr_positive),
     MatrixFunction("householder signs", _householder_signs),

@@ -20,6 +20,15 @@ from spartan_ng.arrays import Box, box_shape
 _BLOCK_ELEMENTS = 1 << 16
 
 
+def _by_name(name: str) -> Callable[..., Any]:
+    """The draws of NumPy's generator of the same name."""
+
+    def draw(generator: Any, shape: Any, dtype: Any, *parameters: Any) -> Any:
+        return getattr(generator, name)(*parameters, shape)
+
+    return draw
+
+
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """A distribution: `draw(generator, shape, dtype, *parameters)` gives the numbers."""
@@ -33,13 +42,42 @@ _ROWS = [
     Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 5),
     Distribution("uniform", lambda g, shape, dtype, low, high: low + (high - low) * g.random(shape)),
     Distribution("standard_normal", lambda g, shape, dtype: g.standard_normal(shape, dtype=dtype)),
-    Distribution("normal", lambda g, shape, dtype, loc, scale: g.normal(loc, scale, shape)),
     Distribution("integers", lambda g, shape, dtype, low, high: g.integers(low, high, shape, dtype=dtype)),
     Distribution("standard_exponential", lambda g, shape, dtype: g.standard_exponential(shape, dtype=dtype)),
-    Distribution("poisson", lambda g, shape, dtype, lam: g.poisson(lam, shape)),
-    Distribution("binomial", lambda g, shape, dtype, n, p: g.binomial(n, p, shape)),
-    Distribution("gamma", lambda g, shape, dtype, k, theta: g.gamma(k, theta, shape)),
-    Distribution("beta", lambda g, shape, dtype, a, b: g.beta(a, b, shape)),
+    *(
+        Distribution(name, _by_name(name))
+        for name in (
+            "beta",
+            "binomial",
+            "chisquare",
+            "exponential",
+            "f",
+            "gamma",
+            "geometric",
+            "gumbel",
+            "hypergeometric",
+            "laplace",
+            "logistic",
+            "lognormal",
+            "logseries",
+            "negative_binomial",
+            "noncentral_chisquare",
+            "noncentral_f",
+            "normal",
+            "pareto",
+            "poisson",
+            "power",
+            "rayleigh",
+            "standard_cauchy",
+            "standard_gamma",
+            "standard_t",
+            "triangular",
+            "vonmises",
+            "wald",
+            "weibull",
+            "zipf",
+        )
+    ),
 ]
 
 DISTRIBUTIONS: dict[str, Distribution] = {row.name: row for row in _ROWS}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.ops import frames
 from spartan_ng.ops.functions import UserFunction
 
 
@@ -101,11 +102,6 @@ def recurrence(plus: Any, times: Any, join: Any = None, name: str = "recurrence"
     return Monoid(name, 2, 2, lambda y, w: (y, w), combine, lambda s: s[0])
 
 
-def _weigh(w: Any, z: Any) -> Any:
-    """W * z, where a weight of 0 is a frame boundary: nothing of z passes, were it infinite or NaN."""
-    return w * np.where(w == 0, np.zeros((), z.dtype), z)
-
-
 def _join_weights(v: Any, u: Any) -> Any:
     """The product of weights: exactly 0 where one of them is."""
     nothing = np.zeros((), v.dtype)
@@ -139,7 +135,8 @@ MONOIDS: dict[str, Monoid] = {
     m.name: m
     for m in (
         *map(_segmented, _ROWS),
-        recurrence(np.add, _weigh, _join_weights, "cumsumprod"),
+        Monoid("cumsumprod", 2, 5, frames.lift, frames.combine, lambda s: s[0]),
+        recurrence(np.add, frames.weigh, _join_weights, "cumsumprod_complex"),
         Monoid("compensated_add", 1, 2, lambda x: (x, np.zeros_like(x)), _compensated, lambda s: s[0] + s[1]),
     )
 }

@@ -18,9 +18,11 @@ from spartan_ng.ops.scans import states_of
 from spartan_ng.plan.plan import (
     WHOLE,
     Fused,
+    Plan,
     Read,
     Row,
     ScanOffsets,
+    ScanTile,
     ScanTotals,
     Slot,
     Stage,
@@ -52,12 +54,13 @@ class Cascade:
         slots: list[Slot],
         emit: Emit,
         read_bytes: int,
-    ) -> tuple[int, int]:
-        """Emit both cascades; the slot of the parts' offsets, and the bytes that reading them moves.
+    ) -> tuple[int, int, int]:
+        """Emit both cascades; the slots of the parts' states and offsets, and the bytes that reading the
+        offsets moves.
 
         The registers `args` of `reads` and `rows` are scanned; reading them moves `read_bytes`.
         """
-        collected = []
+        collected, first = [], len(slots)
         tilings = self.tilings
         for level, tiling in enumerate(tilings[:-1]):
             totals = self._slot(slots, level, tiling)
@@ -75,7 +78,7 @@ class Cascade:
             emit(ScanOffsets(name, self.fn, self.axis, collected[level], offsets, slot), moved)
             offsets, moved = slot, self.down_bytes(level)
         assert offsets is not None, "a cut axis has a level"
-        return offsets, moved
+        return first, offsets, moved
 
     def up_bytes(self, level: int) -> int:
         """Bytes that collecting the states of a level's parts moves."""
@@ -115,6 +118,14 @@ class Cascade:
         labels = tuple(range(len(slot.shape)))
         write = Write((target,), 0, labels)
         return Fused("collect", slot.shape, slot.tiling, (plain_read(source, slot),), (), (write,))
+
+
+def scanned_rows(stage: ScanTotals | ScanTile, plan: Plan) -> tuple[Row, ...]:
+    """The rows of a scan's pass; those of the first level's states end in the scan itself."""
+    if isinstance(stage, ScanTile):
+        return stage.rows
+    labels, dtype = tuple(range(len(stage.domain))), plan.slots[stage.slot].dtype
+    return (*stage.rows, Row("scan", stage.fn, stage.args, (stage.axis,), dtype, stage.domain, labels))
 
 
 def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:

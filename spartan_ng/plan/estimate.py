@@ -10,6 +10,7 @@ from math import prod
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.line_sorts import sort_flops
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import (
     VALUE,
@@ -27,8 +28,6 @@ from spartan_ng.plan.plan import (
 
 _UNKNOWN_FLOPS = 4
 """Operations an element that are charged where a user's function hides them."""
-
-_SORT_FLOPS = 30
 
 
 def read_slots(stage: Stage) -> tuple[int, ...]:
@@ -55,8 +54,9 @@ def read_slots(stage: Stage) -> tuple[int, ...]:
 
 def written_slots(stage: Stage) -> tuple[int, ...]:
     """The slots a stage writes, partial states included."""
-    if isinstance(stage, Fused):
-        return tuple(slot for write in (stage.finish or stage).writes for slot in write.slots)
+    if isinstance(stage, Fused | ScanTile):
+        last = stage.finish or stage if isinstance(stage, Fused) else stage
+        return tuple(slot for write in last.writes for slot in write.slots)
     if isinstance(stage, SortParts):
         return (stage.values,) if stage.indices is None else (stage.values, stage.indices)
     return (stage.slot,)
@@ -64,12 +64,10 @@ def written_slots(stage: Stage) -> tuple[int, ...]:
 
 def operators(stage: Stage) -> tuple[str, ...]:
     """The user's operations in a stage, in order."""
-    if isinstance(stage, ScanTile):
-        return tuple(_operator(row) for row in stage.rows)
-    if not isinstance(stage, Fused):
+    if not isinstance(stage, Fused | ScanTile):
         return (stage.name,)
     rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
-    if stage.finish is not None:
+    if isinstance(stage, Fused) and stage.finish is not None:
         rows += stage.finish.rows
     return tuple(_operator(row) for row in rows) or ("copy",)
 
@@ -98,13 +96,14 @@ def domain(plan: Plan, stage: Stage) -> tuple[int, ...]:
 
 def flops(plan: Plan, stage: Stage) -> int:
     """Floating-point operations of all tasks of a stage."""
-    if isinstance(stage, ScanTile):
-        return sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
-    if not isinstance(stage, Fused):
-        per_element = _SORT_FLOPS if isinstance(stage, SortParts) else 1
-        return per_element * prod(domain(plan, stage))
+    if not isinstance(stage, Fused | ScanTile):
+        size = prod(domain(plan, stage))
+        if isinstance(stage, SortParts):
+            return sort_flops("sort" if stage.indices is None else "argsort", size)
+        return size
     rows = sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
-    rows += flops(plan, stage.finish) if stage.finish is not None else 0
+    if isinstance(stage, Fused) and stage.finish is not None:
+        rows += flops(plan, stage.finish)
     whole = prod(stage.domain)
     return rows + sum(_row_flops(w.reducer, whole, stage) for w in stage.writes if w.reducer is not None)
 

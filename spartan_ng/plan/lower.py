@@ -17,6 +17,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
@@ -259,7 +260,7 @@ class Lowering:
         read_bytes = tilings.read_bytes[index]
         combine_bytes = tilings.combine_bytes[index]
         if any(row.kind == "scan" for row in draft.rows):
-            self._scan(draft, grid, read_bytes)
+            self._scan(draft, grid, read_bytes, combine_bytes)
         elif not draft.separate:
             self._fused(draft, index, grid, read_bytes, combine_bytes)
         elif is_line_sort(draft.node):
@@ -305,6 +306,16 @@ class Lowering:
             finish=None if partial else finish,
         )
         self._emit(stage, read_bytes)
+        self._combine(draft, writes, combine_bytes, finish)
+
+    def _combine(
+        self,
+        draft: Draft,
+        writes: Sequence[Write],
+        combine_bytes: Sequence[int],
+        finish: Fused | None = None,
+    ) -> None:
+        """Emit the stages that put partial states together."""
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
             if write.reducer is not None and write.partial:
                 row, states, lead = write.reducer, write.slots, len(write.partial)
@@ -381,8 +392,6 @@ class Lowering:
         node, reads = draft.node, tuple(draft.reads)
         if not isinstance(node.fn, UserFunction):
             how = str(node.fn)
-            if how == "take":
-                read_bytes += node.nbytes * (grid.ntiles - 1) // grid.ntiles
             self._emit(Join(how, how, None, node.params, reads, draft.slot, grid), read_bytes)
             return
         self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
@@ -400,18 +409,19 @@ class Lowering:
         if name == "argsort":
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
-        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes)
-        parts = grid.parts[0]
-        moved = a.size * (a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0))
+        element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
+        moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
+        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes - moved)
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
-        self._emit(merge, moved * (parts - 1) // parts)
+        self._emit(merge, moved)
 
-    def _scan(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
-        """The cascades where the axis is cut, then each part's own cumulative aggregate."""
+    def _scan(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
+        """The cascades where the axis is cut, then each part's own cumulative aggregate, then what combines
+        its folds."""
         reads, rows = tuple(draft.reads), tuple(draft.rows)
         scan = next(row for row in rows if row.kind == "scan")
         (axis,) = scan.params
-        offsets, moved = None, read_bytes
+        totals, offsets, moved = None, None, read_bytes
         if grid.parts[axis] > 1:
             moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
@@ -426,11 +436,13 @@ class Lowering:
             cascade = Cascade(scan, draft.domain, grid, self.settings.scan_fan)
             before = rows_before(reads, rows)
             extra = sum(m for r, m in zip(reads, moves, strict=True) if r in before[0])
-            offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
+            totals, offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
             moved += sum(moves)
         name = stage_name(draft)
-        tile = ScanTile(name, draft.domain, reads, rows, offsets, draft.slot, grid)
+        writes = tuple(self._write(result, draft, grid) for result in draft.results)
+        tile = ScanTile(name, draft.domain, reads, rows, offsets, writes, grid, totals)
         self._emit(tile, moved)
+        self._combine(draft, writes, combine_bytes[: len(writes)])  # the last is the cascade's
 
 
 def lower(

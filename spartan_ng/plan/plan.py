@@ -204,15 +204,17 @@ class ScanOffsets:
 @dataclass(frozen=True, slots=True)
 class ScanTile:
     """One pass with a cumulative aggregate among its rows: each tile's own, behind its row of `offsets`
-    (None: the axis is not cut). The last row is the result."""
+    (None: the axis is not cut; `totals` is where the parts' states are from). `writes` says what becomes of
+    the last row: it is stored, or folded, or both."""
 
     name: str
     domain: tuple[int, ...]
     reads: tuple[Read, ...]
     rows: tuple[Row, ...]
     offsets: int | None
-    slot: int
+    writes: tuple[Write, ...]
     grid: Tiling
+    totals: int | None = None
 
     @property
     def scan(self) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -13,6 +13,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_sorts import sort_flops
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
@@ -162,12 +163,14 @@ def _kind(node: Node) -> str:
 
 
 def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Local; the merge is charged when the grid is known."""
-    node = draft.node
+    """Parts are sorted where they lie, then merged."""
+    node, key = draft.node, draft.node.inputs[0].dtype.itemsize
+    element = key + (node.dtype.itemsize if node.params[0] == "argsort" else 0)
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    return StageSketch(node.shape, cuttable, reads, (write,), 2 * node.size)
+    flops = sort_flops(str(node.params[0]), node.size)
+    return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
 
 
 def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:
@@ -195,11 +198,30 @@ def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 
 
 def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Pieces at their places: along axes where a piece is as long as the output, it stays in place."""
+    """Pieces at their places."""
     node = draft.node
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
-    reads = tuple(Access(r.slot, tuple(a.label for a in r.axes), exact=False) for r in draft.reads)
+    starts = _starts(node, draft.reads)
+    reads = tuple(_piece(_access(r, arrays), start) for r, start in zip(draft.reads, starts, strict=True))
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+
+
+def _starts(node: Node, reads: Sequence[Read]) -> Iterator[tuple[tuple[int, int], ...]]:
+    """For each piece that a result is assembled of, where it begins and with which steps it goes on."""
+    plain = ((0, 1),) * node.ndim
+    if node.fn == "assign":
+        yield from (plain, node.params)
+        return
+    (axis,) = node.params
+    first = 0
+    for read in reads:
+        yield (*plain[:axis], (first, 1), *plain[axis + 1 :])
+        first += read.shape[axis]
+
+
+def _piece(access: Access, starts: tuple[tuple[int, int], ...]) -> Access:
+    """The access of a piece that begins at `starts` of the domain."""
+    return replace(access, placed=tuple((0, 1) if d == WHOLE else starts[d] for d in access.labels))
 
 
 def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -212,10 +234,11 @@ def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 
 
 def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Each task makes its part of the output, and asks the input's parts for the rows it needs."""
-    node = draft.node
-    mask = draft.reads[1]
-    reads = (_joined(draft.reads[0], 0), Access(mask.slot, (WHOLE,) * len(mask.axes)))
+    """Each task makes its part of the output and looks up the rows that it needs, which are spread evenly."""
+    node, (base, mask) = draft.node, draft.reads
+    n = max(base.shape[0], 1)
+    rows = replace(_joined(base, 0), part=(min(node.shape[0], n), n))
+    reads = (rows, Access(mask.slot, (WHOLE,) * len(mask.axes)))
     cuttable = (0,) if node.shape[0] > 1 else ()
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
@@ -240,14 +263,14 @@ def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     node, (a, indices) = draft.node, draft.reads
     (axis,) = node.params
     count = len(indices.shape)
-    rows = axis if count and node.shape[axis] > 1 else WHOLE
-    labels = tuple(
-        WHOLE if x.label == WHOLE else rows if x.label == axis else x.label + (x.label > axis) * (count - 1)
-        for x in a.axes
-    )
+    access = _access(a, arrays)
+    labels = tuple(WHOLE if d in (WHOLE, axis) else d + (d > axis) * (count - 1) for d in access.labels)
+    asking = tuple(range(axis, axis + count))
+    asked = tuple((i, *asking) for i, d in enumerate(access.labels) if d == axis)
     places = tuple(WHOLE if x.label == WHOLE else axis + x.label for x in indices.axes)
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
-    reads = (Access(a.slot, labels, exact=False), Access(indices.slot, places, exact=False))
+    rows = replace(access, labels=labels, asked=asked[0] if asked else ())
+    reads = (rows, replace(_access(indices, arrays), labels=places))
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 

@@ -24,7 +24,8 @@ PROTOCOL = 2
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
-Region = tuple[tuple[int, int, int], ...]
+Region = tuple[Any, ...]
+"""See `worker.store`."""
 Stats = tuple[tuple[float, int, int], ...]
 """`(seconds, bytes received from other workers, bytes made where their number depends on data)` a stage."""
 

@@ -45,10 +45,11 @@ def test_an_index_out_of_bounds_and_a_wrong_dtype_are_errors():
         sp.add.at(counts, sp.arange(9000) % 5, 1j)
 
 
-def test_centers_of_k_means_are_one_pass_over_the_points():
+@pytest.mark.parametrize("points", [1_797, 20_000])
+def test_centers_of_k_means_are_one_pass_over_the_points(points):
     from spartan_ng.apps.kmeans import new_centers
 
-    x = np.random.default_rng(0).random((20_000, 10))
+    x = np.random.default_rng(0).random((points, 10))
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
         sp.compute(*new_centers(sp.asarray(x), x[:8].copy()))
         ran = session.current().last_run

@@ -157,6 +157,33 @@ def test_one_stage_for_maps_around_a_scan(mode):
             assert not any(isinstance(s, Fused) and s.rows for s in stages)
 
 
+@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize(
+    ("folds", "stored"),
+    [([("max", None)], False), ([("max", 0), ("min", 0)], False), ([("min", None), ("argmax", 1)], True)],
+)
+def test_folds_join_the_scan(folds, stored, divided):
+    """What is folded of a scan is folded in its pass, and stored only where somebody asks for it."""
+    counts = numpy.arange(1, 41).reshape(40, 1)
+    sums = numpy.cumsum(X, 0) / counts if divided else numpy.cumsum(X, 0)
+    with config.override(small_bytes=0):
+        value = np.cumsum(np.array(X), 0)
+        value = value / np.array(counts) if divided else value
+        programs = [getattr(value, name)(axis) for name, axis in folds] + [value] * stored
+        wanted = [getattr(sums, name)(axis) for name, axis in folds] + [sums] * stored
+        stages = session.current().plan([p._node() for p in programs])[0].plan.stages
+        found = np.compute(*programs)
+    if not stored and not divided:
+        assert not any(isinstance(s, ScanTile) for s in stages)  # the rewrite has a better state
+    else:
+        (tile,) = stages
+        assert isinstance(tile, ScanTile)
+        assert sum(w.reducer is None for w in tile.writes) == stored
+        assert len(tile.writes) == len(programs)
+    for got, expected in zip(found if len(programs) > 1 else [found], wanted, strict=True):
+        numpy.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 def test_segments_and_runs(mode):
     starts = numpy.array([0, 3, 4, 20])
     equal(np.segment_sum(np.array(X), starts), numpy.add.reduceat(X, starts))

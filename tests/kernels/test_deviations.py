@@ -43,3 +43,38 @@ def test_special_values():
     x[7, 1], x[9, 2] = np.nan, np.inf
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0), np.errstate(all="ignore"):
         np.testing.assert_array_equal(sp.asarray(x).var(0).compute(), x.var(0))
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_a_sum_beside_deviations_is_made_on_the_way(kernels, workers, axis):
+    x = np.random.default_rng(1).integers(-1000, 1000, (3000, 40)).astype(float)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0, kernels=kernels):
+        a = sp.asarray(x)
+        total, mean, var, other = sp.compute(
+            a.sum(axis), a.mean(axis), a.var(axis), a.sum(1 if axis != 1 else 0)
+        )
+    np.testing.assert_array_equal(total, x.sum(axis))  # whole numbers: no rounding may change them
+    np.testing.assert_array_equal(other, x.sum(1 if axis != 1 else 0))
+    np.testing.assert_allclose(mean, x.mean(axis), rtol=1e-15)
+    np.testing.assert_allclose(var, x.var(axis), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("first", [np.inf, np.nan, 1.7e308, -1.7e308])
+def test_a_first_row_that_is_no_origin(kernels, first):
+    x = np.ones((4000, 3))
+    x[0, 1] = first
+    x[1, 1] = -first / 2 if np.isfinite(first) else 1.0
+    with (
+        running_on(EmbeddedBackend(2)),
+        config.override(small_bytes=0, kernels=kernels),
+        np.errstate(all="ignore"),
+    ):
+        total, var = sp.compute(sp.asarray(x).sum(0), sp.asarray(x).var(0))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(total, x.sum(0), rtol=1e-12)
+        np.testing.assert_array_equal(var[[0, 2]], 0)
+        assert not np.isfinite(var[1])

@@ -122,7 +122,8 @@ def test_maps_on_both_sides(shape: tuple[int, ...], axis: int) -> None:
     out[...] = 0
     carry = None
     for part in halves(n, shape, axis):
-        ordered.run([x, y], part, out, carry)
+        place = out[tuple(slice(lo, hi) for lo, hi in part)]
+        assert ordered.run([x, y], part, place, carry) is not None
         carry = ordered.total([x, y], part)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
 

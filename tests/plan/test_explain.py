@@ -19,6 +19,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
+from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
@@ -93,6 +94,17 @@ def test_predicted_seconds_grow_with_the_work() -> None:
     plan = regression()
     slow = explain(plan, profile=ClusterProfile(workers=4, flops_s=10**6, memory_bytes_s=10**6))
     assert slow.predicted_seconds > 100 * explain(plan).predicted_seconds
+
+
+def test_scans_say_what_runs_them() -> None:
+    total = build.scan("add", build.map_("multiply", leaf(400, 3), leaf(400, 3)), 0)
+    odd = build.scan("logaddexp", leaf(400), 0)
+    plan = lower(topological([total, odd]), [total, odd], Settings(ClusterProfile(workers=4), "row"), "key")
+    told = explain(plan, tiers=explain_plan_tiers(plan)).stages
+    tiers = {s.kind: [t.tiers for t in told if t.kind == s.kind] for s in told}
+    wanted = [("logaddexp: interpreted (logaddexp: no step of its own)",), ("multiply > add: compiled",)]
+    assert sorted(tiers["scantile"]) == sorted(tiers["scantotals"]) == wanted
+    assert tiers["scanoffsets"] == [(), ()]
 
 
 def test_every_kind_of_stage_is_told_and_drawn() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,12 @@ from hypothesis import strategies as st
 
 import spartan_ng as sp
 from spartan_ng import session
+from spartan_ng.arrays import Tiling
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
-from spartan_ng.worker.joins import _MOST_RUNS, _runs
+from spartan_ng.plan.plan import Axis, Read, Slot
+from spartan_ng.worker.regions import gathered, lookup
+from spartan_ng.worker.store import read_region
 from tests.test_programs import running_on
 
 
@@ -44,14 +46,28 @@ def test_only_the_rows_that_are_asked_for_move() -> None:
         np.testing.assert_array_equal(np.asarray(x[sp.asarray(rows)]), 2 * value[rows])
         ran = session.current().last_run
     assert ran is not None
-    assert 0 < ran[1].bytes_moved < 20 * 8 * 8 * len(rows)
+    indices = 3 * 8 * len(rows)
+    assert 0 < ran[1].bytes_moved <= 20 * 8 * len(rows) + indices
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sets(st.integers(0, 20_000), min_size=1, max_size=1500))
-def test_runs_cover_what_is_wanted(wanted: set[int]) -> None:
-    runs = _runs(np.array(sorted(wanted)))
-    assert len(runs) <= _MOST_RUNS
-    assert all(any(lo <= i < hi for lo, hi in runs) for i in list(wanted)[:20])
-    assert all(a[1] <= b[0] for a, b in pairwise(runs))
-    assert {lo for lo, _ in runs} <= wanted
+@given(st.data())
+def test_a_lookup_of_any_view_reads_its_rows_and_no_others(data: st.DataObject) -> None:
+    n, workers = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 5))
+    start, step = data.draw(st.integers(0, n - 1)), data.draw(st.sampled_from([1, 2, -1, -3]))
+    size = len(range(start, n if step > 0 else -1, step))
+    rows = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
+    wanted = np.array(sorted(rows))
+    value = np.arange(n * 3).reshape(n, 3)
+    slot = Slot((n, 3), value.dtype, Tiling.grid(min(workers, n), 1))
+    read = Read(0, (Axis(0, start, step, size), Axis(1, 0, 1, 3)), (0, 1), (size, 3), (0, 1))
+    box = ((int(wanted[0]), int(wanted[-1]) + 1), (0, 3))
+    operand = lookup(read, box, 0, wanted, slot, 0)
+    tiles = dict(slot.tiling.tiles((n, 3), ((0, n), (0, 3))))
+    parts = []
+    for piece in operand.pieces:
+        tile = value[tuple(slice(*b) for b in tiles[piece.rank])]
+        parts.append((piece, read_region(tile, piece.region)))
+    assert sum(data.size for _, data in parts) == 3 * len(wanted)
+    found = operand.present(gathered(parts, operand.shape, value.dtype))
+    np.testing.assert_array_equal(found, value[start::step][wanted])

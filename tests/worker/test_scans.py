@@ -13,11 +13,14 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.kernels import ordered, scans
+from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTile, ScanTotals
+from spartan_ng.worker import scans as worker_scans
 from spartan_ng.worker.program import Program
 
 TILINGS = ["row", "column", "block", "duplicate", None]
@@ -130,18 +133,48 @@ def test_an_operand_that_lies_elsewhere_moves_once() -> None:
     assert moved == list(plan.predicted_bytes)
 
 
-def test_infinite_weights_stay_within_their_frame() -> None:
-    """Whatever an infinity makes of its own frame, the next boundary (a weight of 0) ends it."""
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize(("shape", "axis"), [((300,), 0), ((300, 3), 0), ((3, 300), 1), ((300, 40), 0)])
+@pytest.mark.parametrize("often", [0.002, 0.05])
+def test_infinite_weights_do_what_they_do_row_by_row(
+    shape: tuple[int, ...], axis: int, often: float, kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros, infinities and NaN anywhere, in chunks and blocks, on several workers and levels."""
+    monkeypatch.setattr(compiled_scans, "LEAST", 1)
+    monkeypatch.setattr(scans, "_LARGE", 1)
+    monkeypatch.setattr(ordered, "_BLOCK", 16)
     rng = np.random.default_rng(5)
-    y, w = rng.standard_normal((2, 300))
-    w[rng.random(300) < 0.1] = np.inf
-    w[rng.random(300) < 0.2] = 0
-    value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), 0), 7, "row", 2)
-    frame = np.cumsum(w == 0)
-    tainted = np.array([np.isinf(w[: i + 1][frame[: i + 1] == frame[i]]).any() for i in range(300)])
-    expected = recurrence_rows(y, w, 0)
-    np.testing.assert_allclose(value[~tainted], expected[~tainted], rtol=1e-9)
-    assert 0 < tainted.sum() < 250
+    y, w = np.rint(rng.standard_normal((2, *shape)) * 2)
+    for a in (y, w):
+        for odd in (np.inf, -np.inf, np.nan):
+            a[rng.random(shape) < often] = odd
+    w[w == 0] = 0.5
+    w[rng.random(shape) < often] = 0
+    with config.override(kernels=kernels):
+        for dtype in ("f8", "f4"):
+            u, v = y.astype(dtype), w.astype(dtype)
+            for workers in (1, 7):
+                node = build.recurrence("cumsumprod", leaf(u), leaf(v), axis)
+                value, _, _ = run(node, workers, "row" if axis == 0 else "column", 2)
+                rtol = 1e-9 if dtype == "f8" else 1e-4
+                np.testing.assert_allclose(value, recurrence_rows(u, v, axis), rtol=rtol)
+
+
+def test_the_states_of_chunks_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the forward cascade has found of a part's chunks, the part's own scan uses again."""
+    monkeypatch.setattr(scans, "_LARGE", 16)
+    found = []
+    total = ordered.Ordered.total
+
+    def counted(self: ordered.Ordered, operands: list, piece: tuple) -> tuple:
+        found.append(piece)
+        return total(self, operands, piece)
+
+    monkeypatch.setattr(ordered.Ordered, "total", counted)
+    x = np.random.default_rng(0).standard_normal((96, 4))
+    value, _, _ = run(build.scan("add", leaf(x), 0), 3, "row")
+    np.testing.assert_allclose(value, np.cumsum(x, 0), rtol=1e-12)
+    assert len(found) == 3 * len(scans.cut_lines(((0, 32), (0, 4)), 0).chunks) == 24
 
 
 def test_compensated_sums_are_exact_where_plain_ones_are_not() -> None:
@@ -167,6 +200,26 @@ def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], t
             value, _, _ = run(build.recurrence("cumsumprod", leaf(y), leaf(w), axis), 3, tiling)
             if shape[axis] <= 3000:
                 np.testing.assert_allclose(value, recurrence_rows(y, w, axis), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("shape", [(400_000,), (3000, 100), (100, 3000), (40, 50, 60)])
+def test_large_scans_are_folded_block_by_block(
+    shape: tuple[int, ...], kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_scans, "_FOLDED", 5000)
+    x = np.random.default_rng(9).standard_normal(shape)
+    with config.override(kernels=kernels):
+        for axis in range(len(shape)):
+            value = build.map_("multiply", build.scan("add", leaf(x), axis), leaf(x))
+            for axes in (tuple(range(len(shape))), (axis,)):
+                for workers in (1, 3):
+                    root = build.fold("maximum", value, axes)
+                    found, _, plan = run(root, workers, "row")
+                    wanted = (np.cumsum(x, axis) * x).max(axes)
+                    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+                    (tile,) = [s for s in plan.stages if isinstance(s, ScanTile)]
+                    assert [w.reducer is None for w in tile.writes] == [False]
 
 
 @pytest.mark.parametrize("workers", [4, 64])

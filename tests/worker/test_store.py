@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse import random as random_csr
 
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.worker import pool as pool_module
 from spartan_ng.worker.pool import SHARED_BYTES, BufferPool, size_class
 from spartan_ng.worker.store import Store
 
@@ -121,6 +122,26 @@ def test_free_segments_give_their_pages_back_beyond_the_budget():
     del tiles
     pool.collect()
     assert pool.free_bytes <= 2 << 20
+
+
+def test_a_busy_pool_keeps_the_pages_of_its_last_result_and_an_idle_one_gives_them_back(monkeypatch):
+    monkeypatch.setattr(pool_module, "_MAX_FREE_BYTES", 0)
+    pool = BufferPool()
+    store = Store(pool)
+    first = filled(store, MB, 1)
+    for _ in range(3):
+        del first
+        pool.rest()
+        assert pool.free_bytes >= 8 * MB
+        first = filled(store, MB, 2)
+        assert pool.free_bytes == 0
+    second = filled(store, MB, 3)
+    del first, second
+    pool.collect()
+    assert 16 * MB <= pool.free_bytes <= pool.peak_bytes
+    pool.rest()
+    pool.rest()
+    assert pool.free_bytes == 0
 
 
 def test_tiles_beyond_the_budget_come_back_from_disk():

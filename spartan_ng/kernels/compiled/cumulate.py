@@ -15,61 +15,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS
-from spartan_ng.kernels.compiled.formulas import FORMULAS, code, expression
-from spartan_ng.ops.scans import SEGMENTED
+from spartan_ng.kernels.compiled.formulas import code, expression
+from spartan_ng.kernels.compiled.steps import steps_of
 from spartan_ng.plan.plan import Row
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """How a scan's state moves: texts over the state {s0}, {s1} and the scanned values {x0}, {x1}.
-
-    `lift` makes the first element's state, `step` the next one's, `value` what the scan says of it;
-    `kept` states are needed for values, all of them for totals.
-    """
-
-    lift: tuple[str, ...]
-    step: tuple[str, ...]
-    value: str = "{s0}"
-    kept: int = 1
-    associates: bool = False
-    """Whether the step may be taken on values that are combined already."""
-
-
-_LOST = "choose(magnitude({s0}) >= magnitude({x0}), ({s0} - t) + {x0}, ({x0} - t) + {s0})"
-_COMPLEX = {
-    "cumsumprod": Steps(
-        ("{x0}", "{x1}"),
-        (
-            "{x0} + choose({x1} == 0, {T}(0), {x1} * {s0})",
-            "choose(({s1} == 0) | ({x1} == 0), {T}(0), {s1} * {x1})",
-        ),
-    ),
-    "compensated_add": Steps(
-        ("{x0}", "{T}(0)"),
-        ("{s0} + {x0}", f"choose(magnitude(t) < infinity, {{s1}} + {_LOST}, {{T}}(0))"),
-        "{s0} + {s1}",
-        kept=2,
-    ),
-}
-_BASIC = frozenset(
-    (
-        *("add", "multiply", "minimum", "maximum", "fmin", "fmax"),
-        *("logical_and", "logical_or", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    )
-)
-
-
-def steps_of(fn: str) -> Steps | None:
-    """The texts of the scan `fn`, or None: NumPy has to do it."""
-    plain = fn.removeprefix(SEGMENTED)
-    if plain not in _BASIC:
-        return _COMPLEX.get(fn)
-    step = FORMULAS[plain].text.format("{s0}", "{x0}", T="{T}")
-    if plain == fn:
-        return Steps(("{x0}",), (step,), associates=True)
-    begins = "choose({x1} != 0, "
-    return Steps(("{x0}", "{x1}"), (f"{begins}{{x0}}, {step})", f"{begins}{{x1}}, {{s1}})"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +107,11 @@ class _Emitter:
         self.lines += ["    " * self.indent + line for line in lines]
 
     def _unpack(self) -> None:
-        at = 4
-        for k in range(self.states):
+        self._say("c_do = t[4]")
+        at = 5
+        for k in range(len(self.steps.step)):
             self._say(f"c{k}_p = t[{at + k}]")
-        self._say(f"c_do = t[{at + 2}]")
-        at += 3
+        at += len(self.steps.step)
         for k in range(len(self.text.operands)):
             self._say(f"x{k}_p, x{k}_do, x{k}_di, x{k}_dj = t[{at}], t[{at + 1}], t[{at + 2}], t[{at + 3}]")
             at += 4

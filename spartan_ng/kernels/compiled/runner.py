@@ -17,7 +17,7 @@ from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment
 from spartan_ng.kernels.compiled.whole import first_state
-from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.reducers import Reducer, block_states, sums_on_the_way
 from spartan_ng.ops.folds import State
 
 
@@ -27,6 +27,7 @@ class CompiledRunner:
     def __init__(self, body: Compiled, operands: list[Any], reducers: list[Reducer | None]) -> None:
         self.body = body
         self.reducers = reducers
+        self._sums = sums_on_the_way(body.stage.writes)
         self._operands = operands
         self._bases = [o.__array_interface__["data"][0] for o in operands]
         self._slicers = [slicer(r, body.tile) for r in body.stage.reads]
@@ -82,9 +83,7 @@ class CompiledRunner:
         for register, place in places.items():
             if register < body.first:
                 np.copyto(place, self._value(register, block))
-        for k, reducer in enumerate(self.reducers):
-            if reducer is not None and self._states[k] is None:
-                self._states[k] = reducer.block([self._value(a, block) for a in reducer.row.args], block)
+        block_states(self.reducers, self._sums, lambda r: self._value(r, block), block, self._states)
         return self._states
 
     def _value(self, register: int, block: Box) -> Any:

@@ -16,9 +16,10 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
-from spartan_ng.kernels.compiled.cumulate import Operand, Text, source, steps_of
+from spartan_ng.kernels.compiled.cumulate import Operand, Text, source
 from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS
+from spartan_ng.kernels.compiled.steps import steps_of
 from spartan_ng.kernels.scans import Cut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SEGMENTED
@@ -89,7 +90,8 @@ def compiled_scan(
     cut: Cut,
     error_state: dict[str, Any],
 ) -> CompiledScan | None:
-    """The compiled form of a scan stage's rows on the tile that `cut` cuts; `out` is the result's tile.
+    """The compiled form of a scan stage's rows on the tile that `cut` cuts; `out` is the result's tile, or an
+    array laid out as one where every piece is given a place of its own.
 
     None where NumPy has to do it (this time, while it is being compiled).
     """
@@ -173,9 +175,10 @@ class CompiledScan:
             compiler.wait(PATIENCE_S)
         return all(k.function is not None for k in wanted)
 
-    def run(self, piece: Box, carry: State | None) -> None:
-        """Scan a piece into the result's tile, behind the state `carry`."""
-        self._call(piece, carry, total=False)
+    def run(self, piece: Box, carry: State | None, place: Any = None) -> State:
+        """Scan a piece behind the state `carry`, into the result's tile, or into an array of its own; the
+        state that the next piece is behind."""
+        return self._call(piece, carry, total=False, place=place)
 
     def total(self, piece: Box) -> State:
         """The state of a piece."""
@@ -238,7 +241,7 @@ class CompiledScan:
         step = array.strides[inner]
         return "z" if step == 0 else "c" if step == width else "s"
 
-    def _call(self, piece: Box, carry: State | None, total: bool) -> State:
+    def _call(self, piece: Box, carry: State | None, total: bool, place: Any = None) -> State:
         kernel, used = self._kernels[total]
         sizes = tuple(1 if d == self.axis else hi - lo for d, (lo, hi) in enumerate(piece))
         steps = steps_of(str(self._rows[self.scan - self._first].fn))
@@ -249,8 +252,9 @@ class CompiledScan:
             states = tuple(np.array(c, self.dtype, order="C").reshape(sizes) for c in carry)
         arrays = [self._arrays[i] for i in used]
         if not total:
-            assert self._result is not None, "values go somewhere"
-            arrays.append(self._result)
+            result = self._result if place is None else _walked(tuple(range(len(piece))), place, piece)
+            assert result is not None, "values go somewhere"
+            arrays.append(result)
         lines = [self._fields(spot, piece, states, arrays, carry is None) for spot in self._spots(piece)]
         assert kernel.function is not None, "chosen only when compiled"
         kernel.function(np.array(lines, np.int64))
@@ -280,8 +284,8 @@ class CompiledScan:
         outer = prod(size[d] for d in self._outer)
         inner = prod(size[d] for d in self._inner)
         fields = [outer, size[self.axis], inner, int(lift)]
-        fields += [state[0].at(corner), state[-1].at(corner)]
         fields.append(state[0].strides[self._outer[-1]] if self._outer else 0)
+        fields += [s.at(corner) for s in state]
         for array in arrays:
             fields.append(array.at(corner))
             fields.append(array.strides[self._outer[-1]] if self._outer else 0)

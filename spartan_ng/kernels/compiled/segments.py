@@ -16,6 +16,7 @@ import numpy as np
 
 from spartan_ng.kernels.compiled.folds import PRODUCT, fold_obstacle
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, obstacle
+from spartan_ng.kernels.reducers import sums_on_the_way
 from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
 
 Space = tuple[tuple[int, int], ...]
@@ -89,9 +90,12 @@ class Splitter:
         self.stage = stage
         self.first = len(stage.reads)
         self.results = {w.register for w in stage.writes if w.reducer is None}
-        self.reduced = [k for k, w in enumerate(stage.writes) if w.reducer is not None]
-        """The numbers of the writes that are reduced over the domain; their rows follow the stage's."""
-        self.rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
+        known = sums_on_the_way(stage.writes)
+        reducers = {k: w.reducer for k, w in enumerate(stage.writes) if w.reducer and k not in known}
+        self.reduced = list(reducers)
+        """The numbers of the writes that are reduced over the domain, without the sums that another one makes
+        on the way; their rows follow the stage's."""
+        self.rows = [*stage.rows, *reducers.values()]
         self.end = self.first + len(stage.rows)
         self.dtypes = [*dtypes, *(r.dtype for r in self.rows)]
         values: list[Read | Row] = [*stage.reads, *self.rows]

@@ -24,9 +24,11 @@ from spartan_ng.kernels.blocks import Cell, Cut, block_sizes, cut
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
+from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
-from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.cascade import scanned_rows
+from spartan_ng.plan.plan import Fused, Plan, ScanTile, ScanTotals
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
@@ -159,14 +161,18 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
 
 
 def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
-    """For each fused stage of a plan, which tiers run it once it is hot, and why not a higher one."""
+    """For each pass of a plan, which tiers run it once it is hot, and why not a higher one."""
     found: dict[int, tuple[str, ...]] = {}
     for i, stage in enumerate(plan.stages):
-        if not isinstance(stage, Fused):
+        if not isinstance(stage, Fused | ScanTotals | ScanTile):
+            continue
+        if isinstance(stage, ScanTotals) and stage.of_states:
             continue
         slots = [plan.slots[r.slot] for r in stage.reads]
         if config.kernels == "interpret":
             found[i] = ('interpreted (config.kernels is "interpret")',)
+        elif isinstance(stage, ScanTotals | ScanTile):
+            found[i] = (_explain_scan(stage, plan),)
         elif stage.heavy:
             found[i] = ("BLAS on whole tiles",)
         elif stage.driver < 0 and any(s.format != "dense" for s in slots):
@@ -174,6 +180,17 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
         else:
             found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
     return found
+
+
+def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
+    """What runs a scan's own pass, or that for its parts' states."""
+    rows = scanned_rows(stage, plan)
+    names = " > ".join(str(r.fn) for r in rows if r.kind not in VIEWS and r.fn is not None)
+    slots = [plan.slots[r.slot] for r in stage.reads]
+    if any(s.format != "dense" for s in slots):
+        return f"{names}: interpreted (sparse operands)"
+    reason = scan_obstacle(rows, len(slots), [s.dtype for s in slots])
+    return f"{names}: interpreted ({reason})" if reason else f"{names}: compiled"
 
 
 def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:

@@ -191,6 +191,14 @@ def _store(
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
     joins = fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN
     joins = joins and not (cut_lines and sums_sparse_rows(node))
+    if fuse and node.op is Op.SCAN:
+        folds = [u for u in users if _values(u) == {node}]
+        stage = _as_member(node, folds, users, demands, result)
+        if stage is not None:
+            stage.scan = node
+            stage.users |= {u: None for u in users if u is not stage}
+            result.stored[node] = stage
+            return
     inside = _inside(node, users, demands, result) if joins else {}
     readers = [u for u in users if u not in inside]
     if joins:
@@ -364,16 +372,32 @@ def _fits(node: Node, stage: Group, labels: Labels, sampled: bool) -> bool:
 
 
 def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
-    """Whether a stage becomes one pass with the scan: only maps follow it, element by element."""
-    around = [stage.root, *(m for m, _ in stage.members)]
+    """Whether a stage becomes one pass with the scan: only maps follow it, element by element, to a single
+    value, which is stored, or folded, or both."""
     return (
         stage.scan is None
-        and not stage.more
         and stage.domain == node.shape
-        and labels == stage.out == tuple(range(node.ndim))
+        and labels == tuple(range(node.ndim))
         and not stage.whole
-        and all(_is_elementwise(m) for m in around)
+        and len(_values(stage)) == 1
+        and all(_is_elementwise(m) for m, _ in stage.members if m is not node)
     )
+
+
+def _values(stage: Group) -> set[Node | None]:
+    """What a stage stores or folds, all over its domain; None stands for anything else."""
+    every = tuple(range(len(stage.domain)))
+    inputs = root(stage.root).inputs if stage.root.op is Op.FOLD else None
+    results = [Result(stage.root, stage.out, inputs), *stage.more]
+    values: set[Node | None] = set()
+    for r in results:
+        folded = r.node.op is Op.FOLD and len(r.node.inputs) == 1
+        stored = r.out == every and (_is_elementwise(r.node) or r.node.op is Op.SCAN)
+        if folded and r.inputs == (every,) and r.node.inputs[0].format == "dense":
+            values.add(r.node.inputs[0])
+        else:
+            values.add(r.node if stored else None)
+    return values
 
 
 def _stands_around_scan(node: Node, stage: Group, labels: Labels) -> bool:

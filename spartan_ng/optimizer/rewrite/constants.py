@@ -14,6 +14,11 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
 
+def has_constants(order: Sequence[Node]) -> bool:
+    """Whether the passes of this module have anything to do in a graph."""
+    return any(0 in n.shape or (n.shape == () and n.op is Op.MAP) for n in order)
+
+
 def resolve_empty(roots: Sequence[Node]) -> list[Node]:
     """Replace empty values, and what is computed from them.
 

@@ -10,12 +10,12 @@ Distributed cumulative aggregates (BTW '19), Eq. 3, each under the condition tha
 - min(cumsum(X)) and max(cumsum(X)) are folds with the state (sum, extreme prefix), for floats: a sum that
   wraps around has no order. Whatever X is made of runs in the same pass.
 
-The last two only where nobody else reads the scan.
+The last two only where nobody reads the scan but such aggregates (several then share the pass over X).
+Suffix sums of floats stay scans: that X is finite, as the rewrite asks, is known only when X has been read.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,19 +35,17 @@ def simplify_scans(roots: Sequence[Node]) -> list[Node]:
 
 
 def fold_scans(roots: Sequence[Node]) -> list[Node]:
-    """Aggregate cumulative sums without their output, where only the aggregate reads it."""
+    """Aggregate cumulative sums without their output, where only such aggregates read it."""
     order = topological(roots)
     if not any(n.op is Op.SCAN for n in order):
         return list(roots)
-    users = Counter(i for n in order for i in n.inputs)
-    users.update(roots)
+    needed = set(roots)
+    for node in order:
+        needed.update(i for i in node.inputs if i.op is Op.SCAN and _folded(node) is node)
 
     def rule(node: Node) -> Node:
-        if node.op is not Op.FOLD or len(node.inputs) != 1 or users[node.inputs[0]] > 1:
-            return node
-        (scan,) = node.inputs
-        plain = scan.op is Op.SCAN and len(scan.inputs) == 1 and scan.inputs[0].dtype == scan.dtype
-        return _aggregate(node, scan) if plain and scan.params[0] in node.params[0] else node
+        found = _folded(node)
+        return node if found is node or node.inputs[0] in needed else found
 
     return rebuild(roots, rule)
 
@@ -112,8 +110,17 @@ def _suffix_sum(node: Node) -> Node:
     return build.map_("add", x, rest, dtype=x.dtype)
 
 
+def _folded(node: Node) -> Node:
+    """The fold of a scan as a fold of what is scanned; another node is itself."""
+    if node.op is not Op.FOLD or len(node.inputs) != 1:
+        return node
+    (scan,) = node.inputs
+    plain = scan.op is Op.SCAN and len(scan.inputs) == 1 and scan.inputs[0].dtype == scan.dtype
+    return _aggregate(node, scan) if plain and scan.params[0] in node.params[0] else node
+
+
 def _aggregate(node: Node, scan: Node) -> Node:
-    """The fold of a scan as a fold of what is scanned."""
+    """The fold of a scan along its axis, among others."""
     (axes,), (axis,) = node.params, scan.params
     x = scan.inputs[0]
     name = str(node.fn)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.memory import within
@@ -163,7 +164,8 @@ class _Builder:
             self._compute(s, stage)
             own = {r: copies.get(readers(stage, r)) for r in stage.reads}
             seen = {r: places[r.array] if copy is None else copy.place for r, copy in own.items()}
-            reads.append(tuple(self._read(s, stage, r, place, places) for r, place in seen.items()))
+            moves = [self._read(s, stage, r, place, places) for r, place in seen.items()]
+            reads.append((*moves, *self._merge(s, stage)))
             sources.append(tuple(seen[r] for r in stage.reads))
         weights = {s: w for s, w in self.weights.items() if w.any()}
         budget = None if self.rules.forced else self.rules.budget
@@ -337,10 +339,21 @@ class _Builder:
             read.labels,
             read.spans,
             read.exact,
-            array.nbytes,
+            array.nbytes * read.part[0] // read.part[1],
+            read.placed,
+            read.asked,
         )
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
+
+    def _merge(self, s: int, stage: StageSketch) -> tuple[Move, ...]:
+        """What a distributed sort moves between its sorted parts."""
+        if stage.sorts is None:
+            return ()
+        ranks = self.grids[s].ranks
+        moved = np.array([[merge_bytes(stage.domain[0], *stage.sorts, r)] for r in ranks], self.kind)
+        self._add(s, _PINNED, moved, None)
+        return (Move(s, _PINNED, moved),)
 
     def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> Late:
         """A read of the tasks that make the result, wherever these are."""

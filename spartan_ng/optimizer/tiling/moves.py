@@ -31,19 +31,21 @@ def read_bytes(
     spans: tuple[Span, ...],
     exact: bool,
     nbytes: int,
+    placed: tuple[tuple[int, int], ...] = (),
+    asked: tuple[int, ...] = (),
 ) -> Table:
     """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
-    if not spans and exact and grids.even and tilings.even:
+    plain = exact and not spans and not placed and not asked
+    if plain and grids.even and tilings.even:
         units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
         if all(d < 0 or domain[d] == n for d, n in zip(labels, shape, strict=True)):
             scale = _scale(shape, units)
             if scale:
                 small = _unit_domain(len(domain), labels, units)
-                elements = _read(small, grids, tuple(units), tilings, labels, (), True)
+                elements = _read(small, grids, tuple(units), tilings, labels, (), True, (), ())
                 return _as_bytes(elements, scale, nbytes, shape, grids.workers)
-    return _as_bytes(
-        _read(domain, grids, shape, tilings, labels, spans, exact), 1, nbytes, shape, grids.workers
-    )
+    elements = _read(domain, grids, shape, tilings, labels, spans, exact, placed, asked)
+    return _as_bytes(elements, 1, nbytes, shape, grids.workers)
 
 
 def combine_bytes(
@@ -98,9 +100,11 @@ def _read(
     labels: tuple[int, ...],
     spans: tuple[Span, ...],
     exact: bool,
+    placed: tuple[tuple[int, int], ...],
+    asked: tuple[int, ...],
 ) -> Table:
     """Elements pulled for each (grid, tiling)."""
-    wide = _wide(domain, shape, grids.workers)
+    wide = _wide(domain, shape, grids.workers) or (bool(asked) and _wide(domain, (*shape, *shape), 1))
     need = grids.active.astype(object) if wide else grids.active
     share = need[:, None, :] * tilings.active[None, :, :]
     grid_lo, grid_hi = bounds(grids, domain, wide)
@@ -110,7 +114,18 @@ def _read(
         held_lo, held_hi = tile_lo[None, :, :, axis], tile_hi[None, :, :, axis]
         if (start, step) != (0, 1):
             held_lo, held_hi = _seen_through(held_lo, held_hi, start, step)
-        if label == WHOLE or (size == 1 and domain[label] != 1):
+        if asked and axis == asked[0]:
+            rows = np.ones_like(need)
+            for d in asked[1:]:
+                rows = rows * (grid_hi[:, :, d] - grid_lo[:, :, d])
+            rows = np.minimum(rows, size)
+            need, share = need * rows * size, share * rows[:, None]
+            overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
+        elif placed and label != WHOLE:
+            lo, hi = _inside(grid_lo[:, :, label], grid_hi[:, :, label], *placed[axis], size)
+            need = need * (hi - lo)
+            overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
+        elif label == WHOLE or (size == 1 and domain[label] != 1):
             need = need * size
             overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
         else:
@@ -121,7 +136,15 @@ def _read(
             overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
         share = share * np.maximum(overlap, 0)
     elements: Table = need.sum(-1)[:, None] - share.sum(-1)
+    if asked:
+        elements = elements // max(spans[asked[0]][2] if spans else shape[asked[0]], 1)
     return elements
+
+
+def _inside(lo: Table, hi: Table, start: int, step: int, size: int) -> tuple[Table, Table]:
+    """The indices i in `[0, size)` of a piece for which `start + step * i` lies in `[lo, hi)`."""
+    first = np.clip(-(-(lo - start) // step), 0, size)
+    return first, np.maximum(np.clip(-(-(hi - start) // step), 0, size), first)
 
 
 @lru_cache(maxsize=8192)

@@ -78,6 +78,11 @@ class Access:
     state_bytes : for a write that is reduced over, the bytes of one partial state (None: the array's)
     behind : for a read, whether it is needed with the result only: where the grid cuts what the stage reduces
         over, the tasks that combine the partial states read it
+    placed : where the array is a piece of the domain, for each axis `(start, step)`: its index i lies at
+        index `start + step * i` of the dimension; empty where it covers the domain
+    asked : of a lookup, the axis along which rows are asked for, and the dimensions of the indices that ask;
+        the rows are as likely here as there
+    part : `(k, n)`: of every n rows that the labels select, k are read
     """
 
     array: int
@@ -86,6 +91,9 @@ class Access:
     exact: bool = True
     state_bytes: int | None = None
     behind: bool = False
+    placed: tuple[tuple[int, int], ...] = ()
+    asked: tuple[int, ...] = ()
+    part: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,7 @@ class StageSketch:
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
     by_hand : the one kind of grid that the user allows, see `forced.exactly`
+    sorts : of a distributed sort, the bytes of a key, and those of an element that moves
     product : whether matrices are multiplied
     """
 
@@ -122,6 +131,7 @@ class StageSketch:
     name: str = ""
     only: str | None = None
     by_hand: str | None = None
+    sorts: tuple[int, int] | None = None
     product: bool = False
 
 

@@ -130,3 +130,40 @@ def test_scaled_view_of_another_length():
     grids = candidates((10,), (0,), 2, single=False, copies=False)
     tilings = candidates((20,), (0,), 2, single=False, copies=False)
     assert read_bytes((10,), grids, (20,), tilings, (0,), (), False, 160).tolist() == [[0]]
+
+
+@given(st.integers(2, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 3), st.integers(0, 9))
+@settings(max_examples=100, deadline=None)
+def test_a_piece_is_read_where_it_lies_in_the_domain(workers, size, first, step, more):
+    n = first + (size - 1) * step + 1 + more
+    grids = candidates((n,), (0,), workers)
+    tilings = candidates((size,), (0,), workers)
+    table = read_bytes((n,), grids, (size,), tilings, (0,), (), True, 8 * size, ((first, step),))
+    for g, grid in enumerate(grids.tilings):
+        for t, tiling in enumerate(tilings.tilings):
+            expected = 0
+            for rank in range(workers):
+                box = grid.box_on((n,), rank)
+                own = indices(box) if box is not None else set()
+                wanted = {(i,) for i in range(size) if (first + step * i,) in own}
+                expected += len(wanted - held(tiling, (size,), rank))
+            assert table[g, t] == 8 * expected, (grid, tiling)
+
+
+def test_rows_that_are_asked_for_come_from_anywhere():
+    grids = candidates((400, 6), (0, 1), 4)
+    tilings = candidates((1000, 6), (0, 1), 4)
+    table = read_bytes((400, 6), grids, (1000, 6), tilings, (WHOLE, 1), (), False, 48_000, (), (0, 0))
+    for g, grid in enumerate(grids.tilings):
+        for t, tiling in enumerate(tilings.tilings):
+            expected = 0.0
+            for rank in range(4):
+                box = grid.box_on((400, 6), rank)
+                if box is None:
+                    continue
+                (lo, hi), (left, right) = box
+                own = tiling.box_on((1000, 6), rank) or ((0, 0), (0, 0))
+                share = (own[0][1] - own[0][0]) / 1000
+                common = max(0, min(right, own[1][1]) - max(left, own[1][0]))
+                expected += 8 * (hi - lo) * (right - left - share * common)
+            assert abs(int(table[g, t]) - expected) <= 8, (grid, tiling)

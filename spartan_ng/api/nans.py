@@ -1,0 +1,260 @@
+"""Statistics of what is not NaN: folds over a mask, and sorts, which put NaN last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import logic, manipulation, rearranging, reductions, ufuncs
+from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.handle import Handle, as_handle
+from spartan_ng.api.statistics import mean, median, quantile, sorted_lines, stored_in, var
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+def _has_nan(a: ndarray) -> bool:
+    return a.dtype.kind in "fc"
+
+
+def _filled(a: Any, fill: Any) -> ndarray:
+    a = as_handle(a)
+    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if _has_nan(a) else a  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nansum, folds=True)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The sum of what is not NaN."""
+    return reductions.reduce("add", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.nanprod, folds=True)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The product of what is not NaN."""
+    return reductions.reduce("multiply", _filled(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative sums, NaN as 0."""
+    return reductions.cumsum(_filled(a, 0), axis, dtype, out)
+
+
+@numpy_function(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative products, NaN as 1."""
+    return reductions.cumprod(_filled(a, 1), axis, dtype, out)
+
+
+@numpy_function(np.nanmin, folds=True)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
+) -> ndarray:
+    """The least of what is not NaN."""
+    return reductions.reduce(
+        "fmin" if _has_nan(as_handle(a)) else "minimum", a, axis, None, out, keepdims, initial, where
+    )
+
+
+@numpy_function(np.nanmax, folds=True)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
+) -> ndarray:
+    """The greatest of what is not NaN."""
+    return reductions.reduce(
+        "fmax" if _has_nan(as_handle(a)) else "maximum", a, axis, None, out, keepdims, initial, where
+    )
+
+
+@numpy_function(np.nanmean, folds=True)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> ndarray:
+    """The mean of what is not NaN."""
+    a = as_handle(a)
+    if not _has_nan(a):
+        return mean(a, axis, dtype, out, keepdims, where=where)
+    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
+    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
+    count = reductions.sum(there, axis, np.intp, None, keepdims)
+    return stored_in(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
+
+
+@numpy_function(np.nanvar, folds=True)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The variance of what is not NaN."""
+    a = as_handle(a)
+    ddof = ddof if correction is _NONE else correction
+    if not _has_nan(a):
+        return var(a, axis, dtype, out, ddof, keepdims, where=where)
+    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
+    count = reductions.sum(there, axis, np.intp, None, True)
+    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
+    middle = (total / count).astype(total.dtype)
+    distance = logic.where(there, a - middle, 0)
+    if a.dtype.kind == "c":
+        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
+    else:
+        squares = ufuncs.square(distance)
+    total = reductions.sum(squares, axis, None, None, keepdims)
+    free = (count - ddof).reshape(total.shape)
+    result = logic.where(free <= 0, np.nan, total / ufuncs.maximum(free, 1))
+    return stored_in(out, result.astype(total.dtype), "nanvar")
+
+
+@numpy_function(np.nanstd, folds=True)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The standard deviation of what is not NaN."""
+    return stored_in(
+        out,
+        ufuncs.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction)),
+        "nanstd",
+    )
+
+
+def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
+    a = as_handle(a)
+    if _has_nan(a):
+        if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
+            raise ValueError("All-NaN slice encountered")
+        a = _filled(a, np.inf if name == "argmin" else -np.inf)
+    return getattr(reductions, name)(a, axis, out, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the least of what is not NaN."""
+    return _nanarg("argmin", a, axis, out, keepdims)
+
+
+@numpy_function(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the greatest of what is not NaN."""
+    return _nanarg("argmax", a, axis, out, keepdims)
+
+
+# --- order statistics --------------------------------------------------------------------------------
+
+
+def _present(a: ndarray, axis: Any) -> tuple[ndarray, ndarray, tuple[int, ...]]:
+    """Sorted lines, how many elements of each are not NaN, and the shape with the axes kept."""
+    lines, _, kept = sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
+    return lines, reductions.sum(~ufuncs.isnan(lines), -1, np.intp), kept
+
+
+def _at(lines: ndarray, places: ndarray) -> ndarray:
+    """The element of each line at a place of its own, which is 0 for lines without any."""
+    places = ufuncs.maximum(places, 0)
+    return rearranging.take_along_axis(lines, places[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+
+
+def _named(result: ndarray, count: ndarray) -> ndarray:
+    """NaN for lines of NaN."""
+    return logic.where(count == 0, result.dtype.type(np.nan), result)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nanmedian, whole=True)
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> ndarray:
+    """The middle of the sorted values that are not NaN."""
+    a = as_handle(a)
+    keepdims = keepdims is not _NONE and bool(keepdims)
+    if not _has_nan(a) or not a.size:
+        return median(a, axis, out, overwrite_input, keepdims)
+    lines, count, kept = _present(a, axis)
+    low, high = _at(lines, (count - 1) // 2), _at(lines, count // 2)
+    middle = _named(mean(manipulation.stack([low, high]), 0, a.dtype), count)
+    return stored_in(out, middle.reshape(kept) if keepdims else middle, "nanmedian")
+
+
+@numpy_function(np.nanquantile, whole=True)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> ndarray:
+    """Values below which given fractions of the values that are not NaN lie."""
+    a = as_handle(a)
+    keepdims = keepdims is not _NONE and bool(keepdims)
+    if method != "linear" or weights is not None or a.dtype.kind == "c":
+        return gathered(np.nanquantile, a, q, axis, out, False, method, keepdims, weights=weights)  # type: ignore[no-any-return]
+    if not _has_nan(a) or not a.size:
+        return quantile(a, q, axis, out, overwrite_input, method, keepdims)
+    fractions = np.asarray(q._force() if isinstance(q, Handle) else q, dtype=float)
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
+    kind = a.dtype if weak else np.result_type(a.dtype, np.float64)
+    lines, count, kept = _present(a, axis)
+    lines = lines.astype(kind)
+    found = []
+    for f in fractions.ravel().tolist():
+        at = f * (count - 1)
+        below = ufuncs.floor(at).astype(np.intp)
+        t = (at - below).astype(kind)
+        x, y = _at(lines, below), _at(lines, ufuncs.minimum(below + 1, count - 1))
+        step = y - x
+        part = _named(logic.where(t >= 0.5, y - step * (1 - t), x + step * t), count)
+        found.append(part.reshape(kept) if keepdims else part)
+    result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
+    if fractions.ndim > 1:
+        result = result.reshape(fractions.shape + result.shape[1:])
+    return stored_in(out, result, "nanquantile")
+
+
+@numpy_function(np.nanpercentile, whole=True)
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+    """Values below which given percentages of the values that are not NaN lie."""
+    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
+    part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
+    return nanquantile(a, part, axis, out, **keywords)

@@ -1,0 +1,41 @@
+"""Intermediate values worth keeping: those that cost more to compute again than to write now.
+
+A value that is fused away costs nothing until somebody asks for it; then the pass that makes it runs again,
+from what is stored. Kept, it is written now (which moves each cache line twice: in, and out) and read then.
+Both sides are counted as `costs` counts them.
+
+Fusion plans (SystemML), section 4.3, Eq. 4: the longer of read and compute, against write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.optimizer.fusion.costs import Rates
+from spartan_ng.optimizer.fusion.labels import root
+from spartan_ng.optimizer.fusion.operators import flops
+
+_WRITE_AND_READ = 3
+"""Times that a kept value's bytes pass through memory: a line is fetched, written back, and read again."""
+
+
+def is_dearer_than_writing(node: Node, stored: Container[Node], rates: Rates) -> bool:
+    """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
+    limit = _WRITE_AND_READ * node.nbytes * rates.memory
+    read = compute = 0
+    seen: set[Node] = set()
+    stack = [node]
+    while stack and max(read, compute) <= limit:
+        here = stack.pop()
+        compute += flops(here, root(here) if here.fn == "contract" else None) * rates.flop
+        for below in here.inputs:
+            if below in seen:
+                continue
+            seen.add(below)
+            if below.op is Op.DATA or below in stored:
+                visible = here if here.op in VIEWS else below
+                read += min(visible.nbytes, below.nbytes) * rates.memory
+            else:
+                stack.append(below)
+    return max(read, compute) > limit

@@ -1,0 +1,198 @@
+"""Polynomials, bits, order statistics without NaN, margins, insertions: compositions against NumPy."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+RANDOM = numpy.random.default_rng(3)
+HOLES = numpy.where(RANDOM.random((7, 9)) < 0.4, numpy.nan, RANDOM.random((7, 9)))
+HOLES[2] = numpy.nan
+VECTOR = numpy.array([0.0, 0.0, 3.0, -1.0, 0.0, 2.5, 0.0])
+BYTES = RANDOM.integers(0, 256, (3, 5)).astype(numpy.uint8)
+FLAGS = RANDOM.random((4, 11)) < 0.5
+
+CASES = {
+    "nanmedian": lambda np, a: (np.nanmedian(a), np.nanmedian(a, axis=0), np.nanmedian(a, 1, keepdims=True)),
+    "nanquantile": lambda np, a: (np.nanquantile(a, 0.3), np.nanquantile(a, [[0.1, 0.9]], axis=1)),
+    "nanpercentile": lambda np, a: (np.nanpercentile(a, 35, axis=0), np.nanpercentile(a.ravel(), [0, 100])),
+    "nanmedian f4": lambda np, a: np.nanmedian(a.astype("f4"), axis=0),
+    "nanquantile out": lambda np, a: np.nanquantile(a, 0.5, axis=0, out=np.zeros(9)),
+}
+
+
+def check(ours, theirs):
+    ours, theirs = ((r if isinstance(r, tuple | list) else (r,)) for r in (ours, theirs))
+    for g, w in zip(ours, theirs, strict=True):
+        assert g.shape == numpy.shape(w)
+        assert g.dtype == numpy.asarray(w).dtype
+        numpy.testing.assert_allclose(g, w, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_nan(mode, name):
+    check(CASES[name](np, np.array(HOLES)), CASES[name](numpy, HOLES))
+
+
+POLYNOMIALS = {
+    "poly": lambda np, v: np.poly(v),
+    "poly of a matrix": lambda np, v: np.poly(np.outer(v[2:5], v[2:5]) + np.eye(3)),
+    "roots": lambda np, v: np.sort_complex(np.roots(v)),
+    "roots of nothing": lambda np, v: (np.roots(v * 0), np.roots(v[:3])),
+    "polyadd": lambda np, v: (np.polyadd(v, v[3:]), np.polyadd(v[5:], v)),
+    "polysub": lambda np, v: np.polysub(v[2:], [1, 2]),
+    "polymul": lambda np, v: (np.polymul(v, v[2:4]), np.polymul(v[:2], v)),
+    "polydiv": lambda np, v: np.polydiv(v[2:], [1.0, 0.5]),
+    "polydiv by a longer one": lambda np, v: np.polydiv(v[5:], v[2:]),
+    "polydiv exactly": lambda np, v: np.polydiv(np.polymul(v[2:4], [1.0, 2.0]), [1.0, 2.0]),
+    "polyder": lambda np, v: (np.polyder(v), np.polyder(v, 3), np.polyder(v.astype(int))),
+    "polyint": lambda np, v: (np.polyint(v), np.polyint(v, 2, [1.0, 2.0]), np.polyint(v, 2, 3)),
+    "polyfit": lambda np, v: np.polyfit(np.arange(7), v, 3),
+    "polyfit with weights": lambda np, v: np.polyfit(
+        np.arange(7), np.stack([v, -v], 1), 1, w=np.arange(7) + 1
+    ),
+    "polyval": lambda np, v: np.polyval(v, np.arange(3.0)),
+}
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials(mode, name):
+    check(POLYNOMIALS[name](np, np.array(VECTOR)), POLYNOMIALS[name](numpy, VECTOR))
+
+
+def test_polynomials_of_a_class_stay_numpys(mode):
+    p = numpy.poly1d([1.0, 2.0])
+    assert np.polyadd(p, p) == numpy.polyadd(p, p)
+    assert np.polymul(np.arange(2.0), p) == numpy.polymul([0, 1], p)
+
+
+MARGINS = [
+    (mode, width, keywords)
+    for width in (1, (2, 5), ((0, 3), (7, 0)))
+    for mode, keywords in [
+        ("edge", {}),
+        ("wrap", {}),
+        ("reflect", {}),
+        ("symmetric", {}),
+        ("constant", {"constant_values": 4}),
+    ]
+]
+
+
+@pytest.mark.parametrize(("how", "width", "keywords"), MARGINS)
+def test_pad(mode, how, width, keywords):
+    a = numpy.arange(12).reshape(3, 4)
+    check(np.pad(np.array(a), width, how, **keywords), numpy.pad(a, width, how, **keywords))
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
+def test_pad_reflects_oddly(mode):
+    a = numpy.arange(5.0)
+    check(
+        np.pad(np.array(a), 3, "reflect", reflect_type="odd"), numpy.pad(a, 3, "reflect", reflect_type="odd")
+    )
+
+
+OTHERS = {
+    "packbits": lambda np, b, f: (np.packbits(f), np.packbits(f, axis=1), np.packbits(f, 0, "little")),
+    "unpackbits": lambda np, b, f: (
+        np.unpackbits(b),
+        np.unpackbits(b, axis=0),
+        np.unpackbits(b, axis=1, count=-3, bitorder="little"),
+        np.unpackbits(b, count=130),
+    ),
+    "insert": lambda np, b, f: (
+        np.insert(b, [1, 3, 3], 9, axis=1),
+        np.insert(b, [3, 0], [[1], [2], [3]], axis=1),
+        np.insert(b, 2, b[0], axis=0),
+        np.insert(b, -1, 7),
+        np.insert(b, slice(0, 4, 2), [7, 8]),
+    ),
+    "delete": lambda np, b, f: (
+        np.delete(b, -1, axis=1),
+        np.delete(b, [0, 2, 2], axis=0),
+        np.delete(b, slice(None, None, 2)),
+        np.delete(b, [], axis=0),
+        np.delete(b, f[0, :5], axis=1),
+    ),
+    "trim_zeros": lambda np, b, f: (
+        np.trim_zeros(np.array([0, 0, 1, 0, 2, 0])),
+        np.trim_zeros(np.array([0, 0, 1, 0, 2, 0]), "f"),
+        np.trim_zeros(np.array([0, 1, 0]), "B"),
+        np.trim_zeros(np.zeros(3), "f"),
+        np.trim_zeros(np.pad(b + 1, 2)),
+        np.trim_zeros(np.pad(b + 1, 2), axis=1),
+    ),
+    "unwrap": lambda np, b, f: (
+        np.unwrap(b[0] / 10.0),
+        np.unwrap(b.astype(int), period=100),
+        np.unwrap(b / 10.0, axis=0, discont=4.0),
+    ),
+    "grids": lambda np, b, f: (
+        *np.tril_indices(4, 1, 3),
+        *np.triu_indices(4, -1),
+        *np.triu_indices_from(b),
+        *np.mask_indices(3, np.triu, 1),
+        *np.diag_indices(4, 3),
+        *np.ix_(f[0], [2, 1], np.arange(3)),
+    ),
+    "kaiser": lambda np, b, f: (np.kaiser(12, 14.0), np.kaiser(1, 3.0), np.kaiser(0, 3.0)),
+    "over axes": lambda np, b, f: np.apply_over_axes(np.sum, b, [0, 1]),
+    "real_if_close": lambda np, b, f: (np.real_if_close(b * (1 + 0j)), np.real_if_close(b * 1j)),
+    "geomspace": lambda np, b, f: (
+        np.geomspace(1, 1000, 7),
+        np.geomspace(-2.0, -64.0, 6, endpoint=False),
+        np.geomspace(1, 256, 9, dtype=int),
+    ),
+    "bin edges": lambda np, b, f: [
+        np.histogram_bin_edges(b, name)
+        for name in ("auto", "fd", "doane", "scott", "rice", "sturges", "sqrt")
+    ],
+    "convolve": lambda np, b, f: [
+        np.convolve(np.arange(1500.0), np.arange(700.0) % 7, how) for how in ("full", "same", "valid")
+    ],
+    "ravel_multi_index": lambda np, b, f: (
+        np.ravel_multi_index((np.array([1, 2]), np.array([0, 4])), (3, 5)),
+        np.ravel_multi_index((np.array([1, 2]), np.array([7, -1])), (3, 5), ("raise", "wrap"), "F"),
+    ),
+    "resize": lambda np, b, f: [resized(np.arange(5), n) for n in (3, 8, (2, 4))],
+    "vectorize": lambda np, b, f: np.vectorize(lambda x, y: x * 2 if x > y else -1)(b.astype(int), 100),
+}
+
+
+def resized(a, shape):
+    a = a.copy()
+    a.resize(shape, refcheck=False)
+    return a
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others(mode, name):
+    check(OTHERS[name](np, np.array(BYTES), np.array(FLAGS)), OTHERS[name](numpy, BYTES, FLAGS))
+
+
+ERRORS = (ValueError, TypeError, IndexError)
+MISTAKES = {
+    "delete": lambda np, b: np.delete(b, 9, axis=1),
+    "insert": lambda np, b: np.insert(b, 9, 1, axis=1),
+    "ix_": lambda np, b: np.ix_(b),
+    "nanquantile": lambda np, b: np.nanquantile(b / 2, 1.5),
+    "packbits": lambda np, b: np.packbits(b / 2),
+    "unpackbits": lambda np, b: np.unpackbits(b.astype(int)),
+    "poly": lambda np, b: np.poly(b),
+    "polyfit": lambda np, b: np.polyfit(b[0], b[0, 1:], 2),
+    "ravel_multi_index": lambda np, b: np.ravel_multi_index((b[0] + 10, b[0]), (3, 5)),
+    "trim_zeros": lambda np, b: np.trim_zeros(b, "x"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(mode, name):
+    with pytest.raises(ERRORS) as theirs:
+        MISTAKES[name](numpy, BYTES)
+    with pytest.raises(theirs.type):
+        MISTAKES[name](np, np.array(BYTES))

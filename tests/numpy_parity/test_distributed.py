@@ -1,0 +1,92 @@
+"""Functions that count as distributed are called on three workers, and move little through the driver."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api import dispatch
+from spartan_ng.api.coverage import rows
+from tests.numpy_parity import calls, proof
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+CALLS = proof.all_calls()
+KINDS = {(r.namespace, r.name): r.kind for r in rows()}
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with proof.three_workers() as found:
+        yield found
+
+
+def same(ours, theirs, what):
+    for g, w in zip(proof.flat(ours), proof.flat(theirs), strict=True):
+        w = numpy.asarray(w)
+        g = numpy.asarray(g)
+        assert (g.shape, g.dtype) == (w.shape, w.dtype), what
+        if w.dtype.kind in "fc":
+            numpy.testing.assert_allclose(g, w, 1e-6, 1e-6, err_msg=what)
+        else:
+            numpy.testing.assert_array_equal(g, w, err_msg=what)
+
+
+@pytest.mark.parametrize("key", sorted(CALLS), ids=".".join)
+def test_distributed(workers, key):
+    backend, operands = workers
+    found = proof.passed(backend, CALLS[key], operands)
+    if key[0] != "numpy.random":
+        same(found.result, CALLS[key](numpy, calls.operands()), ".".join(key))
+    assert found.distributed == (KINDS[key] == "distributed"), f"{KINDS[key]}: {found}"
+
+
+def test_every_function_is_called():
+    """Only what is proven here counts as distributed; what falls back does so here, or reads a file."""
+    said = {key for key, kind in KINDS.items() if kind in ("distributed", "fallback")}
+    assert said - {("numpy", "fromregex")} == set(CALLS)
+
+
+def test_most_functions_are_distributed():
+    kinds = [k for k in KINDS.values() if k in ("distributed", "driver", "fallback")]
+    assert kinds.count("distributed") >= 0.8 * len(kinds)
+    assert "missing" not in KINDS.values()
+
+
+FALLBACKS = [key for key, kind in KINDS.items() if kind == "fallback" and key in CALLS]
+
+
+@pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
+@pytest.mark.parametrize("key", FALLBACKS, ids=".".join)
+def test_a_fallback_says_so_once(workers, key, monkeypatch):
+    _, operands = workers
+    monkeypatch.setattr(dispatch, "_warned", set())
+    with pytest.warns(np.FallbackWarning) as found:
+        CALLS[key](np, operands)
+    CALLS[key](np, operands)  # quiet: warnings are errors here
+    assert len(found) == 1
+    assert f"{key[1]} is not distributed" in str(found[0].message)
+    assert found[0].filename == calls.__file__
+
+
+PARTS = {
+    "cov": lambda np, o: np.cov(o.a, fweights=o.m[0] + 1),
+    "intersect1d": lambda np, o: np.intersect1d(o.places, o.i, return_indices=True),
+    "nanquantile": lambda np, o: np.nanquantile(o.nan, 0.3, method="lower"),
+    "pad": lambda np, o: np.pad(o.v, 3, mode="linear_ramp"),
+    "polyfit": lambda np, o: np.polyfit(o.v, o.w, 2, cov=True),
+    "quantile": lambda np, o: np.quantile(o.v, 0.3, method="nearest"),
+    "unique": lambda np, o: np.unique(o.m, axis=0),
+}
+
+
+@pytest.mark.filterwarnings("default::spartan_ng.FallbackWarning")
+@pytest.mark.parametrize("name", PARTS)
+def test_a_rare_option_says_that_it_falls_back(workers, name, monkeypatch):
+    _, operands = workers
+    monkeypatch.setattr(dispatch, "_warned", set())
+    with pytest.warns(np.FallbackWarning, match=f"{name} is not distributed") as found:
+        got = PARTS[name](np, operands)
+    assert len(found) == 1
+    same(got, PARTS[name](numpy, calls.operands()), name)
