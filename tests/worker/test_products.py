@@ -106,7 +106,12 @@ def test_work_around_products_is_one_stage() -> None:
     assert sorted(n.count("contract") for n in products) == [1, 2]  # U.T @ U alone, and all the rest
 
 
-SHAPES = {"tall": (1500, 1200, 20), "common": (200, 160, 6000), "square": (700, 650, 600)}
+SHAPES = {
+    "tall": (1500, 1200, 20),
+    "common": (200, 160, 6000),
+    "larger": (400, 320, 5000),
+    "square": (700, 650, 600),
+}
 
 
 def moved_and_predicted(strategy: str, name: str, shape: str, workers: int) -> tuple[int, int]:
@@ -174,6 +179,33 @@ def test_no_cuboid_fits() -> None:
         a, b = sp.asarray(np.ones((600, 200))), sp.asarray(np.ones((200, 500)))
         with pytest.raises(MemoryBudgetError, match=r"No cuboid fits: contract needs .* 400,000 bytes"):
             (a @ b).persist()
+
+
+@pytest.mark.parametrize("shape", [(600, 200, 500), (300, 4000, 280), (2000, 30, 40)])
+def test_the_least_memory_that_the_error_names_is_enough(shape: tuple[int, int, int]) -> None:
+    n, k, m = shape
+    rng = np.random.default_rng(0)
+    u, v = rng.random((n, k)), rng.random((k, m))
+
+    def run(budget: int) -> Any:
+        profile = ClusterProfile(memory_bytes=budget, limited=True)
+        backend = SimulatedBackend(4, profile)
+        with running_on(backend), config.override(small_bytes=0):
+            a, b = sp.asarray(u), sp.asarray(v)
+            for x in (a, b):
+                ref = x._node().data
+                assert ref is not None
+                backend.upload(ref, Tiling.grid(4, 1))
+            found = np.asarray((a @ b).persist())
+            assert backend.peak_bytes <= budget
+            return found
+
+    with pytest.raises(MemoryBudgetError) as failed:
+        run((u.nbytes + v.nbytes) // 4)
+    least = int(str(failed.value).split("at least ")[1].split(" bytes")[0].replace(",", ""))
+    np.testing.assert_allclose(run(least), u @ v)
+    with pytest.raises(MemoryBudgetError, match="No cuboid fits: contract"):
+        run(least - 1)
 
 
 @pytest.mark.parametrize(
