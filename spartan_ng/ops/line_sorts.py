@@ -1,8 +1,8 @@
 """What sorting a line costs: how finely its sorted parts are sampled, what the merge moves, operations.
 
 The samples bracket the element of a rank, the brackets are read. Few samples leave wide brackets: with both
-neighbours of a cut looking for it, `3 * sqrt(n)` samples of a part of n elements move the fewest bytes. They
-are never more than a driver of many parts can sort.
+neighbours of a cut looking for it, a few times `sqrt(n)` samples of a part of n elements move the fewest
+bytes. They are never more than a worker can sort for many parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def sort_flops(name: str, n: int) -> int:
 
 def sample_step(n: int) -> int:
     """Of a sorted part of n elements, each how many-th is a sample."""
-    return max(isqrt(n) // 3, n // _MOST, 1)
+    return max(isqrt(n) // 6, n // _MOST, 1)
 
 
 def merge_bytes(n: int, key_bytes: int, element_bytes: int, parts: int) -> int:
