@@ -161,7 +161,14 @@ def _scan(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     if a.ndim == 0:
         return _scalar(draw, arrays, i)
     axis = draw(st.integers(0, a.ndim - 1))
-    name = draw(st.sampled_from(["cumsum", "minimum", "hypot", "reduceat"]))
+    name = draw(st.sampled_from(["cumsum", "minimum", "hypot", "reduceat", "folded"]))
+    if name == "folded" and a.size:
+        over = draw(st.sampled_from([None, *range(a.ndim)]))
+        return Step(
+            f"(minimum.accumulate(axis={axis}) * 2).max({over})",
+            lambda xp, a: (xp.minimum.accumulate(a, axis) * 2).max(over),
+            (i,),
+        )
     if name == "cumsum" or a.dtype == bool:
         return Step(f"cumsum(axis={axis})", _call("cumsum", axis=axis), (i,))
     if name == "reduceat" and a.shape[axis]:
