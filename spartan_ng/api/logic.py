@@ -36,7 +36,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
             raise
     flags = as_handle(condition)
     options = [ufuncs.operand(o) for o in (x, y)]
-    kinds = [type(o) if isinstance(o, PYTHON_SCALARS) else o.dtype for o in options]
+    kinds = [
+        o.dtype if isinstance(o, Handle) or not isinstance(o, PYTHON_SCALARS) else type(o) for o in options
+    ]
     kind = build.elementwise_dtypes("where", np.dtype(bool), *kinds)[-1]
     nodes = [
         build.cast(o._node(), kind) if isinstance(o, Handle) else build.constant(np.asarray(o).astype(kind))
