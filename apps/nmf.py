@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import spartan_ng as np
 from spartan_ng.apps.estimator import Transformer, points, require_positive
@@ -137,12 +137,13 @@ def _factorize(
     rule: Rule,
     name: str,
     X: Any,
-    k: int,
+    n_components: int,
     max_iter: int,
     tol: float,
     seed: int | None,
-    start: tuple[Any, Any],
+    start: tuple[Any, Any] = (None, None),
 ) -> Factors:
+    k = n_components
     X = _checked(name, X)
     require_positive(name, n_components=k, max_iter=max_iter)
     random = np.random.default_rng(seed)
@@ -189,58 +190,47 @@ def weights(rule: Rule, X: Any, H: Any, max_iter: int) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class GNMF(Transformer):
+class _Factorization(Transformer):
+    """What the two estimators share: options, and all that follows from `_rule`."""
+
+    _learned = "components_"
+    _rule: ClassVar[Rule]
+
+    n_components: int = 10
+    _: KW_ONLY
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: int | None = 0
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Factorize X; `y` is ignored."""
+        del y
+        found = _factorize(self._rule, type(self).__name__, X, **self._options())
+        return self._learn(found, np.asarray(X).shape[1])
+
+    def transform(self, X: Any) -> Any:
+        """The weights of rows, shape (n_rows, n_components)."""
+        X = _checked(type(self).__name__, self._seen(X))
+        return weights(self._rule, X, self.components_, self.max_iter)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Factorize X, and give its weights."""
+        return self.fit(X, y).weights_
+
+
+class GNMF(_Factorization):
     """Factorization by squares as an estimator; see `gnmf`.
 
     Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `n_features_in_`.
     """
 
-    _learned = "components_"
-
-    n_components: int = 10
-    _: KW_ONLY
-    max_iter: int = 200
-    tol: float = 1e-4
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorize X; `y` is ignored."""
-        del y
-        return self._learn(gnmf(X, **self._options()), np.asarray(X).shape[1])
-
-    def transform(self, X: Any) -> Any:
-        """The weights of rows, shape (n_rows, n_components)."""
-        return weights(SQUARES, _checked("GNMF", self._seen(X)), self.components_, self.max_iter)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Factorize X, and give its weights."""
-        return self.fit(X, y).weights_
+    _rule = SQUARES
 
 
-@dataclass(eq=False, repr=False)
-class KLNMF(Transformer):
+class KLNMF(_Factorization):
     """Factorization by divergence as an estimator; see `kl_nmf`.
 
     Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `n_features_in_`.
     """
 
-    _learned = "components_"
-
-    n_components: int = 10
-    _: KW_ONLY
-    max_iter: int = 200
-    tol: float = 1e-4
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorize X; `y` is ignored."""
-        del y
-        return self._learn(kl_nmf(X, **self._options()), np.asarray(X).shape[1])
-
-    def transform(self, X: Any) -> Any:
-        """The weights of rows, shape (n_rows, n_components)."""
-        return weights(DIVERGENCE, _checked("KLNMF", self._seen(X)), self.components_, self.max_iter)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Factorize X, and give its weights."""
-        return self.fit(X, y).weights_
+    _rule = DIVERGENCE

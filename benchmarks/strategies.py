@@ -26,7 +26,7 @@ from spartan_ng.config import PRODUCTS, config
 
 SHAPES = {
     "tall": (8000, 6400, 32, 0.002),
-    "common large": (800, 640, 12_000, 0.2),
+    "common large": (600, 500, 6000, 0.2),
     "density 0.05": (2000, 1600, 300, 0.05),
     "density 0.5": (2000, 1600, 300, 0.5),
 }

@@ -23,20 +23,32 @@ def sparse_key(fn: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Hash
 
 def expected_bytes(order: Sequence[Node], measured: Mapping[Hashable, int]) -> dict[Node, int]:
     """Bytes of every CSR node of a topologically ordered graph."""
+    found = expected_nonzeros(order, measured)
+    return {n: n.nbytes if n.data is not None else int(nnz) * _each(n) + _rows(n) for n, nnz in found.items()}
+
+
+def expected_nonzeros(order: Sequence[Node], measured: Mapping[Hashable, int]) -> dict[Node, float]:
+    """Non-zeros of every CSR node of a topologically ordered graph."""
     nnz: dict[Node, float] = {}
-    out: dict[Node, int] = {}
     for node in order:
         if node.format != "csr":
             continue
         if node.data is not None:
             nnz[node] = node.data.nnz or 0
-            out[node] = node.nbytes
             continue
-        row_bytes, each = 8 * (node.shape[0] + 1), node.dtype.itemsize + 4
         known = measured.get(sparse_key(node.fn, node.shape, node.dtype))
-        nnz[node] = _expected(node, nnz) if known is None else max(known - row_bytes, 0) / each
-        out[node] = int(nnz[node]) * each + row_bytes
-    return out
+        nnz[node] = _expected(node, nnz) if known is None else max(known - _rows(node), 0) / _each(node)
+    return nnz
+
+
+def _each(node: Node) -> int:
+    """Bytes of a stored non-zero: its value and its column."""
+    return node.dtype.itemsize + 4
+
+
+def _rows(node: Node) -> int:
+    """Bytes of the starts of rows."""
+    return 8 * (node.shape[0] + 1)
 
 
 def _expected(node: Node, nnz: Mapping[Node, float]) -> float:

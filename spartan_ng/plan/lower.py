@@ -7,7 +7,7 @@ them together. That is the whole of the library's reduction machinery.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,7 @@ from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
+from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.memory import least_parts
@@ -71,6 +72,12 @@ class Settings:
     scan_fan: int = 32
     """Parts of a scan's line whose states are collected at one place."""
 
+    @property
+    def may_store_products(self) -> bool:
+        """Whether a product may be stored in place of what reads it being fused, to move less."""
+        free = self.products == "cuboid" and self.fusion == "cost" and self.forced_tiling is None
+        return free and self.profile.workers > 1 and not self.profile.limited
+
 
 class Lowering:
     """One graph on its way to a plan."""
@@ -81,6 +88,7 @@ class Lowering:
         roots: Sequence[Node],
         settings: Settings,
         measured: Mapping[Hashable, int],
+        apart: Collection[Node] = (),
     ) -> None:
         self.settings = settings
         self.order = order
@@ -89,7 +97,7 @@ class Lowering:
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
         stored = {r for r in roots if r.op is not Op.DATA}
-        grouping = form_stages(order, stored, settings.fusion, settings.profile)
+        grouping = form_stages(order, stored, settings.fusion, settings.profile, apart)
         self.groups = list(reversed(grouping.groups))
         self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
@@ -102,9 +110,9 @@ class Lowering:
         self.copies: dict[tuple[int, Tiling], int] = {}
         """The slots of arrays' second copies, by the array's own slot and the copy's tiling."""
 
-    def plan(self, key: str) -> Plan:
-        """The whole way."""
-        drafts, self.sketched, tilings = self.choose()
+    def plan(self, key: str, choice: Choice) -> Plan:
+        """Cut the drafts of a choice."""
+        drafts, self.sketched, tilings = choice
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
             stored = "dense" if node.format == "compressed" and node.data is None else node.format
             self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
@@ -124,6 +132,14 @@ class Lowering:
             tuple(self.also),
             tuple(keeps),
         )
+
+    def sampled_products(self) -> list[Node]:
+        """Products at a sparse array's non-zeros which, stored, are no larger than the largest leaf."""
+        found = (n for g in self.groups if not g.separate for n, _ in g.members if n in self.drivers)
+        return [n for n in found if is_sampled_product(n) and n.nbytes <= self._largest_leaf()]
+
+    def _largest_leaf(self) -> int:
+        return max((n.nbytes for n in self.leaves), default=0)
 
     def choose(self) -> Choice:
         """The drafts to cut, with their tilings: work around products is inside them, unless it pays to store
@@ -159,11 +175,9 @@ class Lowering:
         kept = {self.number[r] for r in self.roots}
         fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
-        largest = max((n.nbytes for n in self.leaves), default=0)
-        alone = profile.workers == 1 or profile.limited or self.settings.products != "cuboid"
-        if alone or not stored or sum(self.nodes[s].nbytes for s in stored) > largest:
+        if not stored or sum(self.nodes[s].nbytes for s in stored) > self._largest_leaf():
             return [fused]
-        return [fused, drafts]
+        return [fused, drafts] if self.settings.may_store_products else [fused]
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them: the nodes' arrays, then those of scans' aggregates."""
@@ -442,7 +456,21 @@ def lower(
 
     `order` is topological; `measured` has bytes that earlier runs made, see `lessons`.
     """
-    return Lowering(order, roots, settings, measured).plan(key)
+    lowering, choice = _chosen(order, roots, settings, measured)
+    return lowering.plan(key, choice)
+
+
+def _chosen(
+    order: list[Node], roots: Sequence[Node], settings: Settings, measured: Mapping[Hashable, int]
+) -> tuple[Lowering, Choice]:
+    """The cheapest way; one that cuts a product along its summed dimension has to store it."""
+    lowering = Lowering(order, roots, settings, measured)
+    ways = [(lowering, lowering.choose())]
+    apart = lowering.sampled_products() if settings.may_store_products else []
+    if apart and ways[0][1][2].total_bytes:
+        other = Lowering(order, roots, settings, measured, apart)
+        ways.append((other, other.choose()))
+    return ways[moving_least([tilings for _, (_, _, tilings) in ways])]
 
 
 def weigh(
@@ -452,8 +480,7 @@ def weigh(
     measured: Mapping[Hashable, int] = NOTHING_MEASURED,
 ) -> dict[int, tuple[Alternative, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
-    lowering = Lowering(order, roots, settings, measured)
-    drafts, sketched, _ = lowering.choose()
+    _, (drafts, sketched, _) = _chosen(order, roots, settings, measured)
     tables = alternatives(
         *sketched,
         settings.profile,

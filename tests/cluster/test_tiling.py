@@ -65,6 +65,46 @@ def test_the_slowest_worker_of_a_skewed_array_has_at_most_a_third_more_than_the_
     assert sum(last(running)[1]) <= 4 * (800 + 800) * 8
 
 
+@pytest.mark.parametrize("query", ["gnmf", "likelihood"])
+def test_factors_of_a_skewed_array_share_its_non_zeros(running, query):
+    a = power_law(rows=60_000, columns=800)
+    u, v = np.random.default_rng(1).random((60_000, 8)), np.random.default_rng(2).random((800, 8))
+
+    def value(xp, x, u, v):
+        if query == "gnmf":
+            return v.T * (u.T @ x) / (u.T @ u @ v.T)
+        return (x * xp.log(u @ v.T + 1e-9)).sum()
+
+    x, u_, v_ = sp.asarray(a), sp.asarray(u), sp.asarray(v)
+    found = np.asarray(value(sp, x, u_, v_))
+    rows = np.repeat(np.arange(60_000), np.diff(a.indptr))
+    dots = np.einsum("ij,ij->i", u[rows], v[a.indices])
+    expected = value(np, a, u, v) if query == "gnmf" else (a.data * np.log(dots + 1e-9)).sum()
+    np.testing.assert_allclose(found, expected)
+    shares = nonzeros(tiling_of(x), a, 4)
+    assert sum(shares) == a.nnz
+    assert max(shares) <= 1.3 * a.nnz / 4
+
+
+def test_one_copy_of_an_input_comes_to_a_worker_whatever_its_threads():
+    u, v = np.random.default_rng(0).random((600, 3000)), np.random.default_rng(1).random((500, 3000))
+    moved = []
+    for threads in (1, 3):
+        with LocalCluster(2, threads=threads) as client, config.override(small_bytes=0, duplicate_bytes=0):
+            before = session.current().backend
+            current = session.use(client)
+            a, b = sp.tile_as(sp.asarray(u), "row").persist(), sp.tile_as(sp.asarray(v), "row").persist()
+            np.testing.assert_allclose(
+                np.asarray(sp.sqrt(sp.exp(a) @ sp.exp(b).T)), np.sqrt(np.exp(u) @ np.exp(v).T)
+            )
+            assert current.last_run is not None
+            plan, stats = current.last_run
+            moved.append(stats.bytes_moved)
+            assert stats.bytes_moved == sum(plan.predicted_bytes)
+            session.use(before)
+    assert moved[0] == moved[1] <= max(u.nbytes, v.nbytes)
+
+
 def test_a_tiling_by_hand(running):
     a = np.random.default_rng(0).random((600, 500))
     y = sp.tile_as(sp.array(a), "block").persist()

@@ -106,7 +106,12 @@ def test_work_around_products_is_one_stage() -> None:
     assert sorted(n.count("contract") for n in products) == [1, 2]  # U.T @ U alone, and all the rest
 
 
-SHAPES = {"tall": (1500, 1200, 20), "common": (200, 160, 6000), "square": (700, 650, 600)}
+SHAPES = {
+    "tall": (1500, 1200, 20),
+    "common": (200, 160, 6000),
+    "larger": (400, 320, 5000),
+    "square": (700, 650, 600),
+}
 
 
 def moved_and_predicted(strategy: str, name: str, shape: str, workers: int) -> tuple[int, int]:
@@ -176,6 +181,33 @@ def test_no_cuboid_fits() -> None:
             (a @ b).persist()
 
 
+@pytest.mark.parametrize("shape", [(600, 200, 500), (300, 4000, 280), (2000, 30, 40)])
+def test_the_least_memory_that_the_error_names_is_enough(shape: tuple[int, int, int]) -> None:
+    n, k, m = shape
+    rng = np.random.default_rng(0)
+    u, v = rng.random((n, k)), rng.random((k, m))
+
+    def run(budget: int) -> Any:
+        profile = ClusterProfile(memory_bytes=budget, limited=True)
+        backend = SimulatedBackend(4, profile)
+        with running_on(backend), config.override(small_bytes=0):
+            a, b = sp.asarray(u), sp.asarray(v)
+            for x in (a, b):
+                ref = x._node().data
+                assert ref is not None
+                backend.upload(ref, Tiling.grid(4, 1))
+            found = np.asarray((a @ b).persist())
+            assert backend.peak_bytes <= budget
+            return found
+
+    with pytest.raises(MemoryBudgetError) as failed:
+        run((u.nbytes + v.nbytes) // 4)
+    least = int(str(failed.value).split("at least ")[1].split(" bytes")[0].replace(",", ""))
+    np.testing.assert_allclose(run(least), u @ v)
+    with pytest.raises(MemoryBudgetError, match="No cuboid fits: contract"):
+        run(least - 1)
+
+
 @pytest.mark.parametrize(
     "name", ["plain", "after, turned", "sparse left", "sparse right", "sparse turned", "gnmf"]
 )
@@ -196,3 +228,13 @@ def test_answers_do_not_depend_on_the_number_of_threads() -> None:
 
     for found, expected in zip(products(3), products(2), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_operands_that_are_stretched() -> None:
+    """A vector seen as a matrix has one row in a tile, and all of them in blocks."""
+    v, w = np.arange(300.0), np.arange(280.0)
+    expected = np.broadcast_to(v, (400, 300)) @ np.broadcast_to(w, (300, 280))
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        a, b = sp.broadcast_to(sp.asarray(v), (400, 300)), sp.broadcast_to(sp.asarray(w), (300, 280))
+        np.testing.assert_allclose(a @ b, expected, rtol=1e-12)
+        np.testing.assert_array_equal(sp.ones((4, 5)) @ sp.ones((5, 6)), np.full((4, 6), 5.0))

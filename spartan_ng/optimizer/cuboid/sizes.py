@@ -1,8 +1,8 @@
 """How much of a matrix there is, and how much of an operator has to be computed: non-zeros and masks.
 
-Non-zeros are bounds from the operands' (a product of elements is zero where one of them is). Where a sparse
-operand decides that, what stands beside it is needed at the non-zeros only: the mask goes down through
-elementwise operators and transposes to the product below.
+Non-zeros are those that tiling expects (`optimizer.sizes`). Where a sparse operand decides that, what stands
+beside it is needed at the non-zeros only: the mask goes down through elementwise operators and transposes to
+the product below.
 
 "On Optimizing Operator Fusion Plans", section 4 (sparsity exploitation); FuseME (SIGMOD '22), section 2.1.
 """
@@ -16,6 +16,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.sizes import expected_nonzeros
 
 INDEX_BYTES = 4
 """Bytes of a column index, beside the value of each non-zero of a CSR array."""
@@ -23,27 +24,9 @@ _UNKNOWN_FLOPS = 4
 
 
 def count_nonzeros(order: Sequence[Node]) -> dict[Node, int]:
-    """An upper bound of the non-zeros of every node; `order` is topological."""
-    known: dict[Node, int] = {}
-    for node in order:
-        known[node] = _nonzeros(node, known)
-    return known
-
-
-def _nonzeros(node: Node, known: Mapping[Node, int]) -> int:
-    if node.op is Op.DATA:
-        assert node.data is not None, "a leaf has an array"
-        nnz = node.data.nnz
-        return node.size if nnz is None else nnz
-    if node.op is Op.TRANSPOSE:
-        return known[node.inputs[0]]
-    if node.op is not Op.MAP or not isinstance(node.fn, str):
-        return node.size
-    counts = [min(node.size, known[i] * (node.size // max(i.size, 1))) for i in node.inputs]
-    zero = ELEMENTWISE[node.fn].zero
-    if zero in ("any", "unary"):
-        return min(counts)
-    return min(node.size, sum(counts)) if zero == "all" else node.size
+    """The non-zeros of every node, as far as they are known; `order` is topological."""
+    sparse = expected_nonzeros(order, {})
+    return {n: int(sparse.get(n, n.size)) for n in order}
 
 
 def count_cells(order: Sequence[Node], nonzeros: Mapping[Node, int], top: Node) -> dict[Node, int]:

@@ -17,7 +17,11 @@ MOST_ROUNDS = 4
 
 
 def form_stages(
-    order: list[Node], roots: set[Node], policy: str = "cost", profile: ClusterProfile | None = None
+    order: list[Node],
+    roots: set[Node],
+    policy: str = "cost",
+    profile: ClusterProfile | None = None,
+    apart: Collection[Node] = (),
 ) -> Grouping:
     """The stages of a topologically ordered graph; `roots` are stored in any case.
 
@@ -26,6 +30,7 @@ def form_stages(
     policy : "cost" for the cheapest plan; "all" computes again what several stages need; "no_redundancy"
         stores it; "off" stores every value
     profile : the cluster that costs are predicted for
+    apart : nodes that are stored in any case, where stages are chosen by cost
     """
     profile = profile or ClusterProfile()
     several = profile.workers > 1
@@ -33,7 +38,7 @@ def form_stages(
         return group(order, roots, policy != "off", several)
     refused: set[Node] = set()
     for _ in range(MOST_ROUNDS):
-        result = _formed(order, roots, policy, profile, refused)
+        result = _formed(order, roots, policy, profile, refused, apart)
         if result.refused <= refused:
             break
         refused |= result.refused
@@ -41,7 +46,13 @@ def form_stages(
 
 
 def _formed(
-    order: list[Node], roots: set[Node], policy: str, profile: ClusterProfile, refused: Collection[Node]
+    order: list[Node],
+    roots: set[Node],
+    policy: str,
+    profile: ClusterProfile,
+    refused: Collection[Node],
+    apart: Collection[Node],
 ) -> Grouping:
-    fusing = select(order, roots, profile, refused, policy == "all")
+    chosen = select(order, roots, profile, {*refused, *apart}, policy == "all")
+    fusing = {**chosen, **dict.fromkeys(apart, ())}
     return group(order, roots, True, profile.workers > 1, fusing)
