@@ -62,7 +62,7 @@ class Scalar(ndarray):
 
     __slots__ = ("_made", "_number")
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """NumPy's scalar type, so that `isinstance(x[0], np.integer)` holds; `type` tells the truth."""
         return type(self._number)

@@ -104,9 +104,16 @@ def test_rows_are_views(mode):
 def test_elements_are_instances_of_numpys_scalars():
     """As `isinstance` sees them; they are arrays as well."""
     i, x, z, flag = np.arange(3)[1], np.array([1.5])[0], np.array([1j])[0], np.array([True])[0]
-    assert isinstance(i, numpy.integer) and isinstance(i, numbers.Integral) and not isinstance(i, float)
-    assert isinstance(x, float) and isinstance(x, numpy.floating) and isinstance(x, np.ndarray)
-    assert isinstance(z, complex) and isinstance(flag, np.bool_) and not isinstance(flag, int)
+    wanted: list = [
+        (i, (numpy.integer, numbers.Integral, np.ndarray)),
+        (x, (float, numpy.floating, np.ndarray)),
+        (z, (complex, numpy.complexfloating)),
+        (flag, (numpy.bool_,)),
+    ]
+    for element, kinds in wanted:
+        assert all(isinstance(element, kind) for kind in kinds)
+    assert not isinstance(i, (float, int))
+    assert not isinstance(flag, int)
     assert isinstance(x * 2 + i, numpy.float64)
     a = np.arange(4.0)
     a[i] = x
