@@ -47,7 +47,7 @@ _new = object.__new__
 
 def _position(k: Any) -> Any:
     """A part of a key, an element of an integer array as Python's integer."""
-    return int(k._number) if k.__class__ is Late.scalar and k._number.dtype.kind in "iu" else k
+    return int(k._number) if type(k) is Late.scalar and k._number.dtype.kind in "iu" else k
 
 
 class Flags:
@@ -376,7 +376,7 @@ class ndarray(Methods):
         value = cell.value
         kind = key.__class__
         if value is None or kind not in _QUICK:
-            if kind is Late.scalar and key._number.dtype.kind in "iu":
+            if type(key) is Late.scalar and key._number.dtype.kind in "iu":
                 return self[int(key._number)]
             return indexing.getitem(self, key)
         views = self._views

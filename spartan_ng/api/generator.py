@@ -373,7 +373,7 @@ class Generator:
                 from spartan_ng.api import sorting
 
                 return sorting.argsort(self.random(int(x)))
-            return wrap(self._numpy.permutation(x))
+            return wrap(self._numpy.permutation(int(x)))
         a = as_handle(x)
         where = build.axis_index(axis, a.ndim)
         value = a._peek()

@@ -178,7 +178,7 @@ class RandomState:
         if self._parallel is not None and self._parallel._in_parallel((many,)):
             return self._parallel.permutation(x)
         if isinstance(x, int | np.integer):
-            return wrap(self._numpy.permutation(x))
+            return wrap(self._numpy.permutation(int(x)))
         a = as_handle(x)
         return a[self._numpy.permutation(a.shape[0])]  # type: ignore[no-any-return]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -36,7 +36,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
             raise
     flags = as_handle(condition)
     options = [ufuncs.operand(o) for o in (x, y)]
-    kinds = [type(o) if isinstance(o, PYTHON_SCALARS) else o.dtype for o in options]
+    kinds = [ufuncs.kind_of(o) for o in options]
     kind = build.elementwise_dtypes("where", np.dtype(bool), *kinds)[-1]
     nodes = [
         build.cast(o._node(), kind) if isinstance(o, Handle) else build.constant(np.asarray(o).astype(kind))

@@ -23,7 +23,7 @@ def _binary(function: Callable[[Any, Any], Any], of_arrays: Any) -> Any:
     """An operator: on two numbers by Python's `function`, else as for arrays."""
 
     def method(self: Scalar, other: Any) -> Any:
-        kind = other.__class__
+        kind = type(other)
         if kind is Scalar:
             other = other._number
         elif kind not in _NUMBERS:
@@ -61,6 +61,11 @@ class Scalar(ndarray):
     """An array without axes that stands for a number NumPy returns as a scalar; it cannot be written to."""
 
     __slots__ = ("_made", "_number")
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """NumPy's scalar type, so that `isinstance(x[0], np.integer)` holds; `type` tells the truth."""
+        return type(self._number)
 
     _number: Any
     _made: Cell

@@ -147,7 +147,7 @@ class ufunc:
 
     def node(self, operands: list[Any], dtype: Any = None, casting: str = "same_kind") -> Node:
         """The map over handles, nodes and Python scalars."""
-        kinds = tuple(type(o) if isinstance(o, PYTHON_SCALARS) else o.dtype for o in operands)
+        kinds = tuple(kind_of(o) for o in operands)
         dtypes = _dtypes(self.__name__, kinds, casting, dtype)
         nodes = [o if isinstance(o, Node) else None for o in operands]
         for i, o in enumerate(operands):
@@ -282,6 +282,12 @@ class ufunc:
 
 
 # --- operands --------------------------------------------------------------------------------------
+
+
+def kind_of(o: Any) -> Any:
+    """A Python scalar's class, or anything else's dtype."""
+    plain = isinstance(o, PYTHON_SCALARS) and not isinstance(o, Handle)
+    return type(o) if plain else o.dtype
 
 
 def operand(a: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import numbers
 import pickle
 
 import numpy
@@ -97,3 +99,26 @@ def test_rows_are_views(mode):
             row += m[0] + 1
             m[i][3] = row[1] * 2
     numpy.testing.assert_array_equal(a, b)
+
+
+def test_elements_are_instances_of_numpys_scalars():
+    """As `isinstance` sees them; they are arrays as well."""
+    i, x, z, flag = np.arange(3)[1], np.array([1.5])[0], np.array([1j])[0], np.array([True])[0]
+    wanted: list = [
+        (i, (numpy.integer, numbers.Integral, np.ndarray)),
+        (x, (float, numpy.floating, np.ndarray)),
+        (z, (complex, numpy.complexfloating)),
+        (flag, (numpy.bool_,)),
+    ]
+    for element, kinds in wanted:
+        assert all(isinstance(element, kind) for kind in kinds)
+    assert not isinstance(i, (float, int))
+    assert not isinstance(flag, int)
+    assert isinstance(x * 2 + i, numpy.float64)
+    a = np.arange(4.0)
+    a[i] = x
+    assert a.tolist() == [0, 1.5, 2, 3]
+    assert (a * x).dtype == (np.arange(4, dtype="f4") * x).dtype == float
+    assert np.where(a > x, x, i).tolist() == [1, 1, 1.5, 1.5]
+    assert copy.deepcopy(x) == pickle.loads(pickle.dumps(x)) == 1.5
+    assert sorted(np.random.permutation(np.array([3])[0]).tolist()) == [0, 1, 2]
