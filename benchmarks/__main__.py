@@ -30,8 +30,9 @@ def main(names: tuple[str, ...], no_memory: bool, record: bool) -> None:
     if unknown:
         known = ", ".join([*CASES, *STUDIES])
         raise click.UsageError(f"no benchmark named {', '.join(unknown)}; there are {known}")
-    bandwidth = machine.memory_bandwidth()
-    heading = report.heading(bandwidth)
+    triad, one, every = machine.memory_bandwidth(), machine.read_bandwidth(1), machine.read_bandwidth(1 << 10)
+    bandwidth = max(triad, every)
+    heading = report.heading(triad, one, every)
     click.echo(heading)
     sections = []
     for name, case in CASES.items():

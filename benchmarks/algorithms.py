@@ -28,7 +28,7 @@ from spartan_ng.config import config
 from spartan_ng.kernels.compiled.compile import wait_for_compiles
 
 POLICIES: tuple[str, ...] = ("cost", "all", "no_redundancy")
-ROUNDS, WARM_UPS = 5, 3
+ROUNDS, WARM_UPS = 5, 2
 TIE = 1.05
 """Policies that often choose the same plan: what is closer than this is noise."""
 ROWS, COLUMNS, CLASSES, CLUSTERS = 500_000, 50, 5, 32

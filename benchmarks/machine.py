@@ -28,6 +28,38 @@ def memory_bandwidth(elements: int = 20_000_000, rounds: int = 7) -> float:
     return 24 * elements / median(times)
 
 
+def read_bandwidth(threads: int, elements: int = 40_000_000, rounds: int = 5) -> float:
+    """Bytes a second of reading three vectors side by side, on so many cores: a sum of products."""
+    import numba
+
+    most = numba.get_num_threads()
+    product = _compiled_product()
+    vectors = [numpy.ones(elements) for _ in range(3)]
+    product(*vectors)
+    times = []
+    numba.set_num_threads(min(threads, most))
+    for _ in range(rounds):
+        start = time.perf_counter()
+        product(*vectors)
+        times.append(time.perf_counter() - start)
+    numba.set_num_threads(most)
+    return 24 * elements / median(times)
+
+
+def _compiled_product() -> Callable[..., Any]:
+    import numba
+
+    @numba.njit(parallel=True, fastmath=True)  # type: ignore[untyped-decorator]
+    def product(a: Any, b: Any, c: Any) -> Any:
+        total = 0.0
+        for i in numba.prange(a.size):
+            total += a[i] * b[i] * c[i]
+        return total
+
+    compiled: Callable[..., Any] = product
+    return compiled
+
+
 def _compiled_triad() -> Callable[..., Any]:
     import numba
 

@@ -60,6 +60,8 @@ def section(case: Case, rows: list[Row], bandwidth: float) -> str:
         for r in rows
     ]
     said = verdict(case, rows)
+    if case.bytes_read and case.ratio_limit is not None and said:
+        said += f" (at full bandwidth the ratio would be {bound / rows[0].seconds:.2f})"
     return "\n".join([*lines, *(["", said + "."] if said else []), ""])
 
 
@@ -71,8 +73,9 @@ def record(top: str, sections: list[str]) -> None:
     RESULTS.write_text(top + "\n".join(every.values()))
 
 
-def heading(bandwidth: float) -> str:
-    """The machine and the versions, as Markdown."""
+def heading(triad: float, one: float, every: float) -> str:
+    """The machine and the versions, as Markdown; bytes a second of a triad, and of reads on one and all."""
+    reads = f"reading three vectors {one / 1e9:.1f} GB/s on one core, {every / 1e9:.1f} GB/s on all"
     return "\n".join(
         [
             "# Benchmark results",
@@ -81,7 +84,7 @@ def heading(bandwidth: float) -> str:
             "ratios are medians of the rounds' own. Results are compared before anything is timed.",
             "",
             f"- {date.today().isoformat()}, {machine.cpu()}, {machine.memory()}",
-            f"- memory bandwidth (triad on all cores): {bandwidth / 1e9:.1f} GB/s",
+            f"- memory bandwidth: {triad / 1e9:.1f} GB/s (triad on all cores); {reads}",
             f"- {', '.join(machine.versions())}",
             "",
             "",

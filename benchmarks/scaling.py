@@ -161,7 +161,7 @@ def _messages(plan: Plan) -> int:
         state = workers[receiver]
         for order in state.handle(message):
             if isinstance(order, StartPart):
-                stats = tuple((0.0, 0, 0) for _ in plan.stages)
+                stats = tuple((0.0, 0, 0, 0) for _ in plan.stages)
                 for answer in state.finished("c/1", stats, (0,) * len(keys), NOTHING):
                     if isinstance(answer, Tell):
                         count += 1

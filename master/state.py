@@ -327,7 +327,7 @@ def _summary(job: str, record: _Job) -> JobDone:
     """What the client hears: a stage takes as long as on its slowest worker; bytes add up."""
     parts = [record.parts[n] for n in record.names]
     stats = tuple(
-        (max(s for s, _, _ in stage), sum(b for _, b, _ in stage), sum(m for _, _, m in stage))
+        (max(s for s, *_ in stage), *(sum(counts) for counts in zip(*(c for _, *c in stage), strict=True)))
         for stage in zip(*[p.stats for p in parts], strict=True)
     )
     nnz = tuple(sum(counts) for counts in zip(*[p.nnz for p in parts], strict=True))

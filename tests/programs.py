@@ -6,7 +6,7 @@ there are, so that shapes stay interesting (odd, tiny, with ones) and values sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,16 +54,23 @@ _FOLDS = ("sum", "min", "max", "mean", "prod", "argmax", "argmin", "any")
 
 
 @st.composite
-def programs(draw: st.DrawFn, most: int = 30) -> Program:
-    """Programs of 2 to `most` steps over two or three inputs."""
+def programs(draw: st.DrawFn, most: int = 30, letters: str = "fffi", kinds: Sequence[str] = ()) -> Program:
+    """Programs of 2 to `most` steps over two or three inputs.
+
+    Parameters
+    ----------
+    letters : what inputs are drawn from: f and s for float64 and float32, c for complex64, i for integers
+    kinds : of steps; all, if it is left out
+    """
+    kinds = kinds or sorted(_KINDS)
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     shape = tuple(draw(st.lists(_SIDES, min_size=1, max_size=3)))
-    inputs = [_array(rng, shape, draw(st.sampled_from("fffi"))) for _ in range(draw(st.integers(1, 3)))]
+    inputs = [_array(rng, shape, draw(st.sampled_from(letters))) for _ in range(draw(st.integers(1, 3)))]
     arrays: list[Any] = list(inputs)
     steps: list[Step] = []
     for _ in range(draw(st.integers(2, most))):
-        step = _step(draw, arrays)
+        step = _step(draw, arrays, kinds)
         value = np.asarray(step.apply(np, *(arrays[i] for i in step.operands)))
         if value.size > 20_000 or value.size == 0:
             continue
@@ -77,15 +84,17 @@ def programs(draw: st.DrawFn, most: int = 30) -> Program:
 def _array(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Any:
     if kind == "i":
         return rng.integers(-4, 5, shape)
-    return np.round(rng.uniform(-2, 2, shape), 3)
+    if kind == "c":
+        return (np.round(rng.uniform(-2, 2, shape), 3) + 1j * rng.integers(-2, 3, shape)).astype(np.complex64)
+    return np.round(rng.uniform(-2, 2, shape), 3).astype(np.float32 if kind == "s" else np.float64)
 
 
 def _call(name: str, **keywords: Any) -> Apply:
     return lambda xp, *operands: getattr(xp, name)(*operands, **keywords)
 
 
-def _step(draw: st.DrawFn, arrays: list[Any]) -> Step:
-    kind = draw(st.sampled_from(sorted(_KINDS)))
+def _step(draw: st.DrawFn, arrays: list[Any], kinds: Sequence[str]) -> Step:
+    kind = draw(st.sampled_from(kinds))
     i = draw(st.integers(0, len(arrays) - 1))
     return _KINDS[kind](draw, arrays, i)
 
@@ -288,6 +297,42 @@ def _take(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
     return Step(f"[{indices}]", lambda xp, a: a[indices], (i,))
 
 
+def _exact(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    """What rounds the same everywhere, on narrow dtypes, too."""
+    j = draw(st.sampled_from(_partners(arrays, i, _broadcasts)))
+    name = draw(st.sampled_from(["negative", "conjugate", "add", "subtract", "real", "absolute"]))
+    if bool in (arrays[i].dtype, arrays[j].dtype):
+        return Step("not_equal", _call("not_equal"), (i, j))
+    if name == "absolute" and arrays[i].dtype.kind == "c":
+        name = "real"
+    return Step(name, _call(name), (i, j) if name in ("add", "subtract") else (i,))
+
+
+def _least(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    axis = draw(st.sampled_from([None, *range(arrays[i].ndim)]))
+    name = draw(st.sampled_from(["min", "max"]))
+    if arrays[i].dtype.kind == "c":
+        return Step(f"{name} of real", lambda xp, a: getattr(xp, name)(xp.real(a), axis=axis), (i,))
+    return Step(f"{name}(axis={axis})", _call(name, axis=axis), (i,))
+
+
+NARROW = (
+    "assign",
+    "broadcast",
+    "concatenate",
+    "exact",
+    "exact",
+    "least",
+    "newaxis",
+    "reshape",
+    "scalar",
+    "slice",
+    "take",
+    "transpose",
+    "write_view",
+)
+"""Kinds of steps whose results in float32 and complex64 do not depend on the order of work."""
+
 _KINDS: dict[str, Callable[[st.DrawFn, list[Any], int], Step]] = {
     "unary": _unary,
     "astype": _astype,
@@ -309,4 +354,6 @@ _KINDS: dict[str, Callable[[st.DrawFn, list[Any], int], Step]] = {
     "write_view": _write_view,
     "mask": _mask,
     "take": _take,
+    "exact": _exact,
+    "least": _least,
 }

@@ -24,7 +24,7 @@ from spartan_ng.optimizer.fusion.costs import PlanCosts
 from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-from tests.programs import Program, programs
+from tests.programs import NARROW, Program, programs
 
 SLOW = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -84,6 +84,18 @@ def test_kept_copies(program: Program, workers: int) -> None:
                 expected = program.run(np, np.array)
             for a, b in zip(expected, found, strict=True):
                 np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@SLOW
+@given(
+    program=programs(letters="ssc", kinds=NARROW),
+    workers=st.sampled_from([1, 3]),
+    tiling=st.sampled_from([None, *TILINGS]),
+)
+def test_narrow_dtypes(program: Program, workers: int, tiling: str | None) -> None:
+    """float32 and complex64 keep their dtypes through every kind of step."""
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling):
+        check(program)
 
 
 @SLOW

@@ -22,11 +22,17 @@ from threadpoolctl import ThreadpoolController
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import JobCancelled
 from spartan_ng.plan.plan import Plan, Stage
+from spartan_ng.worker.lending import Lending, borrow
 from spartan_ng.worker.program import Program, Task
 from spartan_ng.worker.regions import Operand, Piece, gathered
 from spartan_ng.worker.stages import HANDLERS
+from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Key, Region, Store, read_region
 
+_CHECK_S = 0.1
+"""How often a wait looks whether its job has been cancelled."""
+_IDLE_S = 0.01
+"""How long a worker waits before it asks for others' tasks."""
 _PROGRAMS = 256
 """Programs that a worker keeps for plans it may run again."""
 
@@ -42,6 +48,19 @@ class Transfer(Protocol):
         """The region of the tile of `key` that `rank` holds, as soon as it is complete."""
         ...
 
+    @property
+    def offers(self) -> Offers:
+        """What this worker has to lend."""
+        ...
+
+    def borrow(self, job: str, rank: int) -> Future[Any]:
+        """What `Offers.lend` of `rank` says."""
+        ...
+
+    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
+        """Give a borrowed task's result to `rank`."""
+        ...
+
 
 class NoPeers:
     """The transfer of a single worker."""
@@ -49,6 +68,19 @@ class NoPeers:
     def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
         """Nobody else is there."""
         raise AssertionError(f"a single worker was asked to fetch {key} from rank {rank}")
+
+    @property
+    def offers(self) -> Offers:
+        """Nobody asks."""
+        raise AssertionError("a single worker has nobody to lend to")
+
+    def borrow(self, job: str, rank: int) -> Future[Any]:
+        """Nobody has anything."""
+        raise AssertionError(f"a single worker was to borrow from rank {rank}")
+
+    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
+        """Nobody has lent anything."""
+        raise AssertionError(f"a single worker was to give something back to rank {rank}")
 
 
 @dataclass(slots=True)
@@ -59,6 +91,8 @@ class StageStats:
     seconds: float = 0.0
     bytes_moved: int = 0
     bytes_made: int = 0
+    stolen: int = 0
+    """Tasks of this rank that others have done."""
 
 
 @dataclass(slots=True)
@@ -70,6 +104,8 @@ class Run:
     keys: list[Key]
     cancelled: threading.Event
     stats: StageStats = field(default_factory=StageStats)
+    index: int = 0
+    """The stage that runs."""
     chunks: dict[int, Any] = field(default_factory=dict)
     """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
 
@@ -97,7 +133,7 @@ class Executor:
         self.threads = threads
         self.errstate: dict[str, Any] = {"all": "ignore"}
         """NumPy's error state inside kernels (the user's, when embedded)."""
-        self._transfer = transfer
+        self.transfer = transfer
         self._pool = ThreadPoolExecutor(max(threads - 1, 1), "blocks") if threads > 1 else None
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
@@ -126,11 +162,20 @@ class Executor:
         for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
             keys[slot] = key
         run = Run(job, program, keys, cancelled)
+        if not program.lends:
+            return self._run_stages(run, progress)
+        self.transfer.offers.begin(job)
+        try:
+            return self._run_stages(run, progress)
+        finally:
+            self.transfer.offers.end(job)
+
+    def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
         every = []
         with np.errstate(**self.errstate):
-            for i, (stage, task) in enumerate(zip(plan.stages, program.tasks, strict=True)):
+            for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
-                run.stats = StageStats()
+                run.stats, run.index = StageStats(), i
                 start = time.perf_counter()
                 HANDLERS[type(stage)](self, run, stage, task)
                 self._release(run, i, stage, task)
@@ -139,6 +184,17 @@ class Executor:
                 if progress is not None:
                     progress(i + 1)
         return every
+
+    def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
+        """After the own part of a job: do tasks of those who have not finished theirs, if there are any."""
+        program = self._program(plan)
+        run = Run(job, program, [], stopped)
+        ranks = [(self.rank + k) % self.world for k in range(1, self.world)] if program.lends else []
+        while ranks and not stopped.is_set():
+            found = [borrow(self, run, rank) for rank in ranks]
+            ranks = [rank for rank, worked in zip(ranks, found, strict=True) if worked is not None]
+            if not any(found):
+                stopped.wait(_IDLE_S)
 
     def _program(self, plan: Plan) -> Program:
         key = (plan.key, plan.workers)
@@ -204,7 +260,7 @@ class Executor:
                 piece,
                 read_region(self.store.get(key), piece.region)
                 if piece.rank == self.rank
-                else self._transfer.fetch(key, piece.rank, piece.region),
+                else self.transfer.fetch(key, piece.rank, piece.region),
             )
             for piece in operand.pieces
         ]
@@ -213,28 +269,34 @@ class Executor:
         arrived = []
         for piece, data in parts:
             if isinstance(data, Future):
-                data = self.wait(run, data)
+                data = self.wait(run, data, piece.rank)
                 run.stats.bytes_moved += data_bytes(data)
             arrived.append((piece, data))
         slot = run.plan.slots[operand.slot]
         return gathered(arrived, operand.shape, slot.dtype, self.store.allocate)
 
-    def wait(self, run: Run, future: Future[Any]) -> Any:
-        """The future's result, giving up when the job is cancelled."""
+    def wait(self, run: Run, future: Future[Any], rank: int) -> Any:
+        """The future's result, giving up when the job is cancelled; meanwhile do tasks of others, those of
+        `rank` first, who is to send it."""
+        pause = _IDLE_S if run.program.lends else _CHECK_S
         while True:
             try:
-                return future.result(timeout=0.1)
+                return future.result(timeout=pause)
             except FutureTimeout:
                 if future.done():
                     raise
                 self.check(run)
+            if run.program.lends:
+                worked = rank != self.rank and borrow(self, run, rank)
+                pause = _IDLE_S if worked else min(2 * pause, _CHECK_S)
+                rank = rank if worked else (rank + 1) % self.world
 
     def fetch(self, run: Run, slot: int, rank: int, region: Region) -> Any:
         """A region of one rank's tile, known only now (data-dependent reads)."""
         key = run.keys[slot]
         if rank == self.rank:
             return read_region(self.store.get(key), region)
-        data = self.wait(run, self._transfer.fetch(key, rank, region))
+        data = self.wait(run, self.transfer.fetch(key, rank, region), rank)
         run.stats.bytes_moved += data_bytes(data)
         return data
 
@@ -247,15 +309,20 @@ class Executor:
         make: Callable[[], Callable[[Any], Any]],
         small: bool,
         blas: bool = False,
+        lending: Lending | None = None,
     ) -> list[Any]:
         """`make()(item)` for every item, results in order; `make` is called once for each thread.
 
         `small` work stays on this thread; `blas` says that items call BLAS, which then runs on one thread
-        for each of ours.
+        for each of ours. With `lending`, other workers may do some of the items.
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)))
         ended = False
+        offer = None if lending is None or small else lending.offer(run.index, results)
+
+        def stopped() -> bool:
+            return ended or run.cancelled.is_set()
 
         def work() -> None:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
@@ -263,19 +330,34 @@ class Executor:
             try:
                 with np.errstate(**self.errstate):
                     one = make()
-                    for i in numbers:
+                    for i in numbers if offer is None else offer.mine(stopped):
                         if ended:
                             return
                         self.check(run)
                         results[i] = one(items[i])
+                self.check(run)
             except BaseException:
                 ended = True
                 raise
 
-        helpers = 0 if small or self._pool is None else min(self.threads, len(items)) - 1
+        if offer is None or lending is None:
+            self._on_threads(work, 0 if small else len(items) - 1, blas)
+            return results
+        self.transfer.offers.publish(run.job, offer)
+        try:
+            self._on_threads(work, len(items) - 1, blas)
+        finally:
+            self.transfer.offers.publish(run.job, None)
+        run.stats.stolen += offer.ledger.stolen
+        run.stats.bytes_moved += offer.ledger.stolen * lending.nbytes
+        return results
+
+    def _on_threads(self, work: Callable[[], None], most: int, blas: bool) -> None:
+        """Work here, and on up to `most` more threads."""
+        helpers = 0 if self._pool is None else min(self.threads - 1, most)
         if helpers <= 0:
             work()
-            return results
+            return
         with self.single_blas() if blas else nullcontext():
             futures = [self._pool.submit(work) for _ in range(helpers)]  # type: ignore[union-attr]
             try:
@@ -285,7 +367,6 @@ class Executor:
         for error in errors:
             if error is not None:
                 raise error
-        return results
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""

@@ -43,6 +43,8 @@ def multiplied(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> lis
     row = write.reducer
     if row is None or row.kind != "contract" or len(row.params[2]) != 2:
         return None
+    if any(stage.reads[n].expand for n in row.args):  # a stretched axis has its full length in blocks only
+        return None
     a, b = (operands[n] for n in row.args)
     if a.ndim != 2 or b.ndim != 2 or not a.dtype == b.dtype == row.dtype:
         return None

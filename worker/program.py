@@ -18,6 +18,7 @@ from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
@@ -42,6 +43,9 @@ from spartan_ng.worker.regions import Operand, identity, resolve
 
 _UNKNOWN_FLOPS = 30
 """What a user's function or a random draw is taken to cost."""
+_LENT_FLOPS, _LENT_USER_FLOPS = 1 << 26, 1 << 20
+"""Operations of a worker's share in a stage from which on its tasks are lent; a user's function may cost
+anything."""
 Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""
 
@@ -92,6 +96,8 @@ class Program:
         self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
         for stage, task in zip(plan.stages, self.tasks, strict=True):
             _prepare(plan, stage, task)
+        self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
+        """Stages whose tasks other workers may take over."""
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in dynamic_slots(stage))
         self.dying = self._last_uses()
@@ -385,7 +391,20 @@ def _flops(row: Row) -> int:
     return ELEMENTWISE[str(row.fn)].flops if row.kind == "map" else 1
 
 
-def _reducer(stage: Fused | ScanTile, write: Write) -> Reducer | None:
+def _is_lent(plan: Plan, stage: Stage) -> bool:
+    """Whether a stage is large enough that workers who wait ask for its tasks, and its tasks can travel."""
+    if plan.workers == 1 or not isinstance(stage, Fused) or len(stage.writes) > 1 or stage.heavy:
+        return False
+    if stage.driver >= 0 or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots):
+        return False
+    reducers = [w.reducer for w in stage.writes if w.reducer is not None]
+    users = any(isinstance(row.fn, UserFunction) for row in (*stage.rows, *reducers))
+    work = prod(stage.domain) * (1 + sum(_flops(row) for row in stage.rows))
+    return work >= (_LENT_USER_FLOPS if users else _LENT_FLOPS) * plan.workers
+
+
+def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
+    """What folds a result's blocks; None where it is not reduced."""
     if write.reducer is None:
         return None
     first, register = len(stage.reads), write.reducer.args[0]
@@ -397,7 +416,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
         task.body = Body(stage)
-        task.reducers = [_reducer(stage, w) for w in stage.writes]
+        task.reducers = [reducer_of(stage, w) for w in stage.writes]
         sparse = frozenset(
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )
@@ -411,7 +430,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
         task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
-        task.reducers = [_reducer(stage, w) for w in stage.writes]
+        task.reducers = [reducer_of(stage, w) for w in stage.writes]
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
         task.ordered = Ordered(stage.reads, scanned_rows(stage, plan), stage.domain, task.box)
     elif isinstance(stage, Combine):

@@ -54,6 +54,7 @@ from spartan_ng.worker.state import (
     UsePeers,
     WorkerState,
 )
+from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Store, read_region
 from spartan_ng.worker.transfer import Peers, RankedPeers
 
@@ -71,6 +72,7 @@ class StageCost(Protocol):
     seconds: float
     bytes_moved: int
     bytes_made: int
+    stolen: int
 
 
 class Runner(Protocol):
@@ -86,6 +88,10 @@ class Runner(Protocol):
         progress: Callable[[int], None] | None = None,
     ) -> Sequence[StageCost]:
         """Run this rank's stages."""
+        ...
+
+    def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
+        """Do what others have not done yet of a job."""
         ...
 
     def close(self) -> None:
@@ -135,7 +141,9 @@ class WorkerServer:
         self._jobs = ThreadPoolExecutor(4096, "job")
         self._state = WorkerState(self.name)
         data, address = self.loop.router(bind, keys)
-        self._tiles = TileServer(self.loop, data, self.store)
+        self._offers = Offers()
+        self._stopping = threading.Event()
+        self._tiles = TileServer(self.loop, data, self.store, self._offers)
         self._peers = Peers(self.loop, Hello(PROTOCOL, "peer", self.name, token()), keys)
         self._hello = Hello(
             PROTOCOL,
@@ -160,6 +168,7 @@ class WorkerServer:
         try:
             self.loop.run()
         finally:
+            self._stopping.set()
             self._do(self._state.master_lost())
             self._peers.close(ConnectionFailed("the worker is stopping"))
             self._tiles.close()
@@ -249,7 +258,7 @@ class WorkerServer:
             self._plans[at] = self._jobs.submit(_load_plan, run.plan, part.client)
         runner = self._runners.get(part.names)
         if runner is None:
-            transfer = RankedPeers(self._peers, part.names)
+            transfer = RankedPeers(self._peers, part.names, self._offers)
             runner = self._runner(part.rank, len(part.names), self.store, transfer, self._threads)
             self._runners[part.names] = runner
         cancelled = self._cancelled[run.job] = threading.Event()
@@ -272,7 +281,7 @@ class WorkerServer:
             if run.values:
                 self._put_values(part, program)
             stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
-            costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made) for s in stats)
+            costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made, s.stolen) for s in stats)
             nnz, values = self._results(run.outputs, run.inline)
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
             if not isinstance(error, JobCancelled):
@@ -281,6 +290,7 @@ class WorkerServer:
             self.loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
             self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
+            runner.help(run.job, program, self._stopping)
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:
         """Store this rank's tiles of the small inputs that came with the job."""

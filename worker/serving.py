@@ -22,7 +22,9 @@ from spartan_ng.wire.failures import describe
 from spartan_ng.wire.loop import Frames, Loop, Socket, receive, send_frames
 from spartan_ng.wire.messages import (
     PROTOCOL,
+    Borrow,
     Fetch,
+    GiveBack,
     Hello,
     Key,
     Put,
@@ -37,6 +39,7 @@ from spartan_ng.wire.messages import (
 )
 from spartan_ng.wire.security import token
 from spartan_ng.worker.pool import SHARED_BYTES
+from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Store, read_region
 from spartan_ng.worker.transfer import describe_shared, open_shared
 
@@ -47,10 +50,11 @@ _QUICK_BYTES = 1 << 18
 class TileServer:
     """Answers readers and writers on `socket`. All but the store's callbacks is on the loop's thread."""
 
-    def __init__(self, loop: Loop, socket: Socket, store: Store) -> None:
+    def __init__(self, loop: Loop, socket: Socket, store: Store, offers: Offers) -> None:
         self._loop = loop
         self._socket = socket
         self._store = store
+        self._offers = offers
         self._greeted: dict[str, str] = {}
         self._leases: dict[tuple[str, int], tuple[Key, np.ndarray[Any, Any]]] = {}
         self._numbers = count(1)
@@ -85,6 +89,10 @@ class TileServer:
                 self._slow.submit(self._guard, peer, message.number, partial(self._put, message))
             case PutShared():
                 self._slow.submit(self._guard, peer, message.number, partial(self._adopt, message))
+            case Borrow():
+                self._slow.submit(self._guard, peer, message.number, lambda: self._lend(peer, message))
+            case GiveBack():
+                self._slow.submit(self._guard, peer, message.number, partial(self._take_back, message))
             case Unlease():
                 for lease in message.leases:
                     self._unlease(peer, lease)
@@ -159,6 +167,14 @@ class TileServer:
 
         self._loop.call(answer)
 
+    def _lend(self, peer: str, message: Borrow) -> None:
+        """Answer a worker that has nothing to do."""
+        frames = encode(Tile(message.number, self._offers.lend(message.key[0])))
+        self._loop.call(partial(self._deliver, peer, frames))
+
+    def _take_back(self, message: GiveBack) -> Callable[[], Any]:
+        return lambda: self._offers.come_back(*message.key, message.task, message.result)
+
     def _put(self, message: Put) -> Callable[[], Any]:
         tile = message.data
         if isinstance(tile, np.ndarray):
@@ -189,6 +205,9 @@ class TileServer:
 
     def _reply(self, peer: str, message: Any) -> None:
         self._send(peer, encode(message))
+
+    def _deliver(self, peer: str, frames: Frames) -> None:
+        self._send(peer, frames)
 
     def _send(self, peer: str, frames: Frames) -> bool:
         if send_frames(self._socket, frames, peer):

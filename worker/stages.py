@@ -38,6 +38,7 @@ from spartan_ng.plan.plan import (
     Write,
 )
 from spartan_ng.worker.joins import run_accumulate, run_join
+from spartan_ng.worker.lending import lending
 from spartan_ng.worker.products import multiplied
 from spartan_ng.worker.program import Task, cover
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
@@ -67,6 +68,8 @@ class Pass:
     blas: bool
     bound: Bound | None = None
     """A compiled sampled body with its operands."""
+    operands: list[Any] | None = None
+    """Of an interpreted pass: what a worker that takes a task over would need a part of."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
@@ -149,14 +152,15 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
         (write,) = stage.writes
         (reducer,) = task.reducers
         if choice is None:
-            how = Pass(_cells(task.cut), _interpreted(interpreter, write, reducer), small, blas)
+            work = _interpreted(interpreter, write, reducer)
+            how = Pass(_cells(task.cut), work, small, blas, operands=operands)
         elif isinstance(choice, SampledChoice):
             bound = choice.body.bind(operands)
             how = Pass(choice.cells, lambda out, target: bound.run, small, blas, bound)
         else:
             how = Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
         if reducer is not None:
-            values = _reduced(ex, run, write, task, how, reducer)
+            values = _reduced(ex, run, stage, write, task, how, reducer)
         else:
             _plain(ex, run, stage, write, task, how, interpreter)
     if choice is None:
@@ -272,7 +276,12 @@ def _plain(
         )
         return out[(*place, ...)]  # the ellipsis keeps a 0-d target an array
 
-    ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas)
+    def filled(number: int, values: Any) -> None:
+        for block, value in zip(runs[number], values, strict=True):
+            np.copyto(target(block), value, casting="unsafe")
+
+    lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, filled)
+    ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas, lent)
     ex.put(run, write.slots[0], out)
 
 
@@ -289,16 +298,25 @@ def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
     return lambda block: runner.run(block)[write.register]
 
 
+def _own_state(number: int, state: Any) -> Any:
+    """A state that came from another worker, in memory that combining may write to."""
+    return tuple(np.array(s) if isinstance(s, np.ndarray) else s for s in state)
+
+
 def _no_target(block: Box) -> Any:
     raise AssertionError("a reduced stage gives states")
 
 
-def _reduced(ex: Executor, run: Run, write: Write, task: Task, how: Pass, reducer: Reducer) -> list[Any]:
+def _reduced(
+    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
+) -> list[Any]:
     """Every run of blocks gives a state; a cell's states combine in order."""
     assert task.box is not None, "checked by the caller"
 
     runs = [r for cell in how.cells for r in cell.runs]
-    states = iter(ex.parallel(run, runs, lambda: how.worker(None, _no_target), how.small, how.blas))
+    lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
+    work = lambda: how.worker(None, _no_target)  # noqa: E731
+    states = iter(ex.parallel(run, runs, work, how.small, how.blas, lent))
     slots = [run.plan.slots[s] for s in write.slots]
     shape = slots[0].shape[len(write.partial) :]
     own = labelled_box(write.labels, shape, task.box)

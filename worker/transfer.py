@@ -27,7 +27,9 @@ from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Loop, Socket, receive, send
 from spartan_ng.wire.messages import (
+    Borrow,
     Fetch,
+    GiveBack,
     Hello,
     Key,
     Member,
@@ -46,6 +48,7 @@ from spartan_ng.wire.messages import (
 )
 from spartan_ng.wire.security import Keys
 from spartan_ng.worker.pool import SHARED_BYTES, Segment, size_class
+from spartan_ng.worker.stealing import Offers
 
 GREETING_TIMEOUT_S = 10.0
 """A worker that the master knows must answer a first call within this time."""
@@ -69,7 +72,7 @@ class _Request:
     """A message that waits for its answer."""
 
     peer: str
-    message: Fetch | Put | PutShared
+    message: Fetch | Put | PutShared | Borrow | GiveBack
     future: Future[Any]
     keep: Any = None
     """What must live until the answer is there."""
@@ -105,6 +108,15 @@ class Peers:
             segment, array = _copy_out(tile)
             return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment))
         return self._ask(_Request(peer, Put(number, key, tile), Future(), tile))
+
+    def borrow(self, peer: str, job: str) -> Future[Any]:
+        """Ask the worker `peer` for a task of a job."""
+        return self._ask(_Request(peer, Borrow(next(self._numbers), (job, 0)), Future()))
+
+    def give_back(self, peer: str, job: str, offer: int, task: int, result: Any) -> Future[Any]:
+        """Give a borrowed task's result to the worker `peer`."""
+        message = GiveBack(next(self._numbers), (job, offer), task, result)
+        return self._ask(_Request(peer, message, Future(), result))
 
     def abort(self, matches: Callable[[Key], bool], error: Exception) -> None:
         """Fail all waiting reads of keys that match."""
@@ -217,9 +229,18 @@ class Peers:
 class RankedPeers:
     """The workers of one job by rank, as the executor sees them."""
 
-    def __init__(self, peers: Peers, names: Sequence[str]) -> None:
+    def __init__(self, peers: Peers, names: Sequence[str], offers: Offers) -> None:
         self._peers = peers
         self._names = tuple(names)
+        self.offers = offers
+
+    def borrow(self, job: str, rank: int) -> Future[Any]:
+        """What the worker on `rank` has to lend, see `Offers.lend`."""
+        return self._peers.borrow(self._names[rank], job)
+
+    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
+        """Give a borrowed task's result to the worker on `rank`; done when it has arrived."""
+        return self._peers.give_back(self._names[rank], job, offer, task, result)
 
     def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
         """The region of the tile on `rank`, as soon as it is complete there: an array (read-only), a CSR

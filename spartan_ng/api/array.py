@@ -403,26 +403,22 @@ class ndarray(Methods):
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        """Writes into what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
         base = cell.value
         if base is not None and cell._node is None and not cell.borrowed and not cell.frozen:
             target = base if not self._views else self._shown if self._state is base else None
-            kind = key.__class__
-            if kind is Late.scalar and key._number.dtype.kind in "iu":
-                key, kind = int(key._number), int
-            simple = kind in _QUICK
-            if kind is tuple and not _SIMPLE.issuperset(map(type, key)):
-                key = tuple([_position(k) for k in key])
-                simple = _SIMPLE.issuperset(map(type, key))
-            known = value if value.__class__ in _NUMBERS else None
-            if known is None and isinstance(value, ndarray):
-                known = value._peek()
-            if simple and target is not None and known is not None:
-                try:
-                    target[key] = known
-                    return
-                except ValueError:  # read-only memory is copied first, and an error of shapes is ours, below
-                    pass
+            if key.__class__ not in _QUICK:
+                key = _position(key)
+            if target is not None and key.__class__ in _QUICK:
+                kind = value.__class__
+                known = value if kind in _NUMBERS else value._peek() if isinstance(value, ndarray) else None
+                if known is not None:
+                    try:
+                        target[key] = known
+                        return
+                    except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
+                        pass
         indexing.setitem(self, key, value)
 
     def fill(self, value: Any) -> None:

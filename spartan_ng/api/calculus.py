@@ -184,9 +184,4 @@ def kaiser(M: int, beta: float) -> ndarray:
     return i0(beta * ufuncs.sqrt(1 - ((n - alpha) / alpha) ** 2.0)) / np.i0(beta)
 
 
-for _numpys, _ours in ((np.hanning, hanning), (np.hamming, hamming), (np.blackman, blackman)):
-    numpy_function(_numpys)(_ours)
-for _numpys, _ours in ((np.bartlett, bartlett), (np.kaiser, kaiser)):  # type: ignore[assignment]
-    numpy_function(_numpys)(_ours)
-
 __all__ = ["bartlett", "blackman", "gradient", "hamming", "hanning", "kaiser", "unwrap"]

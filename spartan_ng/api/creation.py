@@ -147,7 +147,7 @@ def astype(
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
     if dtype.kind in "USV" and not dtype.itemsize:  # as long as the longest text: only the values tell
-        return wrap(x._force().astype(dtype))  # type: ignore[no-any-return]
+        return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
         from spartan_ng.api.cell import Masked
@@ -201,7 +201,7 @@ def zeros(
 ) -> ndarray:
     """Zeros."""
     if _few(shape):
-        return wrap(np.zeros(shape, dtype, order))
+        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
     return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
@@ -209,7 +209,7 @@ def zeros(
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
     if _few(shape):
-        return wrap(np.ones(shape, dtype, order))
+        return wrap(np.ones(shape, dtype, order))  # type: ignore[call-overload]
     return in_order(_constant(1, shape, np.dtype(float if dtype is None else dtype)), order)
 
 
@@ -219,7 +219,7 @@ def empty(
 ) -> ndarray:
     """An array to be written to; it starts with zeros."""
     if _few(shape):
-        return wrap(np.zeros(shape, dtype, order))
+        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
     return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
 
 

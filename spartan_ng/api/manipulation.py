@@ -40,7 +40,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
     if value is not None and order == "C" and not copy and not a._cell.frozen and value.flags.c_contiguous:
         try:
             shown = value.reshape(shape)
-            return a._seen(Reshape(shown.shape), shown)
+            return a._seen(Reshape(shown.shape), shown)  # type: ignore[no-any-return]
         except (ValueError, TypeError):  # ours name the shapes
             pass
     if order == "F":

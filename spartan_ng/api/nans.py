@@ -2,19 +2,75 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api import logic, manipulation, rearranging, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle
+from spartan_ng.api.handle import Handle, as_handle, wrap_node
 from spartan_ng.api.statistics import mean, median, quantile, sorted_lines, stored_in, var
+from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 _NONE: Any = np._NoValue
+
+
+# --- NumPy's warnings, given where the results of slices are made ---------------------------------------
+
+
+def _warn_of_nan(result: Any) -> Any:
+    """Extremes as they are: one that is NaN had nothing else in its slice."""
+    if np.isnan(result).any():
+        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
+    return result
+
+
+def _mean_of(total: Any, count: Any) -> Any:
+    """Means from sums and counts."""
+    if not np.all(count):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+    return _middle_of(total, count)
+
+
+def _middle_of(total: Any, count: Any) -> Any:
+    """Means, on the way to something else."""
+    with np.errstate(all="ignore"):
+        return np.divide(total, count).astype(total.dtype)
+
+
+def _variance_of(total: Any, free: Any) -> Any:
+    """Variances from sums of squares and degrees of freedom."""
+    few = np.asarray(free <= 0)
+    if few.any():
+        warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=2)
+    return np.where(few, np.nan, total / np.maximum(free, 1)).astype(total.dtype)
+
+
+_FUNCTIONS = {f: UserFunction(f, origin="nan") for f in (_warn_of_nan, _mean_of, _middle_of, _variance_of)}
+
+
+def _made(function: Callable[..., Any], *parts: ndarray) -> ndarray:
+    """A function of this section over whole results, which are small."""
+    return wrap_node(build.map_(_FUNCTIONS[function], *(p._node() for p in parts), dtype=parts[0].dtype))
+
+
+def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> ndarray:
+    """`fmin` or `fmax`, with NumPy's warning."""
+    if not _has_nan(a):
+        plain = {"fmin": "minimum", "fmax": "maximum"}[name]
+        return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
+    result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
+    result = _made(_warn_of_nan, result) if result._peek() is None else result
+    return stored_in(out, result, f"nan{name[1:]}")
+
+
+# --- folds -------------------------------------------------------------------------------------------
 
 
 def _has_nan(a: ndarray) -> bool:
@@ -71,9 +127,7 @@ def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
     """The least of what is not NaN."""
-    return reductions.reduce(
-        "fmin" if _has_nan(as_handle(a)) else "minimum", a, axis, None, out, keepdims, initial, where
-    )
+    return _extreme("fmin", as_handle(a), axis, out, keepdims, initial, where)
 
 
 @numpy_function(np.nanmax, folds=True)
@@ -81,9 +135,7 @@ def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
     """The greatest of what is not NaN."""
-    return reductions.reduce(
-        "fmax" if _has_nan(as_handle(a)) else "maximum", a, axis, None, out, keepdims, initial, where
-    )
+    return _extreme("fmax", as_handle(a), axis, out, keepdims, initial, where)
 
 
 @numpy_function(np.nanmean, folds=True)
@@ -97,7 +149,7 @@ def nanmean(
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
     count = reductions.sum(there, axis, np.intp, None, keepdims)
-    return stored_in(out, ufuncs.divide(total, count).astype(total.dtype), "nanmean")
+    return stored_in(out, _made(_mean_of, total, count), "nanmean")
 
 
 @numpy_function(np.nanvar, folds=True)
@@ -121,7 +173,7 @@ def nanvar(
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     count = reductions.sum(there, axis, np.intp, None, True)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
-    middle = (total / count).astype(total.dtype)
+    middle = _made(_middle_of, total, count)
     distance = logic.where(there, a - middle, 0)
     if a.dtype.kind == "c":
         squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
@@ -129,8 +181,7 @@ def nanvar(
         squares = ufuncs.square(distance)
     total = reductions.sum(squares, axis, None, None, keepdims)
     free = (count - ddof).reshape(total.shape)
-    result = logic.where(free <= 0, np.nan, total / ufuncs.maximum(free, 1))
-    return stored_in(out, result.astype(total.dtype), "nanvar")
+    return stored_in(out, _made(_variance_of, total, free), "nanvar")
 
 
 @numpy_function(np.nanstd, folds=True)
@@ -192,7 +243,7 @@ def _at(lines: ndarray, places: ndarray) -> ndarray:
 
 def _named(result: ndarray, count: ndarray) -> ndarray:
     """NaN for lines of NaN."""
-    return logic.where(count == 0, result.dtype.type(np.nan), result)  # type: ignore[no-any-return]
+    return _made(_warn_of_nan, logic.where(count == 0, result.dtype.type(np.nan), result))
 
 
 @numpy_function(np.nanmedian, whole=True)

@@ -13,12 +13,13 @@ from spartan_ng.plan.plan import Plan
 
 @dataclass(slots=True)
 class StageStats:
-    """What one stage took: seconds on the slowest worker, bytes received from other workers; and the bytes of
-    users' updates and CSR tiles that all workers made."""
+    """What one stage took: seconds on the slowest worker, bytes received from other workers; the bytes of
+    users' updates and CSR tiles that all workers made; and tasks that idle workers took over."""
 
     seconds: float = 0.0
     bytes_moved: int = 0
     bytes_made: int = 0
+    stolen: int = 0
 
 
 @dataclass(slots=True)

@@ -24,14 +24,17 @@ from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.pool import BufferPool
 from spartan_ng.worker.regions import gathered, identity
+from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Key, Region, Store, read_region
 
 
 class _Transfer:
     """One rank's reads from the other ranks' stores, as soon as their tiles are complete."""
 
-    def __init__(self, stores: list[Store], rank: int) -> None:
+    def __init__(self, stores: list[Store], every: list[Offers], rank: int) -> None:
         self._stores = stores
+        self._every = every
+        self.offers = every[rank]
         self._own = stores[rank]
 
     def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
@@ -49,6 +52,15 @@ class _Transfer:
         store.when_ready(key, read)
         return future
 
+    def borrow(self, job: str, rank: int) -> Future[Any]:
+        """What the rank has to lend, at once."""
+        return _settled(self._every[rank].lend(job))
+
+    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
+        """Give a result to the rank, at once."""
+        self._every[rank].come_back(job, offer, task, result)
+        return _settled(None)
+
     def _copied(self, data: Any) -> Any:
         """What has arrived, in this rank's memory."""
         if not isinstance(data, np.ndarray):
@@ -56,6 +68,12 @@ class _Transfer:
         out = self._own.allocate(data.shape, data.dtype)
         out[...] = data
         return out
+
+
+def _settled(result: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
 
 
 class SimulatedBackend:
@@ -68,8 +86,9 @@ class SimulatedBackend:
         self._stores = [
             Store(BufferPool(self.profile.memory_bytes) if pooled else None) for _ in range(workers)
         ]
+        offers = [Offers() for _ in range(workers)]
         self._executors = [
-            Executor(r, workers, s, _Transfer(self._stores, r), 1) for r, s in enumerate(self._stores)
+            Executor(r, workers, s, _Transfer(self._stores, offers, r), 1) for r, s in enumerate(self._stores)
         ]
         self._threads = ThreadPoolExecutor(workers, "rank")
         self._numbers = count(1)
@@ -137,6 +156,7 @@ class SimulatedBackend:
                 max(s.seconds for s in ranks),
                 sum(s.bytes_moved for s in ranks),
                 sum(s.bytes_made for s in ranks),
+                sum(s.stolen for s in ranks),
             )
             for ranks in zip(*every, strict=True)
         ]
@@ -157,7 +177,9 @@ class SimulatedBackend:
         outputs: list[Key],
     ) -> list[Any]:
         try:
-            return executor.run(job, plan, bound, outputs, cancelled)
+            stats = executor.run(job, plan, bound, outputs, cancelled)
+            executor.help(job, plan, cancelled)
+            return stats
         except BaseException:
             cancelled.set()
             raise

@@ -85,7 +85,7 @@ def block_sizes(
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
-    most = _PRODUCT_SHARE * CACHE_BYTES if product else CACHE_BYTES
+    most = _PRODUCT_SHARE * CACHE_BYTES if product or _walks_strips(stage) else CACHE_BYTES
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
         if not choices:
@@ -94,6 +94,12 @@ def block_sizes(
         largest = max(others, key=lambda d: (sizes[d], -d))
         sizes[largest] = -(-sizes[largest] // 2)
     return tuple(sizes)
+
+
+def _walks_strips(stage: Fused) -> bool:
+    """Whether a kernel that walks its block in strips for the cache makes all results: `deviations`."""
+    folds = [w.reducer.fn if w.reducer is not None else None for w in stage.writes]
+    return not stage.rows and "squared deviations" in folds and set(folds) <= {"squared deviations", "add"}
 
 
 def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@
     master → client   Welcome  Refused  Members  Progress  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
     master → anyone   Probe (its only purpose is to find out who is gone)
-    peer → worker     Hello  Fetch  Put  PutShared  Unlease
+    peer → worker     Hello  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
     worker → peer     Welcome  Refused  Tile  SharedTile  Stored  TransferFailed
 
 An owner is a client's name, a job is `client/number`, a key is `(owner, number)` as in `worker.store`.
@@ -20,14 +20,15 @@ import numpy as np
 
 from spartan_ng.wire.codec import NOTHING, Blob, register
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
 Region = tuple[Any, ...]
 """See `worker.store`."""
-Stats = tuple[tuple[float, int, int], ...]
-"""`(seconds, bytes received from other workers, bytes made where their number depends on data)` a stage."""
+Stats = tuple[tuple[float, int, int, int], ...]
+"""`(seconds, bytes received from other workers, bytes made where their number depends on data, tasks that
+others did)` a stage."""
 
 
 @register
@@ -289,6 +290,27 @@ class Fetch:
     region: Region
     shared: bool
     """The reader can map the owner's memory."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Borrow:
+    """A worker with nothing to do asks for a task of the job `key[0]`; the answer is a `Tile` of what
+    `Offers.lend` gives."""
+
+    number: int
+    key: Key
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """What a borrowed task has made; `key` is its job and its offer's number."""
+
+    number: int
+    key: Key
+    task: int
+    result: Any
 
 
 @register

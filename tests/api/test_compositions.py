@@ -38,6 +38,29 @@ def test_without_nan(mode, name):
     check(CASES[name](np, np.array(HOLES)), CASES[name](numpy, HOLES))
 
 
+EMPTY = {
+    "nanmin": "All-NaN slice encountered",
+    "nanmax": "All-NaN slice encountered",
+    "nanmean": "Mean of empty slice",
+    "nanvar": "Degrees of freedom <= 0 for slice.",
+    "nanstd": "Degrees of freedom <= 0 for slice.",
+    "nanmedian": "All-NaN slice encountered",
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", EMPTY)
+def test_slices_of_nan_warn(mode, name):
+    """As NumPy does; in a lazy program when the values are made."""
+    with pytest.warns(RuntimeWarning, match=EMPTY[name]) as found:
+        got = numpy.asarray(getattr(np, name)(np.array(HOLES), axis=1))
+    assert {w.category for w in found} == {RuntimeWarning}
+    with numpy.errstate(all="ignore"), pytest.warns(RuntimeWarning):
+        numpy.testing.assert_allclose(got, getattr(numpy, name)(HOLES, axis=1))
+    rows = np.array(numpy.delete(HOLES, 2, 0))
+    numpy.asarray(getattr(np, name)(rows, axis=1))  # quiet
+
+
 POLYNOMIALS = {
     "poly": lambda np, v: np.poly(v),
     "poly of a matrix": lambda np, v: np.poly(np.outer(v[2:5], v[2:5]) + np.eye(3)),

@@ -89,3 +89,17 @@ def test_distinct_values_are_sorted_whatever_their_number():
         with config.override(small_bytes=small_bytes):
             found = np.unique_values(np.array(values)).compute()
             numpy.testing.assert_array_equal(found, numpy.unique(values))
+
+
+def test_lone_folds_and_small_products_may_touch_more():
+    """Where threads are few, one thread of NumPy reads memory as fast; a product's BLAS has its own."""
+    x = build.data(ArrayRef((3, 50_000), numpy.dtype(float), value=numpy.ones((3, 50_000))))
+    total = build.fold("add", x, (0, 1))
+    assert run_direct([total], 1 << 10, threads=2) == [150_000]
+    assert run_direct([total], 1 << 10, threads=3) is None
+    assert run_direct([build.fold("add", x, (0,))], 1 << 10, threads=2) is None
+    assert run_direct([build.fold("add", build.map_("negative", x), (0, 1))], 1 << 10, threads=2) is None
+    product = build.matmul(x, build.transpose(x, (1, 0)), x.dtype)
+    found = run_direct([product], 1 << 10, threads=8)
+    assert found is not None
+    numpy.testing.assert_array_equal(found[0], numpy.full((3, 3), 50_000.0))

@@ -52,7 +52,7 @@ def sent(instructions, kind):
     return [(to, m) for to, m in instructions if isinstance(m, kind)]
 
 
-def finish(state, worker, job="c/1", stats=((0.5, 10, 0),)):
+def finish(state, worker, job="c/1", stats=((0.5, 10, 0, 0),)):
     return state.handle(worker, JobFinished(job, stats, (0,)))
 
 
@@ -126,10 +126,10 @@ def test_a_job_uses_as_many_workers_as_its_plan():
 def test_costs_are_the_slowest_workers_seconds_and_all_bytes():
     state = master(2)
     submit(state, world=2)
-    assert finish(state, "w0", stats=((1.0, 5, 1), (2.0, 7, 0))) == []
-    ((to, done),) = finish(state, "w1", stats=((3.0, 1, 2), (1.0, 0, 0)))
+    assert finish(state, "w0", stats=((1.0, 5, 1, 2), (2.0, 7, 0, 0))) == []
+    ((to, done),) = finish(state, "w1", stats=((3.0, 1, 2, 1), (1.0, 0, 0, 0)))
     assert to == "c"
-    assert done.stats == ((3.0, 6, 3), (2.0, 7, 0))
+    assert done.stats == ((3.0, 6, 3, 3), (2.0, 7, 0, 0))
 
 
 def test_an_error_stops_the_others_and_leaves_nothing():

@@ -237,3 +237,13 @@ def test_answers_do_not_depend_on_the_number_of_threads() -> None:
 
     for found, expected in zip(products(3), products(2), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_operands_that_are_stretched() -> None:
+    """A vector seen as a matrix has one row in a tile, and all of them in blocks."""
+    v, w = np.arange(300.0), np.arange(280.0)
+    expected = np.broadcast_to(v, (400, 300)) @ np.broadcast_to(w, (300, 280))
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        a, b = sp.broadcast_to(sp.asarray(v), (400, 300)), sp.broadcast_to(sp.asarray(w), (300, 280))
+        np.testing.assert_allclose(a @ b, expected, rtol=1e-12)
+        np.testing.assert_array_equal(sp.ones((4, 5)) @ sp.ones((5, 6)), np.full((4, 6), 5.0))

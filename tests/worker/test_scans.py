@@ -264,3 +264,12 @@ def test_a_dying_input_is_scanned_in_place() -> None:
     assert outer == 0
     value, _, _ = run(build.scan("multiply", first, 0), 3, "row")
     np.testing.assert_allclose(value, np.cumprod(np.cumsum(x, 0), 0), rtol=1e-9)
+
+
+def test_a_product_of_a_scan_is_a_stage_of_its_own() -> None:
+    """A scan's pass stores or folds its value; what multiplies it with another array reads it."""
+    x, y = np.random.default_rng(4).random((2, 30))
+    value, _, _ = run(
+        build.contract(build.scan("add", leaf(x), 0), leaf(y), (0,), (0,), (), x.dtype), 3, "row"
+    )
+    np.testing.assert_allclose(value, np.cumsum(x) @ y, rtol=1e-12)

@@ -31,8 +31,8 @@ def test_what_is_released_goes_before_the_new_job_needs_room():
 def test_a_part_that_ends_well():
     state = worker()
     state.handle(run())
-    assert state.finished("c/1", ((1.0, 2, 0),), (0,), NOTHING) == [
-        Tell(JobFinished("c/1", ((1.0, 2, 0),), (0,), NOTHING))
+    assert state.finished("c/1", ((1.0, 2, 0, 0),), (0,), NOTHING) == [
+        Tell(JobFinished("c/1", ((1.0, 2, 0, 0),), (0,), NOTHING))
     ]
 
 

@@ -374,12 +374,14 @@ def _fits(node: Node, stage: Group, labels: Labels, sampled: bool) -> bool:
 def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
     """Whether a stage becomes one pass with the scan: only maps follow it, element by element, to a single
     value, which is stored, or folded, or both."""
+    values = _values(stage)
     return (
         stage.scan is None
         and stage.domain == node.shape
         and labels == tuple(range(node.ndim))
         and not stage.whole
-        and len(_values(stage)) == 1
+        and len(values) == 1
+        and None not in values
         and all(_is_elementwise(m) for m, _ in stage.members if m is not node)
     )
 

@@ -5,8 +5,9 @@ power get parts in proportion. All arrays and stages of a program that have an a
 cut in the same places, so that nothing moves between them. Part of the work of a task is what its box has
 of each array; the slowest worker counts.
 
-Spartan (ATC '15), section 3.4, "Sparse arrays". Fine-grained tiles and stealing would repair unequal parts
-after the fact, by moving tiles; cuts at equal work need no repair, and keep one tile a worker.
+Spartan (ATC '15), section 3.4, "Sparse arrays". Fine-grained tiles repair unequal parts after the fact, by
+moving tiles; cuts at equal work need no repair, and keep one tile a worker. Work that cannot be known before
+is stolen, see `worker.stealing`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,214 @@
+"""Tasks that idle workers take over: the ledger event by event, and answers that do not change by it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.worker.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
+from tests.test_programs import running_on
+
+
+def started(ntasks: int, seconds: float = 1.0) -> Ledger:
+    """A ledger whose first task took so long."""
+    ledger = Ledger(ntasks)
+    task = ledger.take(0.0)
+    assert task == 0
+    ledger.finish(task, seconds)
+    return ledger
+
+
+def test_the_owner_takes_from_the_front_and_borrowers_from_the_back() -> None:
+    ledger = started(5)
+    assert ledger.take(1.0) == 1
+    assert ledger.lend(1.0, 0) == 4
+    assert ledger.lend(1.0, 0) == 3
+    assert ledger.lend(1.0, 0) is None  # the last one that waits is the owner's
+    assert ledger.take(1.0) == 2
+
+
+def test_a_task_is_lent_only_where_it_takes_longer_than_its_way() -> None:
+    assert Ledger(5).lend(0.0, 0) is None  # nobody knows yet what a task takes
+    cheap = WORTH * MESSAGE_S / 2
+    assert started(5, cheap).lend(1.0, 0) is None
+    assert started(5).lend(1.0, BYTES_S) is None
+    assert started(5).lend(1.0, BYTES_S // 10) == 4
+
+
+def test_a_first_task_that_is_slow_tells_before_it_ends() -> None:
+    ledger = Ledger(5)
+    ledger.take(0.0)
+    assert ledger.lend(0.001, 0) is None
+    assert ledger.lend(0.5, 0) == 4
+
+
+def test_a_result_that_comes_late_is_not_wanted() -> None:
+    ledger = started(3)
+    ledger.take(1.0)
+    lent = Ledger.lend(started(3), 1.0, 0)
+    assert lent == 2
+    ledger = started(3)
+    assert ledger.lend(1.0, 0) == 2
+    assert ledger.take(1.0) == 1
+    assert ledger.take(2.0) is None  # still with its borrower
+    assert ledger.take(100.0) == 2  # overdue
+    ledger.finish(1, 101.0)
+    ledger.finish(2, 102.0)
+    assert ledger.done
+    assert not ledger.come_back(2)
+    assert ledger.stolen == 0
+
+
+def test_a_borrower_that_fails_leaves_the_task_to_the_owner() -> None:
+    ledger = started(3)
+    assert ledger.lend(1.0, 0) == 2
+    ledger.fail(2)
+    assert [ledger.take(2.0), ledger.take(2.0), ledger.take(2.0)] == [1, 2, None]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 12), st.lists(st.tuples(st.sampled_from("tlfbxw"), st.integers(0, 11)), max_size=120))
+def test_every_task_is_done_in_the_end_and_counts_once(ntasks: int, events: list[tuple[str, int]]) -> None:
+    ledger, now = Ledger(ntasks), 0.0
+    own, away, accepted = set[int](), set[int](), list[int]()
+    for event, which in events:
+        now += 5.0 if event == "w" else 0.01
+        if event == "t" and (task := ledger.take(now)) is not None:
+            own.add(task)
+        elif event == "l" and (task := ledger.lend(now, 0)) is not None:
+            away.add(task)
+        elif event == "f" and own:
+            task = sorted(own)[which % len(own)]
+            own.remove(task)
+            ledger.finish(task, now)
+            accepted.append(task)
+        elif event in "bx" and away:
+            task = sorted(away)[which % len(away)]
+            away.remove(task)
+            if event == "x":
+                ledger.fail(task)
+            elif ledger.come_back(task):
+                accepted.append(task)
+    for task in own:
+        ledger.finish(task, now)
+    while not ledger.done:  # borrowers that are gone keep nobody waiting
+        now += 1000.0
+        task = ledger.take(now)
+        assert task is not None
+        ledger.finish(task, now)
+        accepted.append(task)
+    assert {*accepted, *own} == set(range(ntasks))
+
+
+def test_an_offer_that_is_over_takes_nothing_back() -> None:
+    accepted: list[tuple[int, Any]] = []
+    offers = Offers()
+    offer = Offer(
+        0, 3, 0, lambda task: f"needed for {task}", lambda task, result: accepted.append((task, result))
+    )
+    assert offers.lend("c/1") is None
+    offers.begin("c/1")
+    assert offers.lend("c/1") == ()
+    offer.ledger.finish(offer.ledger.take(0.0) or 0, 1.0)
+    offers.publish("c/1", offer)
+    number, stage, task, needed = offers.lend("c/1") or ()
+    assert (stage, task, needed) == (0, 2, "needed for 2")
+    offers.come_back("c/1", number + 1, task, "of another offer")
+    offers.publish("c/1", None)
+    offers.come_back("c/1", number, task, "late")
+    offers.end("c/1")
+    offers.come_back("c/1", number, task, "later")
+    assert accepted == []
+    assert offers.lend("c/1") is None
+
+
+def test_owners_wait_for_what_is_lent_and_stop_when_told() -> None:
+    results: dict[int, Any] = {}
+    offer = Offer(0, 3, 0, lambda task: None, results.__setitem__)
+    stop = threading.Event()
+    tasks = offer.mine(stop.is_set)
+    assert next(tasks) == 0
+    time.sleep(0.01)
+    lent = offer.lend()
+    assert lent == (2, None)
+    assert next(tasks) == 1
+    threading.Timer(0.05, lambda: offer.come_back(2, "done")).start()
+    assert list(tasks) == []
+    assert offer.ledger.done
+    assert results == {2: "done"}
+    other = Offer(0, 2, 0, lambda task: None, results.__setitem__)
+    other.ledger.take(0.0)
+    other.ledger.take(0.0)
+    stop.set()
+    assert list(other.mine(stop.is_set)) == []
+
+
+N = 1 << 18
+
+
+def slow_on_some(x: Any) -> Any:
+    """A function whose time depends on its values."""
+    if x.size and x.flat[0] < N / 3:
+        time.sleep(0.02)
+    return np.sqrt(x)
+
+
+def fails_late(x: Any) -> Any:
+    """A function that fails on what is stolen first."""
+    slow_on_some(x)
+    if x.size and N // 4 < x.flat[-1] < N // 3:
+        raise ValueError("too slow")
+    return x
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_idle_ranks_take_tasks_over_and_answers_are_the_same(workers: int) -> None:
+    value = np.arange(N, dtype=np.float64)
+    found, stolen = [], 0
+    for backend in (SimulatedBackend(workers), SimulatedBackend(1)):
+        with running_on(backend), config.override(tiling="row", small_bytes=0):
+            x = (sp.asarray(value) * 1).persist()
+            folded = np.asarray(sp.map(slow_on_some, x).sum())
+            stolen += sum(s.stolen for s in _last().stages)
+            stored = np.asarray(sp.map(slow_on_some, x))
+            stolen += sum(s.stolen for s in _last().stages)
+        found.append((folded, stored))
+    assert stolen > 0
+    np.testing.assert_array_equal(found[0][1], np.sqrt(value))
+    np.testing.assert_allclose(found[0][0], np.sqrt(value).sum())
+
+
+def test_the_same_sum_to_the_bit_whether_tasks_were_stolen_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = np.arange(N, dtype=np.float64)
+    sums = []
+    for _ in range(2):
+        with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
+            x = (sp.asarray(value) * 1).persist()
+            sums.append(float(sp.map(slow_on_some, x).sum()))
+            stolen = sum(s.stolen for s in _last().stages)
+        assert (stolen > 0) == (len(sums) == 1)
+        monkeypatch.setattr(Ledger, "lend", lambda *args: None)
+    assert sums[0] == sums[1]
+
+
+def test_what_a_borrower_cannot_do_fails_at_its_owner() -> None:
+    with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
+        x = (sp.arange(N, dtype=np.float64) * 1).persist()
+        with pytest.raises(sp.errors.UserFunctionError, match="too slow"):
+            sp.map(fails_late, x).sum().compute()
+
+
+def _last() -> Any:
+    ran = session.current().last_run
+    assert ran is not None
+    return ran[1]

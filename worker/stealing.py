@@ -1,0 +1,226 @@
+"""Tasks that idle workers take over: the owner's side, without I/O.
+
+A pass over blocks is an `Offer` while it runs: its tasks (runs of blocks, in their order) are taken by the
+owner's own threads, or lent to a worker that waits and asks. A task goes with its blocks' part of the
+operands and comes back as what the owner would have made of them, so that the result is the same to the bit:
+states still combine in the order of their tasks. The owner lends a task only where it expects to need longer
+for it than the network does. One that stays away for too long it does itself; of two results the second is
+ignored.
+
+Spartan (ATC '15), section 3.4, "Sparse arrays": idle workers steal unstarted tasks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+TASK_STEPS: dict[tuple[str, str], str] = {
+    ("waiting", "taken"): "running",
+    ("waiting", "lent"): "lent",
+    ("running", "finished"): "done",
+    ("running", "came back"): "done",
+    ("running", "failed"): "running",
+    ("lent", "came back"): "done",
+    ("lent", "failed"): "waiting",
+    ("lent", "taken"): "running",
+    ("done", "finished"): "done",
+    ("done", "came back"): "done",
+    ("done", "failed"): "done",
+}
+"""`(state, event) → state` of a task. A task that is lent and taken back may come back all the same."""
+
+BYTES_S = 1_000_000_000
+"""What the network is taken to move in a second."""
+MESSAGE_S = 0.002
+"""What asking and answering takes."""
+WORTH = 2.0
+"""A task has to take this many times as long as its way there and back."""
+PATIENCE = 4.0
+"""After so many times a task's usual seconds, and its way, one that was lent is done here."""
+
+
+class Ledger:
+    """The states of tasks. `now` is in seconds."""
+
+    def __init__(self, ntasks: int) -> None:
+        self._states = ["waiting"] * ntasks
+        self._next = 0
+        self._open = ntasks
+        self._started: dict[int, float] = {}
+        self._due: dict[int, float] = {}
+        self._spent_s, self._finished = 0.0, 0
+        self.stolen = 0
+        """Tasks that others have done."""
+
+    @property
+    def done(self) -> bool:
+        """Whether every task has a result."""
+        return self._open == 0
+
+    def take(self, now: float) -> int | None:
+        """The next task for a thread of the owner: the first that waits, or one that is overdue."""
+        while self._next < len(self._states) and self._states[self._next] != "waiting":
+            self._next += 1
+        if self._next < len(self._states):
+            found = self._next
+        else:
+            overdue = [i for i, due in self._due.items() if due <= now]
+            if not overdue:
+                return None
+            found = overdue[0]
+            del self._due[found]
+        self._step(found, "taken")
+        self._started[found] = now
+        return found
+
+    def lend(self, now: float, nbytes: int) -> int | None:
+        """The last task that waits, where others do, too, and it is worth `nbytes` of traffic."""
+        way = MESSAGE_S + nbytes / BYTES_S
+        usual = self._usual_s(now)
+        if usual < WORTH * way:
+            return None
+        waiting = [i for i in range(self._next, len(self._states)) if self._states[i] == "waiting"]
+        if len(waiting) < 2:
+            return None
+        self._step(waiting[-1], "lent")
+        self._due[waiting[-1]] = now + PATIENCE * usual + way
+        return waiting[-1]
+
+    def finish(self, task: int, now: float) -> None:
+        """A thread of the owner has done a task."""
+        self._spent_s += now - self._started.pop(task)
+        self._finished += 1
+        self._step(task, "finished")
+
+    def come_back(self, task: int) -> bool:
+        """A borrower has done a task; whether its result is wanted still."""
+        self._due.pop(task, None)
+        wanted = self._states[task] != "done"
+        self.stolen += wanted
+        self._step(task, "came back")
+        return wanted
+
+    def fail(self, task: int) -> None:
+        """A borrower could not do a task."""
+        self._due.pop(task, None)
+        self._step(task, "failed")
+        if self._states[task] == "waiting":
+            self._next = min(self._next, task)
+
+    def _usual_s(self, now: float) -> float:
+        """What a task takes: the mean so far, or what the first one has taken already."""
+        if self._finished:
+            return self._spent_s / self._finished
+        return max((now - start for start in self._started.values()), default=0.0)
+
+    def _step(self, task: int, event: str) -> None:
+        before = self._states[task]
+        after = self._states[task] = TASK_STEPS[before, event]
+        self._open -= after == "done" != before
+
+
+class Offer:
+    """A pass whose tasks may be lent. Thread-safe.
+
+    Parameters
+    ----------
+    stage : its number in the plan
+    ntasks : how many tasks it has
+    nbytes : bytes of operands and result that one of them moves when it is lent
+    pack : `pack(task)` gives what a borrower needs
+    accept : `accept(task, result)` puts a borrower's result where the owner's would be
+    """
+
+    def __init__(
+        self,
+        stage: int,
+        ntasks: int,
+        nbytes: int,
+        pack: Callable[[int], Any],
+        accept: Callable[[int, Any], None],
+    ) -> None:
+        self.stage = stage
+        self.nbytes = nbytes
+        self.ledger = Ledger(ntasks)
+        self._pack = pack
+        self._accept = accept
+        self._changed = threading.Condition()
+
+    def mine(self, stopped: Callable[[], bool]) -> Iterator[int]:
+        """Tasks for one of the owner's threads, until all have results; each counts as done at the next."""
+        while True:
+            with self._changed:
+                task = self.ledger.take(time.monotonic())
+                while task is None and not self.ledger.done and not stopped():
+                    self._changed.wait(0.02)
+                    task = self.ledger.take(time.monotonic())
+            if task is None or stopped():
+                return
+            yield task
+            with self._changed:
+                self.ledger.finish(task, time.monotonic())
+                self._changed.notify_all()
+
+    def lend(self) -> tuple[int, Any] | None:
+        """A task and what is needed for it, if one is to be had."""
+        with self._changed:
+            task = self.ledger.lend(time.monotonic(), self.nbytes)
+        return None if task is None else (task, self._pack(task))
+
+    def come_back(self, task: int, result: Any) -> None:
+        """A borrower's result; None where it has failed, and the owner is to find out why."""
+        with self._changed:
+            if result is None:
+                self.ledger.fail(task)
+            elif self.ledger.come_back(task):
+                self._accept(task, result)
+            self._changed.notify_all()
+
+
+class Offers:
+    """What a worker has to lend, by job. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, tuple[int, Offer] | None] = {}
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+
+    def begin(self, job: str) -> None:
+        """A job with tasks to lend starts here."""
+        with self._lock:
+            self._jobs[job] = None
+
+    def end(self, job: str) -> None:
+        """Nothing is left to do here for a job."""
+        with self._lock:
+            self._jobs.pop(job, None)
+
+    def publish(self, job: str, offer: Offer | None) -> None:
+        """What a job lends from now on."""
+        with self._lock:
+            if job in self._jobs:
+                self._jobs[job] = None if offer is None else (next(self._numbers), offer)
+
+    def lend(self, job: str) -> tuple[Any, ...] | None:
+        """`(offer's number, stage, task, what is needed)`; empty where nothing is to be had now, None where
+        the job has ended."""
+        with self._lock:
+            if job not in self._jobs:
+                return None
+            found = self._jobs[job]
+        if found is None:
+            return ()
+        number, offer = found
+        lent = offer.lend()
+        return () if lent is None else (number, offer.stage, *lent)
+
+    def come_back(self, job: str, number: int, task: int, result: Any) -> None:
+        """A result for an offer; one that is over is ignored."""
+        with self._lock:
+            found = self._jobs.get(job)
+        if found is not None and found[0] == number:
+            found[1].come_back(task, result)
