@@ -13,7 +13,7 @@ from benchmarks.workloads import CASES
 
 STUDIES = (
     *("functions", "tiling", "app-tilings", "scaling", "skew"),
-    *("cascades", "planning", "cuboids", "strategies", "cold", "algorithms"),
+    *("cascades", "planning", "cuboids", "strategies", "network", "cold", "algorithms"),
 )
 """What is not side by side with other systems: tables of their own, in modules of their names."""
 

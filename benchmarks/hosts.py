@@ -6,6 +6,7 @@ Processes in different namespaces share nothing but the wire. It takes root, `ip
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,9 @@ def cluster_of_hosts(count: int, rate: str = "1gbit") -> Iterator[ClusterBackend
     NoHosts : namespaces cannot be made
     """
     with ExitStack() as stack:
+        # Namespaces outlive their maker: being stopped has to unwind the stack, too.
+        before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        stack.callback(signal.signal, signal.SIGTERM, before)
         names = _connected(stack, count, rate)
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         keygen(directory)

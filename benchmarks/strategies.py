@@ -2,8 +2,7 @@
 
 Cuboids (CFO) beside FuseME's broadcast (BFO) and replication (RFO), and CuboidMM, which is cuboids without
 fusion; the paper's query X * log(U @ V.T + eps) and the first half of an iteration of GNMF, in the paper's
-shapes scaled to one machine. On local workers, and on hosts that are
-network namespaces with cables of 1 Gb/s. FuseME (SIGMOD '22), sections 6.2 to 6.4.
+shapes scaled to one machine. FuseME (SIGMOD '22), sections 6.2 to 6.4. `network` does it between hosts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy
 from scipy import sparse
 
 import spartan_ng as np
-from benchmarks.hosts import NoHosts, cluster_of_hosts
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.cluster import ClusterBackend
@@ -102,11 +100,6 @@ def main() -> None:
     for workers in (4, 8):
         with LocalCluster(workers, threads=1) as cluster:
             print("\n".join([f"\n{workers} local workers", *table(cluster)]), flush=True)
-    try:
-        with cluster_of_hosts(4) as cluster:
-            print("\n".join(["\n4 hosts, 1 Gb/s", *table(cluster)]), flush=True)
-    except NoHosts as error:
-        print(f"\nhosts of 1 Gb/s: network namespaces cannot be made here ({error})")
 
 
 if __name__ == "__main__":

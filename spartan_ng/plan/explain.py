@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
+from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.picture import draw
 from spartan_ng.plan.plan import Fused, Plan, Slot
@@ -81,6 +82,8 @@ class ExplainedStage:
     """Of a fused stage: "Cell", "Row", "MAgg", "Outer", or "basic" for one operator alone."""
     tiers: tuple[str, ...] = ()
     """What of a fused stage is compiled once it is hot, and why the rest is interpreted."""
+    product: str = ""
+    """Of a matrix product: its (P, Q, R), parts, steps and finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ class Explanation:
             kind = stage.kind if stage.template is None else f"{stage.kind} ({stage.template})"
             lines.append(f"{indent}{kind} over {shape_text(stage.domain)} cut {stage.grid}")
             lines.append(f"{indent}{reads} -> {writes}")
+            lines += [f"{indent}{stage.product}"] if stage.product else []
             lines.append(f"{indent}{costs(stage)}")
             lines += [f"{indent}runs {tier}" for tier in _condensed(stage.tiers)]
             if stage.alternatives:
@@ -206,6 +210,7 @@ def explain(
                 alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
                 template=template(stage) if isinstance(stage, Fused) else None,
                 tiers=(tiers or {}).get(i, ()),
+                product=describe_product(stage),
             )
         )
     slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))

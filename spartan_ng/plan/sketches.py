@@ -17,7 +17,7 @@ from spartan_ng.ops.line_sorts import sort_flops
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
-from spartan_ng.plan.absorb import has_product, is_heavy
+from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
 from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
 from spartan_ng.plan.steps import turning
@@ -71,7 +71,7 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         _flops(draft, arrays),
         late=late,
         name=stage_name(draft),
-        product=has_product(draft),
+        product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from benchmarks import skew
 from spartan_ng import session
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
@@ -67,8 +68,8 @@ def test_the_slowest_worker_of_a_skewed_array_has_at_most_a_third_more_than_the_
 
 @pytest.mark.parametrize("query", ["gnmf", "likelihood"])
 def test_factors_of_a_skewed_array_share_its_non_zeros(running, query):
-    a = power_law(rows=60_000, columns=800)
-    u, v = np.random.default_rng(1).random((60_000, 8)), np.random.default_rng(2).random((800, 8))
+    a = skew.power_law(20_000, 2000)
+    u, v = np.random.default_rng(1).random((20_000, 8)), np.random.default_rng(2).random((2000, 8))
 
     def value(xp, x, u, v):
         if query == "gnmf":
@@ -77,7 +78,7 @@ def test_factors_of_a_skewed_array_share_its_non_zeros(running, query):
 
     x, u_, v_ = sp.asarray(a), sp.asarray(u), sp.asarray(v)
     found = np.asarray(value(sp, x, u_, v_))
-    rows = np.repeat(np.arange(60_000), np.diff(a.indptr))
+    rows = np.repeat(np.arange(20_000), np.diff(a.indptr))
     dots = np.einsum("ij,ij->i", u[rows], v[a.indices])
     expected = value(np, a, u, v) if query == "gnmf" else (a.data * np.log(dots + 1e-9)).sum()
     np.testing.assert_allclose(found, expected)

@@ -106,6 +106,15 @@ def test_work_around_products_is_one_stage() -> None:
     assert sorted(n.count("contract") for n in products) == [1, 2]  # U.T @ U alone, and all the rest
 
 
+def test_explain_shows_cuboids_and_their_finish() -> None:
+    profile = ClusterProfile(memory_bytes=35_000_000, limited=True)
+    with running_on(SimulatedBackend(4, profile)), config.override(small_bytes=0):
+        a, b = sp.asarray(np.ones((600, 8000))), sp.asarray(np.ones((500, 8000)))
+        text = str(sp.explain(sp.sqrt(a @ b.T)))
+    assert "cuboids (P, Q, R) = (" in text
+    assert "finish: sqrt" in text
+
+
 SHAPES = {
     "tall": (1500, 1200, 20),
     "common": (200, 160, 6000),

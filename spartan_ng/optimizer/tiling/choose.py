@@ -82,7 +82,7 @@ def choose(
 def _moves_products(stages: tuple[StageSketch, ...], found: Tilings) -> bool:
     """Whether there are large products in a program of few stages, and something moves."""
     products = any(s.product for s in stages)
-    return products and len(stages) <= _FEW_STAGES and found.total_bytes > 0
+    return products and len(stages) <= _FEW_STAGES and found.total_bytes > 0 == found.upload_bytes
 
 
 def _moving_less(
@@ -117,8 +117,12 @@ def _moving_less(
 
 def moving_least(found: Sequence[Tilings]) -> int:
     """Which of several plans to take: of those that the model cannot tell from the fastest, the first to move
-    the fewest bytes."""
-    most_ns = min(t.cost_ns for t in found) * (_PRECISION + 1) // _PRECISION
+    the fewest bytes.
+
+    While arrays are yet to be placed, the fastest: all on one worker moves nothing, and would stay so.
+    """
+    least_ns = min(t.cost_ns for t in found)
+    most_ns = least_ns if found[0].upload_bytes else least_ns * (_PRECISION + 1) // _PRECISION
     alike = [i for i, t in enumerate(found) if t.cost_ns <= most_ns]
     return min(alike, key=lambda i: found[i].total_bytes)
 

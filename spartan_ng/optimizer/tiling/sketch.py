@@ -116,7 +116,7 @@ class StageSketch:
     only : the one kind of grid, "row" or "block", that a forced strategy allows
     by_hand : the one kind of grid that the user allows, see `forced.exactly`
     sorts : of a distributed sort, the bytes of a key, and those of an element that moves
-    product : whether matrices are multiplied
+    product : whether matrices are multiplied, not a matrix and a vector
     """
 
     domain: tuple[int, ...]
