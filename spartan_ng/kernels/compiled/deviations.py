@@ -1,9 +1,13 @@
-"""Compiled sum and squared deviations of a block: two passes over strips of rows that lie in the cache.
+"""Compiled sum and squared deviations of a block, in one pass over strips of rows.
 
-What `ops.folds.DeviationFold` makes of contiguous blocks whose folded axes are neighbours. A strip's mean is
-found as the mean distance from its first row, and kept with what its rounding leaves out, so that no
-large mean blurs the distances between strips. Columns are folded four rows at a time: their running values
-are loaded and stored once for four elements.
+What `ops.folds.DeviationFold` makes of contiguous blocks whose folded axes are neighbours. A strip's distances
+from an origin give both its sum and its squares; the strip is read a second time, out of the cache, only where
+its own mean turns out to lie so far away that five bits of the squares would cancel (or something is not
+finite). The origin is the first row, then the mean so far, rounded to a power of two of the size of the
+spread: whole numbers keep whole distances, and sums of them stay exact.
+A strip's mean is kept with what its rounding leaves out, so that no large mean blurs the distances between
+strips. Columns are folded four rows at a time: their running values are loaded and stored once for four
+elements.
 """
 
 from __future__ import annotations
@@ -18,13 +22,15 @@ from spartan_ng.ops.folds import State
 
 LEAST = 1 << 12
 """Elements from which a compiled block is worth having."""
-_STRIP = 1 << 15
-"""Elements of a strip: a quarter of a core's second-level cache."""
+_STRIP = 1 << 14
+"""Elements of a strip, which is read twice where it has to be: a part of a core's second-level cache."""
 
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 _LIMITS = {"f4": 1e30, "f8": 1e300}
 """First elements beyond these are no good as a strip's origin: the distance from them may overflow."""
 _TEXT = """\
+import math
+
 import numpy as np
 from numba import carray, njit
 
@@ -32,7 +38,7 @@ from spartan_ng.kernels.compiled.intrinsics import accumulate_add, multiply_add,
 
 
 @njit(nogil=True, error_model='numpy')
-def distances(x, rows, width, shift, total):
+def distances(x, rows, width, shift, total, squares):
     for i in range(0, rows // 4 * 4, 4):
         a = x[i * width:(i + 1) * width]
         b = x[(i + 1) * width:(i + 2) * width]
@@ -40,10 +46,14 @@ def distances(x, rows, width, shift, total):
         d = x[(i + 3) * width:(i + 4) * width]
         for j in range(width):
             m = shift[j]
-            total[j] += ((a[j] - m) + (b[j] - m)) + ((c[j] - m) + (d[j] - m))
+            p, q, r, s = a[j] - m, b[j] - m, c[j] - m, d[j] - m
+            total[j] += (p + q) + (r + s)
+            squares[j] += (p * p + q * q) + (r * r + s * s)
     for i in range(rows // 4 * 4, rows):
         for j in range(width):
-            total[j] += x[i * width + j] - shift[j]
+            d = x[i * width + j] - shift[j]
+            total[j] += d
+            squares[j] += d * d
 
 
 @njit(nogil=True, error_model='numpy')
@@ -64,19 +74,25 @@ def squared_distances(x, rows, width, mean, squares):
 
 
 @njit(nogil=True, error_model='numpy')
-def line(x, rows, shift, total, squares, squared):
+def line(x, rows, shift, total, squares):
     m = shift[0]
     for s in range(0, rows, 1024):
-        part = {type}(0)
-        if squared:
-            for i in range(s, min(s + 1024, rows)):
-                d = x[i] - m
-                part = multiply_add(part, d, d)
-            squares[0] += part
-        else:
-            for i in range(s, min(s + 1024, rows)):
-                part = accumulate_add(part, x[i] - m)
-            total[0] += part
+        part = square = {type}(0)
+        for i in range(s, min(s + 1024, rows)):
+            d = x[i] - m
+            part = accumulate_add(part, d)
+            square = multiply_add(square, d, d)
+        total[0] += part
+        squares[0] += square
+
+
+@njit(nogil=True, error_model='numpy')
+def move(shift, mean, squares, count):
+    for j in range(len(shift)):
+        spread = math.sqrt(squares[j] / count)
+        if spread > 0 and abs(mean[j]) < {limit}:
+            step = {type}(math.ldexp(1.0, math.frexp(spread)[1] - 1))
+            shift[j] = {type}(np.rint(mean[j] / step)) * step
 
 
 @njit(nogil=True, error_model='numpy')
@@ -84,25 +100,36 @@ def fold(x, rows, width, total, mean, rest, squares):
     strip = max(1, {strip} // width)
     shift, off = np.empty(width, {type}), np.empty(width, {type})
     middle, square = np.empty(width, {type}), np.empty(width, {type})
+    for j in range(width):
+        shift[j] = x[j] if abs(x[j]) < {limit} else {type}(0)
+    far = False
     for s in range(0, rows, strip):
         n = min(strip, rows - s)
         here = x[s * width:(s + n) * width]
+        if far:
+            move(shift, mean, squares, {type}(s))
         for j in range(width):
-            shift[j] = here[j] if abs(here[j]) < {limit} else {type}(0)
             off[j] = square[j] = {type}(0)
         if width == 1:
-            line(here, n, shift, off, square, False)
+            line(here, n, shift, off, square)
         else:
-            distances(here, n, width, shift, off)
+            distances(here, n, width, shift, off, square)
+        cancels = far = False
         for j in range(width):
             total[j] += shift[j] * {type}(n) + off[j]
             off[j] = off[j] / {type}(n)
+            apart = off[j] * off[j] * {type}(n)
+            far |= not apart <= {type}(0.5) * square[j]
+            cancels |= not apart <= {type}(0.96875) * square[j]
+            square[j] -= apart
             middle[j] = shift[j] + off[j]
             off[j] = (shift[j] - middle[j]) + off[j]
-        if width == 1:
-            line(here, n, middle, off, square, True)
-        else:
+        if cancels:
+            for j in range(width):
+                square[j] = {type}(0)
             squared_distances(here, n, width, middle, square)
+            for j in range(width):
+                square[j] -= off[j] * off[j] * {type}(n)
         share, count = {type}(n / (s + n)), {type}(s)
         for j in range(width):
             distance = (middle[j] - mean[j]) + (off[j] - rest[j])
@@ -110,7 +137,7 @@ def fold(x, rows, width, total, mean, rest, squares):
             high = mean[j] + step
             rest[j] = ((mean[j] - high) + step) + rest[j]
             mean[j] = high
-            squares[j] += (square[j] - off[j] * off[j] * {type}(n)) + distance * step * count
+            squares[j] += square[j] + distance * step * count
 
 
 @njit(nogil=True, error_model='numpy')
