@@ -26,9 +26,12 @@ _COMPRESSED_BLOCKS = 8
 """Runs of rows that a compressed tile is cut into: each goes through the dictionaries once more."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
-_PRODUCT_SHARE = 4
-"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, and each
-block has a state as long as a row."""
+_PRODUCT_SHARE = 8
+"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, each block has
+a state as long as a row, and what runs between the products costs a call a block."""
+_PRODUCT_SIDE = 64
+"""Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much as
+reading the matrix."""
 _SPARSE_WIDTH = 0.03
 """Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
 out of it costs more than working on a small one."""
@@ -86,11 +89,13 @@ def block_sizes(
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
     most = _PRODUCT_SHARE * CACHE_BYTES if product or _walks_strips(stage) else CACHE_BYTES
+    least = _PRODUCT_SIDE if product else 1
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
         if not choices:
             break
-        others = [d for d in choices if d != last] or choices
+        wide = [d for d in choices if sizes[d] > least] or choices
+        others = [d for d in wide if d != last] or wide
         largest = max(others, key=lambda d: (sizes[d], -d))
         sizes[largest] = -(-sizes[largest] // 2)
     return tuple(sizes)

@@ -103,9 +103,9 @@ class Reducer:
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
-        marks = sparse.csr_array((ones, x, starts), shape=(len(x), length))
+        marks = sparse.csc_array((ones, x, starts), shape=(length, len(x)))
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
-        return ((marks.T @ rows).reshape(length, *weights.shape[1:]),)
+        return ((marks @ rows).reshape(length, *weights.shape[1:]),)
 
 
 def sums_on_the_way(writes: Sequence[Write]) -> dict[int, int]:
