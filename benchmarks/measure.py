@@ -25,7 +25,7 @@ from benchmarks.case import Case, Inputs, Run
 SAMPLE_S = 0.02
 """A sample of a short run repeats it for at least so long."""
 PAUSE_S = 0.15
-"""Before each side: threads that the last one's BLAS has started look for more work for a tenth of a second."""
+"""Before each side: threads that the last one's BLAS has started look for work for a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ _COMPRESSED_BLOCKS = 8
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
 _PRODUCT_SHARE = 8
-"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, each block has
-a state as long as a row, and what runs between the products costs a call a block."""
+"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, each
+block has a state as long as a row, and what runs between the products costs a call a block."""
 _PRODUCT_SIDE = 64
-"""Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much as
-reading the matrix."""
+"""Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
+as reading the matrix."""
 _SPARSE_WIDTH = 0.03
 """Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
 out of it costs more than working on a small one."""

@@ -1,10 +1,10 @@
 """Compiled sum and squared deviations of a block, in one pass over strips of rows.
 
-What `ops.folds.DeviationFold` makes of contiguous blocks whose folded axes are neighbours. A strip's distances
-from an origin give both its sum and its squares; the strip is read a second time, out of the cache, only where
-its own mean turns out to lie so far away that five bits of the squares would cancel (or something is not
-finite). The origin is the first row, then the mean so far, rounded to a power of two of the size of the
-spread: whole numbers keep whole distances, and sums of them stay exact.
+What `ops.folds.DeviationFold` makes of contiguous blocks whose folded axes are neighbours. A strip's
+distances from an origin give both its sum and its squares; the strip is read a second time, out of the cache,
+only where its own mean turns out to lie so far away that five bits of the squares would cancel (or something
+is not finite). The origin is the first row, then the mean so far, rounded to a power of two of the size of
+the spread: whole numbers keep whole distances, and sums of them stay exact.
 A strip's mean is kept with what its rounding leaves out, so that no large mean blurs the distances between
 strips. Columns are folded four rows at a time: their running values are loaded and stored once for four
 elements.
