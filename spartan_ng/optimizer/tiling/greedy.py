@@ -8,6 +8,7 @@ neighbour to neighbour; impossible pairs form stars around stages, so a choice a
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import combinations
 
 import numpy as np
 
@@ -46,14 +47,19 @@ def solve(problem: Problem) -> Solution:
 
 
 def _split(problem: Problem) -> tuple[dict[int, Table], Neighbours]:
+    """Costs of single options and of pairs; a factor over more variables counts for each of its pairs, with
+    the least over the others."""
     unary: dict[int, Table] = {}
     near: Neighbours = defaultdict(dict)
     for scope, table in problem.factors.items():
         if len(scope) == 1:
             unary[scope[0]] = table
-        else:
-            a, b = scope
-            near[a][b], near[b][a] = table, table.T
+        for i, j in combinations(range(len(scope)), 2):
+            a, b = scope[i], scope[j]
+            pair = table.min(tuple(d for d in range(len(scope)) if d not in (i, j)))
+            known = near[a].get(b)
+            near[a][b] = pair if known is None else known + pair
+            near[b][a] = near[a][b].T
     return unary, near
 
 

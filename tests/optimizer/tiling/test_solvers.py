@@ -70,7 +70,10 @@ def test_three_variables_in_one_factor():
         (0,): rng.integers(0, 99, 3),
     }
     problem = Problem((3, 4, 2, 3), factors, FORBIDDEN, {})
-    assert exact.solve(problem).cost == best_cost(problem)
+    best = best_cost(problem)
+    assert exact.solve(problem).cost == best
+    for bounded in (greedy.solve(problem), exact.solve(problem, cells=5)):
+        assert bounded.bound <= best <= bounded.cost == problem.cost(bounded.choice)
 
 
 def test_bounded_tables_still_give_a_choice_and_say_so():
