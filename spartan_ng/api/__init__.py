@@ -36,11 +36,8 @@ from spartan_ng.api.creation import (
     fromstring,
     full,
     full_like,
-    geomspace,
     identity,
     indices,
-    linspace,
-    logspace,
     meshgrid,
     ones,
     ones_like,
@@ -288,11 +285,8 @@ from spartan_ng.api.nans import (
     nancumsum,
     nanmax,
     nanmean,
-    nanmedian,
     nanmin,
-    nanpercentile,
     nanprod,
-    nanquantile,
     nanstd,
     nansum,
     nanvar,
@@ -304,6 +298,7 @@ from spartan_ng.api.operators import (
     map,
     scan,
 )
+from spartan_ng.api.padding import pad
 from spartan_ng.api.polynomials import (
     poly,
     polyadd,
@@ -333,6 +328,15 @@ from spartan_ng.api.products import (
     vecdot,
     vecmat,
 )
+from spartan_ng.api.progressions import geomspace, linspace, logspace
+from spartan_ng.api.quantiles import (
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
+)
 from spartan_ng.api.rearranging import (
     append,
     apply_along_axis,
@@ -347,7 +351,6 @@ from spartan_ng.api.rearranging import (
     flipud,
     insert,
     ndim,
-    pad,
     place,
     put,
     put_along_axis,
@@ -431,10 +434,7 @@ from spartan_ng.api.sorting import (
 from spartan_ng.api.statistics import (
     average,
     mean,
-    median,
-    percentile,
     ptp,
-    quantile,
     std,
     var,
 )

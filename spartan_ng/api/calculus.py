@@ -48,7 +48,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 def _each(varargs: tuple[Any, ...], n: int) -> list[Any]:
     """The spacing argument of each of `n` axes."""
-    given = [v._force() if isinstance(v, Handle) else np.asarray(v) for v in varargs]
+    given = [v if isinstance(v, Handle) and v.ndim else _plain(v) for v in varargs]
     if not given:
         return [np.float64(1.0)] * n
     if len(given) == 1 and given[0].ndim == 0:
@@ -56,6 +56,10 @@ def _each(varargs: tuple[Any, ...], n: int) -> list[Any]:
     if len(given) != n:
         raise TypeError("invalid number of arguments")
     return given
+
+
+def _plain(v: Any) -> Any:
+    return v._force() if isinstance(v, Handle) else np.asarray(v)
 
 
 def _spacing(h: Any, length: int) -> Any:
@@ -68,8 +72,9 @@ def _spacing(h: Any, length: int) -> Any:
         raise ValueError(
             f"when 1d, distances must match the length of the corresponding dimension: {len(h)} and {length}"
         )
-    gaps = np.diff(h.astype(np.float64) if h.dtype.kind in "iu" else h)
-    return gaps[0] if len(gaps) and (gaps == gaps[0]).all() else gaps
+    points = as_handle(h)
+    gaps = histograms.diff(points.astype(np.float64) if h.dtype.kind in "iu" else points)
+    return gaps[0] if len(gaps) and reductions.all(gaps == gaps[0]) else gaps
 
 
 def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:

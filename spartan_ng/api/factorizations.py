@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, products, rearranging, ufuncs
-from spartan_ng.api.handle import as_handle, wrap
+from spartan_ng.api import creation, products, ufuncs
+from spartan_ng.api.handle import as_handle, settle, wrap, wrap_node
 from spartan_ng.api.manipulation import concatenate
 from spartan_ng.api.stacks import on_stack
+from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
@@ -128,73 +129,68 @@ def large_cholesky(a: ndarray, kind: np.dtype[Any]) -> ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class LU:
-    """a[order] = L U by panels.
+class Eliminated:
+    """A matrix [a, b] after Gaussian elimination of a: U, and what is left of b beside it.
 
     Parameters
     ----------
-    order : where each row of L U comes from
     corners : the packed factors of the diagonal blocks
-    lower, upper : what is below each corner in L, and to its right in U
+    upper : the rows to the right of each corner, those of b included
     sign : of the permutation
     """
 
-    order: ndarray
     corners: list[ndarray]
-    lower: list[ndarray]
     upper: list[ndarray]
     sign: ndarray
 
 
-def large_lu(a: ndarray, kind: np.dtype[Any]) -> LU:
-    """Gaussian elimination with partial pivoting."""
+def eliminated(a: ndarray, kind: np.dtype[Any], b: ndarray | None = None) -> Eliminated:
+    """Gaussian elimination with partial pivoting, b's rows going along, so that nothing keeps L.
+
+    What is left of the matrix stays cut by columns, because every exchange of rows is then a worker's own
+    business: only panels travel, n^2 / 2 elements in all to each worker, and the columns beside the cuts,
+    n^2 / 4 or less, so that everybody has an equal part of what is left.
+    """
     n = a.shape[0]
-    rest = a.astype(kind)
-    order, sign = creation.arange(n), wrap(np.float64(1))
+    rest = _by_columns((a if b is None else concatenate([a, b], 1)).astype(kind))
+    sign = wrap(np.float64(1))
     corners: list[ndarray] = []
-    lower: list[ndarray] = []
     upper: list[ndarray] = []
     wide = np.result_type(kind, np.float64)
     for lo, hi in _panels(n):
         w, m = hi - lo, n - lo
         outputs = (((m, w), wide), ((m,), np.dtype(float)), ((), np.dtype(float)))
         factors, rows, odd = on_stack("lu", [rest[:, :w]], outputs, check=False)
-        factors, rows, sign = factors.astype(kind), rows.astype(np.int64).persist(), sign * odd
-        order = concatenate([order[:lo], rearranging.take(order[lo:], rows, 0)])
-        lower = [_swapped(x, lo, rows) for x in lower]
-        corners.append(factors[:w])
-        lower.append(factors[w:])
-        right = rearranging.take(rest[:, w:], rows, 0)
-        if hi < n:
-            upper.append(_solved(factors[:w], right[:w].T, lower=True, unit=True).T)
-            rest = right[w:] - products.matmul(factors[w:], upper[-1])
-    return LU(order, corners, lower, upper, sign)
+        factors, sign, order = factors.astype(kind), sign * odd, rows.astype(np.int64)
+        corners.append(factors[:w].copy())
+        settle(factors, corners[-1], order, sign)
+        if rest.shape[1] == w:
+            break
+        right = _by_columns(wrap_node(build.take(rest[:, w:]._node(), order._node(), 0)))
+        upper.append(_by_columns(_solved(corners[-1], right[:w].T, lower=True, unit=True).T))
+        rest = _by_columns(right[w:] - products.matmul(factors[w:], upper[-1])) if hi < n else rest
+        settle(upper[-1], rest)
+    return Eliminated(corners, upper, sign)
 
 
-def _swapped(below: ndarray, lo: int, rows: ndarray) -> ndarray:
-    """A finished column of L after the exchanges of a later panel, which begins at row `lo`."""
-    first = below.shape[0] - rows.shape[0]
-    return concatenate([below[:first], rearranging.take(below[first:], rows, 0)])
+def _by_columns(a: ndarray) -> ndarray:
+    """The matrix, cut by columns over the workers where it has several."""
+    return wrap_node(build.tile_as(a._node(), "column")) if a.shape[1] > 1 else a
 
 
-def lu_solve(lu: LU, b: ndarray, kind: np.dtype[Any]) -> ndarray:
-    """The solution of a x = b for the columns of b: forward through L, then back through U."""
-    rest = rearranging.take(b.astype(kind), lu.order, 0)
-    found: list[ndarray] = []
-    for corner, below in zip(lu.corners, lu.lower, strict=True):
-        w = corner.shape[0]
-        found.append(_solved(corner, rest[:w].T, lower=True, unit=True).T)
-        if below.shape[0]:
-            rest = rest[w:] - products.matmul(below, found[-1])
+def back_substituted(found: Eliminated, n: int) -> ndarray:
+    """The solution for the columns of b, from the last panel up."""
     parts: list[ndarray] = []
-    for k in reversed(range(len(found))):
-        y = found[k]
+    for corner, upper in zip(reversed(found.corners), reversed(found.upper), strict=True):
+        at = n - sum(p.shape[0] for p in parts) - corner.shape[0]
+        left = n - at - corner.shape[0]
+        y = upper[:, left:]
         if parts:
-            y = y - products.matmul(lu.upper[k], concatenate(parts))
-        parts.insert(0, _solved(lu.corners[k], y.T, lower=False).T)
+            y = y - products.matmul(upper[:, :left], concatenate(parts))
+        parts.insert(0, _solved(corner, y.T, lower=False).T)
     return concatenate(parts)
 
 
-def lu_diagonal(lu: LU) -> ndarray:
+def upper_diagonal(found: Eliminated) -> ndarray:
     """The diagonal of U."""
-    return concatenate([products.diagonal(as_handle(c)) for c in lu.corners])
+    return concatenate([products.diagonal(as_handle(c)) for c in found.corners])

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, logic, manipulation, products, reductions, sorting, statistics, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
+from spartan_ng.api import (
+    creation,
+    logic,
+    manipulation,
+    products,
+    quantiles,
+    reductions,
+    sorting,
+    statistics,
+    ufuncs,
+)
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import Handle, as_handle, values, wrap, wrap_node
 from spartan_ng.api.statistics import mean
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -36,8 +46,8 @@ def cov(
     dtype: Any = None,
 ) -> ndarray:
     """The covariance matrix of variables in rows (or in columns)."""
-    if fweights is not None or aweights is not None:
-        return gathered(np.cov, m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)  # type: ignore[no-any-return]
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
     x = as_handle(m)
     if x.ndim > 2:
         raise ValueError(f"m has more than 2 dimensions: shape {x.shape}")
@@ -51,13 +61,44 @@ def cov(
         x = manipulation.concatenate((x, other), 0)
     kind = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
     x = x.astype(kind)
-    n: float = x.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights = _observed(fweights, aweights, x.shape[1])
+    n: float = x.shape[1] - ddof
+    if weights is None:
+        x = x - mean(x, 1, None, None, True)
+        weighted = x
+    else:
+        squares = reductions.sum(weights if aweights is None else weights * as_handle(aweights))
+        total, excess = map(float, values(reductions.sum(weights), squares))
+        if total == 0:
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        n = total - ddof * excess / total
+        x = x - reductions.sum(x * weights, 1, None, None, True) / total
+        weighted = x * weights
     if n <= 0:
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
         n = 0.0
-    x = x - mean(x, 1, None, None, True)
-    other = x.T if kind.kind != "c" else ufuncs.conjugate(x.T)
+    other = weighted.T if kind.kind != "c" else ufuncs.conjugate(weighted.T)
     return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]
+
+
+def _observed(fweights: Any, aweights: Any, n: int) -> ndarray | None:
+    """How much each of `n` observations counts, by how often it was made and how far it is trusted."""
+    found: Any = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        w = as_handle(given).astype(np.float64)
+        if name == "fweights" and reductions.any(w != ufuncs.rint(w)):
+            raise TypeError("fweights must be integer")
+        if w.ndim > 1:
+            raise RuntimeError(f"cannot handle multidimensional {name}: shape {w.shape}")
+        if w.shape != (n,):
+            raise RuntimeError(f"incompatible numbers of samples and {name}: {n} and shape {w.shape}")
+        if reductions.any(w < 0):
+            raise ValueError(f"{name} cannot be negative")
+        found = w if found is None else found * w
+    return found  # type: ignore[no-any-return]
 
 
 @numpy_function(np.corrcoef, whole=True)
@@ -83,7 +124,7 @@ def _scott(a: Any) -> Any:
 
 
 def _quartiles(a: Any) -> Any:
-    high, low = statistics.percentile(a, [75, 25])
+    high, low = quantiles.percentile(a, [75, 25])
     return 2.0 * (high - low) * a.size ** (-1.0 / 3.0)
 
 
@@ -116,9 +157,39 @@ _WIDTHS: dict[str, Callable[[Any], Any]] = {
 """The width of a bin by each of NumPy's estimators but Stone's, which tries counts out."""
 
 
-def _count_by(name: str, a: ndarray) -> int:
-    """How many bins an estimator asks for."""
+def _trial(a: ndarray, limits: Any) -> int:
+    """Stone's number of bins: of all that are tried, the one with the least estimated loss."""
+    low, high = limits if limits is not None else values(reductions.min(a), reductions.max(a))
+    n, spread = a.size, _forced(_spread(a))
+    if n <= 1 or spread == 0:
+        return 1
+    losses = []
+    for bins in builtins.range(1, max(100, int(np.sqrt(n))) + 1):
+        part = histogram(a, bins, (low, high))[0]._force() / n
+        losses.append((2 - (n + 1) * part.dot(part)) / (spread / bins))
+    return int(np.argmin(losses)) + 1
+
+
+def _forced(x: Any) -> Any:
+    return x._force() if isinstance(x, Handle) else x
+
+
+def _count_by(name: str, a: ndarray, limits: Any, weights: Any) -> int:
+    """How many bins an estimator asks for, by the values within the limits."""
+    if name != "stone" and name not in _WIDTHS:
+        raise ValueError(f"{name!r} is not a valid estimator for `bins`")
+    if weights is not None:
+        raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
+    low, high = np.histogram_bin_edges(np.zeros(0), 1, limits)
+    if limits is not None:
+        a = a[(a >= low) & (a <= high)]
+    if a.size == 0:
+        return 1
+    if name == "stone":
+        return _trial(a, limits)
     width, spread = values(as_handle(_WIDTHS[name](a)), as_handle(_spread(a)))
+    if limits is not None:
+        spread = high - low
     if a.dtype.kind in "iu" and width < 1:
         width = 1
     return int(np.ceil(spread / width)) if width else 1
@@ -126,10 +197,8 @@ def _count_by(name: str, a: ndarray) -> int:
 
 def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
     """The edges of a histogram's bins; looks at the data's range if none is given."""
-    if isinstance(bins, str) and bins in _WIDTHS and a.size and limits is None and weights is None:
-        bins = _count_by(bins, a)
     if isinstance(bins, str):
-        return np.histogram_bin_edges(a._force(), bins, limits, weights)
+        bins = _count_by(bins, a, limits, weights)
     if np.ndim(bins) == 0:
         if limits is None and a.size:
             low, high = values(reductions.min(a), reductions.max(a))
@@ -152,6 +221,17 @@ def _bin_of(x: ndarray, edges: Any) -> ndarray:
     return logic.where((place < 0) | (place >= n), n, place)  # type: ignore[no-any-return]
 
 
+def _counted(place: Any, length: int, weights: ndarray | None) -> Any:
+    """How often each place stands there, or its summed weights, in their dtype."""
+    if weights is None:
+        return wrap_node(build.bincount(place, length, None))
+    if weights.dtype.kind == "c":
+        parts = [_counted(place, length, w) for w in (weights.real, weights.imag)]
+        return (parts[0] + 1j * parts[1]).astype(weights.dtype)
+    found = wrap_node(build.bincount(place, length, weights.astype(np.float64)._node()))
+    return found.astype(weights.dtype, copy=False)
+
+
 @numpy_function(np.histogram, whole=True)
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
@@ -161,8 +241,7 @@ def histogram(
     edges = _edges(x, bins, range, weights)
     n = len(edges) - 1
     place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
-    w = None if weights is None else as_handle(weights).ravel().astype(np.float64)._node()
-    counts = wrap_node(build.bincount(place, n + 1, w))[:n].copy()
+    counts = _counted(place, n + 1, None if weights is None else as_handle(weights).ravel())[:n].copy()
     if density:
         return counts / np.diff(edges) / counts.sum(), wrap(edges)
     return counts, wrap(edges)
@@ -175,7 +254,11 @@ def histogramdd(
     """How many points fall into each cell of a grid, and the edges along each axis."""
     points = as_handle(sample) if not isinstance(sample, list | tuple) else manipulation.stack(sample, 1)
     d = points.shape[1]
-    each = [bins] * d if np.ndim(bins) == 0 else list(bins)
+    each = list(bins) if hasattr(bins, "__len__") else [bins] * d
+    if len(each) != d:
+        raise ValueError(
+            f"The dimension of bins must be equal to the dimension of the sample x: {len(each)}, {d}"
+        )
     limits = [None] * d if range is None else list(range)
     edges = [_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
     flat: Any = 0
@@ -183,13 +266,15 @@ def histogramdd(
     for i, e in enumerate(edges):
         flat = flat * len(e) + _bin_of(points[:, i], e)
         total *= len(e)
-    w = None if weights is None else as_handle(weights).astype(np.float64)._node()
-    counts = wrap_node(build.bincount(build.cast(flat._node(), np.dtype(np.int64)), total, w)).astype(float)
+    place = build.cast(flat._node(), np.dtype(np.int64))
+    counts = _counted(place, total, None if weights is None else as_handle(weights).astype(float))
+    counts = counts.astype(float)
     counts = counts.reshape([len(e) for e in edges])[tuple(slice(0, len(e) - 1) for e in edges)].copy()
     if density:
+        number = counts.sum()
         for i, e in enumerate(edges):
             counts = counts / np.diff(e).reshape((1,) * i + (-1,) + (1,) * (d - i - 1))
-        counts = counts / counts.sum() if total else counts
+        counts = counts / number
     return counts, [wrap(e) for e in edges]
 
 
@@ -198,7 +283,7 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, ndarray, ndarray]:
     """How many points fall into each cell of a plane's grid, and the edges."""
-    pair = bins if np.ndim(bins) and len(bins) == 2 else [bins, bins]
+    pair = bins if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
     counts, edges = histogramdd(
         manipulation.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
     )
@@ -302,9 +387,10 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     """The cross-correlation of two 1-d arrays."""
     a, v = as_handle(a), as_handle(v)
-    if v.size > a.size:
-        return gathered(np.correlate, a, v, mode)  # type: ignore[no-any-return]
-    return convolve(a, (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1], mode)
+    taps = (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1]
+    if v.size > a.size and mode == "same":  # an even number of taps leans to the other side
+        return convolve(a, taps)[a.size // 2 : a.size // 2 + v.size].copy()  # type: ignore[no-any-return]
+    return convolve(a, taps, mode)
 
 
 @numpy_function(np.interp, whole=True)

@@ -13,30 +13,30 @@ from spartan_ng.api import creation, products, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.factorizations import (
     adjoint,
+    back_substituted,
+    eliminated,
     is_large,
     is_tall,
     large_cholesky,
-    large_lu,
-    lu_diagonal,
-    lu_solve,
     tall_qr,
     tall_svd,
+    upper_diagonal,
 )
 from spartan_ng.api.handle import Handle, as_handle
 from spartan_ng.api.logic import where
 from spartan_ng.api.manipulation import matrix_transpose
+from spartan_ng.api.norms import matrix_norm, norm, vector_norm
 from spartan_ng.api.products import (
     cross,
     matmul,
-    matrix_norm,
     matrix_power,
     multi_dot,
-    norm,
     outer,
     tensordot,
     vecdot,
-    vector_norm,
 )
+from spartan_ng.api.rearranging import take_along_axis
+from spartan_ng.api.sorting import argsort, sort
 from spartan_ng.api.stacks import on_stack, probed
 
 LinAlgError = np.linalg.LinAlgError
@@ -82,10 +82,10 @@ def solve(a: Any, b: Any) -> Any:
     outputs = probed(np.linalg.solve, [a, b])
     if is_large(a) and b.ndim == 2:
         kind = outputs[0][1]
-        lu = large_lu(a, kind)
-        if reductions.any(lu_diagonal(lu) == 0):
+        found = eliminated(a, kind, b)
+        if reductions.any(upper_diagonal(found) == 0):
             raise LinAlgError("Singular matrix")
-        return lu_solve(lu, b, kind)
+        return back_substituted(found, a.shape[0])
     return on_stack("solve", [a, b], outputs)[0]
 
 
@@ -151,17 +151,21 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     a = as_handle(a)
     rtol = rtol._force()[()] if isinstance(rtol, Handle) else rtol
     keywords = {} if rtol is np._NoValue else {"rtol": rtol}
-    if hermitian or np.ndim(rcond) or (keywords and np.ndim(rtol)):
-        return gathered(np.linalg.pinv, a, rcond, hermitian, **keywords)
     outputs = probed(np.linalg.svd, [a], full_matrices=False)
-    if not is_tall(a):
+    several = np.ndim(rcond) or (keywords and np.ndim(rtol))
+    if not (is_tall(a) or hermitian or several):
         outputs = ((a.shape[:-3:-1], outputs[0][1]),)
         return on_stack("pinv", [a], outputs, rcond=rcond, **keywords)[0]
+    if rcond is not None and keywords.get("rtol") is not None:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
     cut = rcond if rcond is not None else keywords.get("rtol")
-    cut = max(a.shape) * np.finfo(outputs[0][1]).eps if cut is None else cut
-    u, s, vh = tall_svd(ufuncs.conjugate(a) if a.dtype.kind == "c" else a)
-    large = s > cut * reductions.max(s)
-    return products.matmul(vh.T * where(large, 1 / where(large, s, 1), 0), u.T)
+    cut = max(a.shape[-2:]) * np.finfo(outputs[0][1]).eps if cut is None else cut
+    u, s, vh = svd(
+        ufuncs.conjugate(a) if a.dtype.kind == "c" else a, full_matrices=False, hermitian=hermitian
+    )
+    large = s > as_handle(cut)[..., None] * reductions.max(s, -1, None, True)
+    inverse = where(large, 1 / where(large, s, 1), 0)
+    return products.matmul(matrix_transpose(vh) * inverse[..., None, :], matrix_transpose(u))
 
 
 # --- triangles and determinants ----------------------------------------------------------------------
@@ -197,10 +201,10 @@ def slogdet(a: Any) -> Any:
     outputs = probed(np.linalg.slogdet, [a])
     if not is_large(a):
         return SlogdetResult(*on_stack("slogdet", [a], outputs, check=False))
-    lu = large_lu(a, outputs[0][1])
-    diagonal = lu_diagonal(lu)
+    found = eliminated(a, outputs[0][1])
+    diagonal = upper_diagonal(found)
     size = ufuncs.absolute(diagonal)
-    sign = lu.sign * ufuncs.multiply.reduce(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
+    sign = found.sign * ufuncs.multiply.reduce(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
     with np.errstate(divide="ignore"):
         return SlogdetResult(sign.astype(outputs[0][1]), reductions.sum(ufuncs.log(size)))
 
@@ -267,13 +271,25 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     """Singular value decompositions."""
     a = as_handle(a)
     if hermitian:
-        return gathered(np.linalg.svd, a, full_matrices, compute_uv, hermitian)
+        return _hermitian_svd(a, compute_uv)
     if not compute_uv:
         return svdvals(a)
     outputs = probed(np.linalg.svd, [a], full_matrices=full_matrices)
     if is_tall(a) and not full_matrices:
         return SVDResult(*tall_svd(a))
     return SVDResult(*on_stack("svd", [a], outputs, full_matrices=full_matrices))
+
+
+def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+    """By eigenvalues: those below zero turn a vector around."""
+    if not compute_uv:
+        return sort(ufuncs.absolute(eigvalsh(a)))[..., ::-1].copy()
+    found, vectors = eigh(a)
+    order = argsort(ufuncs.absolute(found))[..., ::-1]
+    found, u = take_along_axis(found, order, -1), take_along_axis(vectors, order[..., None, :], -1)
+    turned = u * ufuncs.sign(found)[..., None, :]
+    vh = matrix_transpose(ufuncs.conjugate(turned) if turned.dtype.kind == "c" else turned)
+    return SVDResult(u, ufuncs.absolute(found), vh)
 
 
 @numpy_function(np.linalg.svdvals, whole=True)

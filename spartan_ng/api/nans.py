@@ -1,4 +1,4 @@
-"""Statistics of what is not NaN: folds over a mask, and sorts, which put NaN last."""
+"""Statistics of what is not NaN: folds over a mask."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import logic, manipulation, rearranging, reductions, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, wrap_node
-from spartan_ng.api.statistics import mean, median, quantile, sorted_lines, stored_in, var
+from spartan_ng.api import logic, reductions, ufuncs
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import as_handle, wrap_node
+from spartan_ng.api.statistics import mean, stored_in, var
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -60,26 +60,32 @@ def _made(function: Callable[..., Any], *parts: ndarray) -> ndarray:
     return wrap_node(build.map_(_FUNCTIONS[function], *(p._node() for p in parts), dtype=parts[0].dtype))
 
 
+def warned_of_nan(result: ndarray) -> ndarray:
+    """The result; where it is made, NumPy's warning of slices that have nothing but NaN."""
+    return _made(_warn_of_nan, result)
+
+
 def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> ndarray:
     """`fmin` or `fmax`, with NumPy's warning."""
-    if not _has_nan(a):
+    if not has_nan(a):
         plain = {"fmin": "minimum", "fmax": "maximum"}[name]
         return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
     result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
-    result = _made(_warn_of_nan, result) if result._peek() is None else result
+    result = warned_of_nan(result) if result._peek() is None else result
     return stored_in(out, result, f"nan{name[1:]}")
 
 
 # --- folds -------------------------------------------------------------------------------------------
 
 
-def _has_nan(a: ndarray) -> bool:
+def has_nan(a: ndarray) -> bool:
+    """Whether the dtype has a NaN."""
     return a.dtype.kind in "fc"
 
 
 def _filled(a: Any, fill: Any) -> ndarray:
     a = as_handle(a)
-    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if _has_nan(a) else a  # type: ignore[no-any-return]
+    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if has_nan(a) else a  # type: ignore[no-any-return]
 
 
 @numpy_function(np.nansum, folds=True)
@@ -144,7 +150,7 @@ def nanmean(
 ) -> ndarray:
     """The mean of what is not NaN."""
     a = as_handle(a)
-    if not _has_nan(a):
+    if not has_nan(a):
         return mean(a, axis, dtype, out, keepdims, where=where)
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
@@ -168,7 +174,7 @@ def nanvar(
     """The variance of what is not NaN."""
     a = as_handle(a)
     ddof = ddof if correction is _NONE else correction
-    if not _has_nan(a):
+    if not has_nan(a):
         return var(a, axis, dtype, out, ddof, keepdims, where=where)
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     count = reductions.sum(there, axis, np.intp, None, True)
@@ -207,7 +213,7 @@ def nanstd(
 
 def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     a = as_handle(a)
-    if _has_nan(a):
+    if has_nan(a):
         if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
             raise ValueError("All-NaN slice encountered")
         a = _filled(a, np.inf if name == "argmin" else -np.inf)
@@ -224,88 +230,3 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the greatest of what is not NaN."""
     return _nanarg("argmax", a, axis, out, keepdims)
-
-
-# --- order statistics --------------------------------------------------------------------------------
-
-
-def _present(a: ndarray, axis: Any) -> tuple[ndarray, ndarray, tuple[int, ...]]:
-    """Sorted lines, how many elements of each are not NaN, and the shape with the axes kept."""
-    lines, _, kept = sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
-    return lines, reductions.sum(~ufuncs.isnan(lines), -1, np.intp), kept
-
-
-def _at(lines: ndarray, places: ndarray) -> ndarray:
-    """The element of each line at a place of its own, which is 0 for lines without any."""
-    places = ufuncs.maximum(places, 0)
-    return rearranging.take_along_axis(lines, places[..., None], -1)[..., 0]  # type: ignore[no-any-return]
-
-
-def _named(result: ndarray, count: ndarray) -> ndarray:
-    """NaN for lines of NaN."""
-    return _made(_warn_of_nan, logic.where(count == 0, result.dtype.type(np.nan), result))
-
-
-@numpy_function(np.nanmedian, whole=True)
-def nanmedian(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> ndarray:
-    """The middle of the sorted values that are not NaN."""
-    a = as_handle(a)
-    keepdims = keepdims is not _NONE and bool(keepdims)
-    if not _has_nan(a) or not a.size:
-        return median(a, axis, out, overwrite_input, keepdims)
-    lines, count, kept = _present(a, axis)
-    low, high = _at(lines, (count - 1) // 2), _at(lines, count // 2)
-    middle = _named(mean(manipulation.stack([low, high]), 0, a.dtype), count)
-    return stored_in(out, middle.reshape(kept) if keepdims else middle, "nanmedian")
-
-
-@numpy_function(np.nanquantile, whole=True)
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-    interpolation: Any = None,
-) -> ndarray:
-    """Values below which given fractions of the values that are not NaN lie."""
-    a = as_handle(a)
-    keepdims = keepdims is not _NONE and bool(keepdims)
-    if method != "linear" or weights is not None or a.dtype.kind == "c":
-        return gathered(np.nanquantile, a, q, axis, out, False, method, keepdims, weights=weights)  # type: ignore[no-any-return]
-    if not _has_nan(a) or not a.size:
-        return quantile(a, q, axis, out, overwrite_input, method, keepdims)
-    fractions = np.asarray(q._force() if isinstance(q, Handle) else q, dtype=float)
-    if not ((fractions >= 0) & (fractions <= 1)).all():
-        raise ValueError("Quantiles must be in the range [0, 1]")
-    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
-    kind = a.dtype if weak else np.result_type(a.dtype, np.float64)
-    lines, count, kept = _present(a, axis)
-    lines = lines.astype(kind)
-    found = []
-    for f in fractions.ravel().tolist():
-        at = f * (count - 1)
-        below = ufuncs.floor(at).astype(np.intp)
-        t = (at - below).astype(kind)
-        x, y = _at(lines, below), _at(lines, ufuncs.minimum(below + 1, count - 1))
-        step = y - x
-        part = _named(logic.where(t >= 0.5, y - step * (1 - t), x + step * t), count)
-        found.append(part.reshape(kept) if keepdims else part)
-    result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
-    if fractions.ndim > 1:
-        result = result.reshape(fractions.shape + result.shape[1:])
-    return stored_in(out, result, "nanquantile")
-
-
-@numpy_function(np.nanpercentile, whole=True)
-def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
-    """Values below which given percentages of the values that are not NaN lie."""
-    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
-    part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
-    return nanquantile(a, part, axis, out, **keywords)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import creation, histograms, linalg, logic, manipulation, rearranging, reductions
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle
 from spartan_ng.api.stacks import on_stack
 
@@ -153,8 +153,6 @@ def polyfit(
 ) -> Any:
     """The least squares fit of a polynomial of degree `deg`."""
     x, y = as_handle(x) + 0.0, as_handle(y) + 0.0
-    if full or cov:
-        return gathered(np.polyfit, x, y, deg, rcond, full, w, cov)
     order = int(deg) + 1
     if order < 1:
         raise ValueError("expected deg >= 0")
@@ -175,10 +173,22 @@ def polyfit(
         left = left * weights[:, None]
         y = y * (weights[:, None] if y.ndim == 2 else weights)
     scale = ((left * left).sum(axis=0)) ** 0.5
-    found, _, rank, _ = linalg.lstsq(left / scale, y, rcond)
-    if int(rank) != order:
+    left = left / scale
+    found, residuals, rank, s = linalg.lstsq(left, y, rcond)
+    if int(rank) != order and not full:
         warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
-    return (found.T / scale).T
+    found = (found.T / scale).T
+    if full:
+        return found, residuals, rank, s, rcond
+    if not cov:
+        return found
+    base = linalg.inv(left.T @ left) / (scale[:, None] * scale)
+    factor: Any = 1
+    if cov != "unscaled":
+        if x.shape[0] <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (x.shape[0] - order)
+    return found, (base if y.ndim == 1 else base[:, :, None]) * factor
 
 
 @numpy_function(np.polyval, eager=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import reductions, ufuncs
+from spartan_ng.api import manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.views import Diagonal
@@ -60,10 +61,15 @@ def matmul(
     casting: str = "same_kind",
     order: str = "K",
     dtype: Any = None,
-    **_: Any,
+    axes: Any = None,
+    subok: bool = True,
 ) -> ndarray:
-    """The matrix product; leading axes are batches."""
+    """The matrix product; leading axes are batches, `axes` says where the matrices lie otherwise."""
     a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
+        found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
+        return _with_out(found, out, "matmul", casting)
     quick = _quick(np.matmul, a, b) if out is None and dtype is None else None
     if quick is not None:
         return quick
@@ -136,29 +142,80 @@ def outer(a: Any, b: Any, out: Any = None) -> ndarray:
     return ufuncs.multiply(as_handle(a).reshape(-1, 1), as_handle(b).reshape(1, -1), out=out)  # type: ignore[no-any-return]
 
 
+def _on_axes(
+    function: Callable[..., ndarray], a: ndarray, b: ndarray, axes: Any, cores: tuple[int, int, int]
+) -> ndarray:
+    """A product whose operands and result have their core axes, so many of the last ones, elsewhere."""
+    entries = [(e,) if isinstance(e, int | np.integer) else tuple(e) for e in axes]
+    if len(entries) == 2 and cores[2] == 0:
+        entries.append(())
+    if [len(e) for e in entries] != list(cores):
+        raise ValueError(
+            f"axes: {axes} does not name {', '.join(map(str, cores))} axes of operands and result"
+        )
+    x, y = (
+        manipulation.moveaxis(v, e, range(-len(e), 0)) if e else v
+        for v, e in zip((a, b), entries[:2], strict=True)
+    )
+    found = function(x, y)
+    return manipulation.moveaxis(found, range(-cores[2], 0), entries[2]) if cores[2] else found
+
+
 @numpy_function(np.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    axis: int = -1,
+    axes: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> ndarray:
     """Dot products of vectors along an axis, the first ones conjugated."""
     a, b = as_handle(x1), as_handle(x2)
-    if a.shape[axis] != b.shape[axis]:
+    if axes is not None:
+        found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 1, 0))
+        return _with_out(found, out, "vecdot", casting)
+    if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
+    if axis != -1:
+        a, b = (manipulation.moveaxis(x, axis, -1) for x in (a, b))
     a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
-    product = a * b
-    return reductions.sum(product, axis, product.dtype)
+    product = ufuncs.multiply(a, b, dtype=dtype, casting=casting)
+    found = reductions.sum(product, -1, product.dtype)
+    if keepdims:
+        found = manipulation.expand_dims(found, axis)
+    return _with_out(found, out, "vecdot", casting)
 
 
 @numpy_function(np.matvec)
-def matvec(x1: Any, x2: Any, /) -> ndarray:
+def matvec(
+    x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, casting: str = "same_kind"
+) -> ndarray:
     """Matrices times vectors."""
-    return matmul(x1, as_handle(x2)[..., None])[..., 0]  # type: ignore[no-any-return]
+    a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
+    else:
+        found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
+    return _with_out(found, out, "matvec", casting)
 
 
 @numpy_function(np.vecmat)
-def vecmat(x1: Any, x2: Any, /) -> ndarray:
+def vecmat(
+    x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, casting: str = "same_kind"
+) -> ndarray:
     """Conjugated vectors times matrices."""
-    x1 = as_handle(x1)
-    x1 = ufuncs.conjugate(x1) if x1.dtype.kind == "c" else x1
-    return matmul(x1[..., None, :], x2)[..., 0, :]  # type: ignore[no-any-return]
+    a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        found = _on_axes(lambda x, y: vecmat(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 2, 1))
+    else:
+        a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
+        found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
+    return _with_out(found, out, "vecmat", casting)
 
 
 @numpy_function(np.tensordot)
@@ -346,7 +403,7 @@ def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype
 einsum_path = np.einsum_path
 
 
-# --- diagonals and norms ---------------------------------------------------------------------------
+# --- diagonals ---------------------------------------------------------------------------
 
 
 @numpy_function(np.diagonal)
@@ -409,103 +466,6 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
     return manipulation.moveaxis(manipulation.concatenate(parts, -1), -1, axisc)
-
-
-@numpy_function(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
-    """The norm of a vector or a matrix."""
-    x = as_handle(x)
-    if x.dtype.kind not in "fc":
-        x = x.astype(float)
-    if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
-        flat = x.ravel()
-        total = dot(flat, flat) if _is_vector_here(flat) else _squares(flat, None)
-        result = ufuncs.sqrt(total)
-        return result.reshape((1,) * x.ndim) if keepdims else result  # type: ignore[no-any-return]
-    axes = build.axes_tuple(axis, x.ndim) if not isinstance(axis, int) else (build.axis_index(axis, x.ndim),)
-    if isinstance(axis, tuple):
-        axes = tuple(build.axis_index(i, x.ndim) for i in axis)
-    if len(axes) == 1:
-        return _vector_norm(x, ord, axes[0], keepdims)
-    if len(axes) == 2:
-        return _matrix_norm(x, ord, axes, keepdims)
-    raise ValueError(f"Improper number of dimensions to norm: axes {axes} of shape {x.shape}")
-
-
-def _is_vector_here(x: ndarray) -> bool:
-    """Whether a norm is a dot product of a vector with itself, as NumPy has it: nothing would be fused."""
-    return x.dtype.kind == "f" and x.size > 0 and x._peek() is not None
-
-
-def _squares(x: ndarray, axis: Any, keepdims: bool = False) -> ndarray:
-    if x.dtype.kind == "c":
-        return reductions.sum(ufuncs.square(x.real) + ufuncs.square(x.imag), axis, None, None, keepdims)
-    return reductions.sum(ufuncs.square(x), axis, None, None, keepdims)
-
-
-def _vector_norm(x: ndarray, order: Any, axis: int, keepdims: bool) -> ndarray:
-    size = ufuncs.absolute(x)
-    if order in (None, 2):
-        return ufuncs.sqrt(_squares(x, axis, keepdims))  # type: ignore[no-any-return]
-    if isinstance(order, str):
-        raise ValueError(f"Invalid norm order {order!r} for vectors")
-    if order == np.inf:
-        return reductions.max(size, axis, None, keepdims)
-    if order == -np.inf:
-        return reductions.min(size, axis, None, keepdims)
-    if order == 0:
-        return reductions.sum((x != 0).astype(size.dtype), axis, None, None, keepdims)
-    if order == 1:
-        return reductions.sum(size, axis, None, None, keepdims)
-    return reductions.sum(size**order, axis, None, None, keepdims) ** (1.0 / order)  # type: ignore[no-any-return]
-
-
-def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) -> ndarray:
-    row, column = axes
-    if order in (None, "f", "fro"):
-        return ufuncs.sqrt(_squares(x, axes, keepdims))  # type: ignore[no-any-return]
-    if order in (1, -1, np.inf, -np.inf):
-        first, second = (row, column) if abs(order) == 1 else (column, row)
-        sums = reductions.sum(ufuncs.absolute(x), first, None, None, True)
-        fold = reductions.max if order > 0 else reductions.min
-        result = fold(sums, second, None, True)
-        return result if keepdims else result.squeeze(axes)
-    if order not in (2, -2, "nuc"):
-        raise ValueError(f"Invalid norm order {order!r} for matrices")
-    from spartan_ng.api import manipulation
-    from spartan_ng.api.linalg import svdvals
-
-    values = svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
-    folding: dict[Any, Any] = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}
-    result = folding[order](values, -1)
-    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return result.reshape(shape) if keepdims else result  # type: ignore[no-any-return]
-
-
-@numpy_function(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> ndarray:
-    """The norm of all elements, or along axes."""
-    x = as_handle(x)
-    shape = x.shape
-    if axis is None:
-        result = norm(x.ravel(), ord)
-        return result.reshape((1,) * len(shape)) if keepdims else result
-    if isinstance(axis, tuple):
-        from spartan_ng.api import manipulation
-
-        axes = build.axes_tuple(axis, x.ndim)
-        moved = manipulation.moveaxis(x, axes, range(len(axes)))
-        result = norm(moved.reshape((-1, *moved.shape[len(axes) :])), ord, 0)
-        return (
-            result.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape))) if keepdims else result
-        )
-    return norm(x, ord, axis, keepdims)
-
-
-@numpy_function(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
-    """The norm of the last two axes."""
-    return norm(x, ord, (-2, -1), keepdims)
 
 
 @numpy_function(np.linalg.matrix_power)

@@ -1,4 +1,4 @@
-"""Rearranging elements: repetition, rolling, padding, and elements taken or put by their places."""
+"""Rearranging elements: repetition, rolling, and elements taken or put by their places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, indexing, logic, reductions, ufuncs
+from spartan_ng.api import creation, indexing, logic, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, copied, make, values, wrap, wrap_node
 from spartan_ng.api.manipulation import (
@@ -78,6 +78,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     if axis is None:
         a, axis = ravel(a), 0
     where = build.axis_index(axis, a.ndim)
+    if isinstance(repeats, Handle) and repeats.size > 1 and repeats._peek() is None:
+        return _repeated(a, repeats, where)
     counts = np.asarray(repeats)
     if counts.dtype.kind not in "biu":
         raise TypeError(
@@ -103,6 +105,23 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
             f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
         )
     return take(a, np.repeat(np.arange(a.shape[where]), counts), where)
+
+
+def _repeated(a: ndarray, counts: Any, axis: int) -> ndarray:
+    """Each slice as often as counts on the workers say: a search in their sums finds the slices."""
+    if counts.dtype.kind not in "biu":
+        raise TypeError(
+            f"Cannot cast array data from {counts.dtype!r} to dtype('int64') according to the rule 'safe'"
+        )
+    if counts.shape != (a.shape[axis],):
+        raise ShapeError(
+            f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
+        )
+    if reductions.any(counts < 0):
+        raise ValueError("repeats may not contain negative values.")
+    ends = reductions.cumsum(counts.astype(np.int64))
+    places = sorting.searchsorted(ends, creation.arange(int(ends[-1])), "right")
+    return take(a, places, axis)
 
 
 @numpy_function(np.tile)
@@ -187,55 +206,6 @@ def _part(node: Any, axis: int, start: int, length: int) -> Any:
     return Slice(tuple(start if i == axis else 0 for i in range(node.ndim)), (1,) * node.ndim, shape).apply(
         node
     )
-
-
-@numpy_function(np.pad, eager=True)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> ndarray:
-    """An array with a margin."""
-    a = as_handle(array)
-    odd = keywords.pop("reflect_type", "even") == "odd"
-    if odd or (mode != "constant" and mode not in ("edge", "wrap", "reflect", "symmetric")):
-        keywords |= {"reflect_type": "odd"} if odd else {}
-        return gathered(np.pad, a, pad_width, mode, **keywords)  # type: ignore[no-any-return]
-    if isinstance(pad_width, dict):
-        widths = np.zeros((a.ndim, 2), int)
-        for axis, w in pad_width.items():
-            widths[axis] = w
-    else:
-        widths = np.broadcast_to(np.asarray(pad_width), (a.ndim, 2))
-    if widths.dtype.kind not in "iu":
-        raise TypeError("`pad_width` must be of integral type.")
-    if (widths < 0).any():
-        raise ValueError("index can't contain negative values")
-    if mode != "constant":
-        for axis, (lo, hi) in enumerate(widths.tolist()):
-            if lo or hi:
-                a = take(a, _mirrored(a.shape[axis], lo, hi, mode), axis)
-        return a if widths.any() else a.copy()
-    values = np.broadcast_to(np.asarray(keywords.get("constant_values", 0)), (a.ndim, 2))
-    node = a._node()
-    for axis, (lo, hi) in enumerate(widths.tolist()):
-        pieces = [node]
-        for length, value, at in ((lo, values[axis, 0], 0), (hi, values[axis, 1], len(pieces))):
-            shape = (*node.shape[:axis], length, *node.shape[axis + 1 :])
-            margin = build.broadcast(build.constant(np.asarray(value).astype(node.dtype)), shape)
-            pieces.insert(len(pieces) if at else 0, margin)
-        node = build.concatenate([p for p in pieces if p.shape[axis]] or [node], axis)
-    return wrap_node(node) if node is not a._node() else a.copy()
-
-
-def _mirrored(n: int, lo: int, hi: int, mode: str) -> ndarray:
-    """Which of `n` elements stands at each place of an axis with margins."""
-    if n == 0:
-        raise ValueError("can't extend empty axis 0 using modes other than 'constant' or 'empty'")
-    place = creation.arange(-lo, n + hi)
-    if mode == "edge" or n == 1:
-        return ufuncs.clip3(place, 0, n - 1)  # type: ignore[no-any-return]
-    if mode == "wrap":
-        return place % n
-    period = 2 * n if mode == "symmetric" else 2 * n - 2
-    place = place % period
-    return logic.where(place < n, place, period - (mode == "symmetric") - place)  # type: ignore[no-any-return]
 
 
 @numpy_function(np.resize)
@@ -342,7 +312,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         index = index % n
     elif mode == "clip" and n:
         index = ufuncs.clip3(index, 0, n - 1)
-    result = a[(*(slice(None),) * where, index)]
+    result = a[(*(slice(None),) * where, index)] if where else a[index]
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
     result = result.copy() if result._views else result

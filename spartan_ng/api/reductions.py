@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _NONE: Any = np._NoValue
 _NUMBERS = "biufc"
-"""Kinds of dtypes that are folded where they are; others, as dates, are gathered."""
+"""Kinds of dtypes that are folded where they are, whatever the fold."""
+_EXTREMES = {"minimum", "maximum", "fmin", "fmax"}
 _LOGICAL = {"logical_and", "logical_or", "logical_xor"}
 
 
@@ -54,7 +55,7 @@ def reduce(
             keywords["where"] = np.asarray(flags, bool)
         result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
-    if name not in FOLDS or a.dtype.kind not in _NUMBERS:
+    if name not in FOLDS or not (a.dtype.kind in _NUMBERS or _is_time_fold(name, a.dtype.kind)):
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
@@ -62,6 +63,11 @@ def reduce(
     else:
         result = _fold(name, a, axis, dtype, keepdims, initial, where)
     return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
+
+
+def _is_time_fold(name: str, kind: str) -> bool:
+    """Whether dates or durations are folded where they are: extremes, and sums of durations."""
+    return (kind in "mM" and name in _EXTREMES) or (kind == "m" and name == "add")
 
 
 def is_prompt(value: Any) -> bool:

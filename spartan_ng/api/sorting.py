@@ -130,11 +130,27 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     columns = [as_handle(k) for k in keys]
     if not columns:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
-    if columns[0].ndim != 1:
-        return gathered(np.lexsort, columns, axis)  # type: ignore[no-any-return]
+    shapes = {c.shape for c in columns}
+    if len(shapes) > 1:
+        raise ValueError(f"all keys need to be the same shape, not {', '.join(map(str, sorted(shapes)))}")
+    if columns[0].ndim == 0:
+        return wrap(np.lexsort([c._force() for c in columns], axis))
+    if columns[0].ndim > 1:
+        return _lexsorted_lines(columns, build.axis_index(axis, columns[0].ndim))
+    build.axis_index(axis, 1)
     order = argsort(columns[0], kind="stable")
     for key in columns[1:]:
         order = order[argsort(key[order], kind="stable")]
+    return order
+
+
+def _lexsorted_lines(keys: list[Any], axis: int) -> ndarray:
+    """Each line of the last key is sorted, ties by the keys before it."""
+    from spartan_ng.api.rearranging import take_along_axis
+
+    order = argsort(keys[0], axis, kind="stable")
+    for key in keys[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis, kind="stable"), axis)
     return order
 
 
@@ -226,11 +242,12 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     x, bins = as_handle(x), as_handle(bins)
     if x.dtype.kind == "c":
         raise TypeError("x may not be complex")
-    steps = np.diff(bins._force())
+    if bins.ndim != 1:
+        raise ValueError(f"object of too small depth for desired array: shape {bins.shape} is not 1-d")
     side = "left" if right else "right"
-    if (steps >= 0).all():
+    if reductions.all(bins[1:] >= bins[:-1]):
         return searchsorted(bins, x, side)
-    if (steps <= 0).all():
+    if reductions.all(bins[1:] <= bins[:-1]):
         return bins.shape[0] - searchsorted(bins[::-1], x, "right" if right else "left")  # type: ignore[no-any-return]
     raise ValueError("bins must be monotonically increasing or decreasing")
 
@@ -284,8 +301,10 @@ def unique(
 ) -> Any:
     """The sorted distinct elements, and on request where they are, the inverse, and their counts."""
     a = as_handle(ar)
-    if axis is not None or a.dtype.kind in "OV":
+    if a.dtype.kind in "OV":
         return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    if axis is not None:
+        return _unique_slices(a, build.axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
     flat = a.reshape(-1 if a.size else 0)
     if flat.size == 0:
         empty = wrap(np.zeros(0, np.intp))
@@ -316,6 +335,31 @@ def unique(
         starts = flatnonzero(first)
         out.append(manipulation.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
+    """The distinct slices along an axis, in lexicographic order, and on request what `unique` gives besides.
+
+    Slices are ranked by ever more of their elements, until no two are equal.
+    """
+    from spartan_ng.api import manipulation
+
+    lines = manipulation.moveaxis(a, axis, 0)
+    rows = lines.reshape(a.shape[axis], prod(lines.shape[1:]))
+    rank = creation.zeros(rows.shape[0], np.intp)
+    for k in range(rows.shape[1] if rows.shape[0] else 0):
+        values, place = unique(rows[:, k], return_inverse=True)
+        distinct, rank = unique(rank * values.size + place, return_inverse=True)
+        if distinct.size == rows.shape[0]:
+            break
+    if a.dtype.kind in "fc":  # slices with NaN are never equal, but stand where others would
+        holes = reductions.any(ufuncs.isnan(rows), 1)
+        own = ufuncs.multiply(holes, creation.arange(1, rows.shape[0] + 1))
+        _, rank = unique(rank * (rows.shape[0] + 1) + own, return_inverse=True)
+    _, first, counts = unique(rank, return_index=True, return_counts=True)
+    found = manipulation.moveaxis(lines[first], 0, axis)
+    more = [x for x, asked in zip((first, rank, counts), wanted, strict=True) if asked]
+    return (found, *more) if more else found
 
 
 @numpy_function(np.unique_values)  # NumPy's own does not sort
@@ -368,11 +412,13 @@ def union1d(ar1: Any, ar2: Any) -> ndarray:
 @numpy_function(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that are in both."""
-    if return_indices:
-        return gathered(np.intersect1d, as_handle(ar1), as_handle(ar2), assume_unique, True)
     kind = np.result_type(as_handle(ar1).dtype, as_handle(ar2).dtype)
-    a = unique(as_handle(ar1).astype(kind))
-    return a[isin(a, ar2)]
+    if not return_indices:
+        a = unique(as_handle(ar1).astype(kind))
+        return a[isin(a, ar2)]
+    (a, first), (b, second) = (unique(as_handle(x).astype(kind), return_index=True) for x in (ar1, ar2))
+    both = isin(a, b)
+    return a[both], first[both], second[isin(b, a)]
 
 
 @numpy_function(np.setdiff1d)

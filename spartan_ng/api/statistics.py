@@ -1,4 +1,4 @@
-"""Statistics: moments, order statistics, made of folds and sorts."""
+"""Moments, made of folds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import logic, manipulation, reductions, sorting, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api import manipulation, reductions, ufuncs
+from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.graph import build
 
@@ -184,6 +184,24 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> nda
     return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
 
 
+def weights_like(a: ndarray, weights: Any, axis: Any) -> ndarray:
+    """Weights in the shape of `a`; they may be given for the lengths of `axis` only."""
+    w = as_handle(weights)
+    if w.shape == a.shape:
+        return w
+    if axis is None:
+        raise TypeError(f"Axis must be specified when shapes of a {a.shape} and weights {w.shape} differ.")
+    axes = build.axes_tuple(axis, a.ndim)
+    if w.shape != tuple(a.shape[i] for i in axes):
+        raise ValueError(
+            f"Shape of weights {w.shape} must be consistent with shape of a {a.shape} along specified axis."
+        )
+    order = sorted(range(len(axes)), key=lambda i: axes[i])
+    w = manipulation.transpose(w, order)
+    w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
+    return manipulation.broadcast_to(w, a.shape)
+
+
 @numpy_function(np.average)
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
@@ -195,21 +213,8 @@ def average(
         result = mean(a, axis, None, None, keepdims)
         total: Any = wrap(np.asarray(result.dtype.type(a.size / max(result.size, 1))))
     else:
-        w = as_handle(weights)
+        w = weights_like(a, weights, axis)
         kind = np.result_type(a.dtype, w.dtype, np.float64 if a.dtype.kind in "biu" else a.dtype)
-        if w.shape != a.shape:
-            if axis is None:
-                raise TypeError(
-                    f"Axis must be specified when shapes of a {a.shape} and weights {w.shape} differ."
-                )
-            axes = build.axes_tuple(axis, a.ndim)
-            if w.shape != tuple(a.shape[i] for i in axes):
-                raise ValueError(
-                    f"Shape of weights {w.shape} must be consistent with shape of a {a.shape} "
-                    "along specified axis."
-                )
-            w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
-            w = manipulation.broadcast_to(w, a.shape)
         total = reductions.sum(w, axis, kind, None, keepdims)
         if bool((total == 0).any()):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -217,92 +222,3 @@ def average(
     if returned:
         return result, manipulation.broadcast_to(total, result.shape).copy()
     return result
-
-
-# --- order statistics --------------------------------------------------------------------------------
-
-
-def sorted_lines(a: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...], tuple[int, ...]]:
-    """All values of the given axes along the last axis, sorted; the axes, and the shape kept for them."""
-    axes = build.axes_tuple(axis, a.ndim)
-    rest = [i for i in range(a.ndim) if i not in axes]
-    moved = manipulation.transpose(a, (*rest, *axes))
-    lines = moved.reshape(
-        (*(a.shape[i] for i in rest), int(np.prod([a.shape[i] for i in axes], dtype=np.int64)))
-    )
-    return sorting.sort(lines, -1), axes, tuple(1 if i in axes else n for i, n in enumerate(a.shape))
-
-
-@numpy_function(np.median, whole=True)
-def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
-) -> ndarray:
-    """The middle of the sorted values, or the mean of the two in the middle."""
-    a = as_handle(a)
-    if a.ndim == 0:
-        a = a.reshape(1)
-    lines, _, kept = sorted_lines(a, axis)
-    n = lines.shape[-1]
-    if n == 0:
-        return mean(a, axis, None, out, keepdims)
-    kind = a.dtype if a.dtype.kind in "fc" else np.dtype(np.float64)
-    middle = lines[..., (n - 1) // 2 : n // 2 + 1]
-    result = mean(middle, -1, kind)
-    if a.dtype.kind in "fc":
-        last = lines[..., -1]
-        result = logic.where(ufuncs.isnan(last), last, result)
-    return stored_in(out, result.reshape(kept) if keepdims else result, "median")
-
-
-@numpy_function(np.quantile, whole=True)
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-    interpolation: Any = None,
-) -> ndarray:
-    """Values below which given fractions of the values lie, interpolated linearly."""
-    a = as_handle(a)
-    fractions = np.asarray(q._force() if isinstance(q, Handle) else q, dtype=float)
-    if not ((fractions >= 0) & (fractions <= 1)).all():
-        raise ValueError("Quantiles must be in the range [0, 1]")
-    if method != "linear" or weights is not None or a.dtype.kind == "c":
-        return gathered(np.quantile, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)  # type: ignore[no-any-return]
-    lines, _, kept = sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
-    if a.dtype.kind == "b":
-        raise TypeError("numpy boolean subtract, the `-` operator, is not supported")
-    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
-    kind = a.dtype if weak and a.dtype.kind == "f" else np.result_type(a.dtype, np.float64)
-    lines = lines.astype(kind)
-    n = lines.shape[-1]
-    if n == 0:
-        raise IndexError(f"cannot take a quantile of an empty array of shape {a.shape}")
-    last = lines[..., n - 1]
-    found = []
-    for f in fractions.ravel():
-        at = f * (n - 1)
-        low = int(np.floor(at))
-        high, t = min(low + 1, n - 1), kind.type(at - low)
-        x, y = lines[..., low], lines[..., high]
-        step = y - x
-        part = y - step * (1 - t) if t >= 0.5 else x + step * t
-        part = logic.where(ufuncs.isnan(last), last, part)
-        found.append(part.reshape(kept) if keepdims else part)
-    result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
-    if fractions.ndim > 1:
-        result = result.reshape(fractions.shape + result.shape[1:])
-    return stored_in(out, result, "quantile")
-
-
-@numpy_function(np.percentile, whole=True)
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
-    """Values below which given percentages of the values lie."""
-    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
-    part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
-    return quantile(a, part, axis, out, **keywords)

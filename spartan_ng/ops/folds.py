@@ -44,10 +44,11 @@ class Fold:
 
     def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
         """The state of one block; `offset` is the block's first global index along `axes[0]`."""
+        kind = None if out.kind in "mM" else out  # NumPy takes no unit of time there
         if where is None:
-            return (self.ufunc.reduce(x, axis=axes, dtype=out),)
+            return (self.ufunc.reduce(x, axis=axes, dtype=kind),)
         initial = self.identity if self.identity is not None else _initial(self.ufunc, out)
-        return (self.ufunc.reduce(x, axis=axes, dtype=out, where=where, initial=initial),)
+        return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
 
     def combine(self, a: State, b: State) -> State:
         """The state of two neighbouring blocks."""

@@ -9,9 +9,12 @@ import spartan_ng as np
 from spartan_ng.api import dispatch
 from spartan_ng.api.coverage import rows
 from tests.numpy_parity import calls, proof
+from tests.numpy_parity.options import OPTIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+OPTION_BYTES = 8192
+"""What the several calls of an entry may pass through the driver: a quarter of an operand."""
 CALLS = proof.all_calls()
 KINDS = {(r.namespace, r.name): r.kind for r in rows()}
 
@@ -70,14 +73,32 @@ def test_a_fallback_says_so_once(workers, key, monkeypatch):
     assert found[0].filename == calls.__file__
 
 
+@pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_are_distributed_too(workers, name):
+    backend, operands = workers
+    found = proof.passed(backend, OPTIONS[name], operands)
+    same(found.result, OPTIONS[name](numpy, calls.operands()), name)
+    assert max(found.home, found.sent, found.left) <= OPTION_BYTES, found
+
+
+@pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
+def test_trial_histograms_bring_their_counts_home_and_nothing_else(workers):
+    backend, operands = workers
+    found = proof.passed(backend, lambda np, o: np.histogram(o.v, "stone"), operands)
+    same(found.result, numpy.histogram(calls.operands().v, "stone"), "stone")
+    assert found.home <= 8 * sum(range(1, 101)) + proof.LIMIT_BYTES
+
+
+def _last(line, width, axis, keywords):
+    line[len(line) - width[1] :] = 7
+
+
 PARTS = {
-    "cov": lambda np, o: np.cov(o.a, fweights=o.m[0] + 1),
-    "intersect1d": lambda np, o: np.intersect1d(o.places, o.i, return_indices=True),
-    "nanquantile": lambda np, o: np.nanquantile(o.nan, 0.3, method="lower"),
-    "pad": lambda np, o: np.pad(o.v, 3, mode="linear_ramp"),
-    "polyfit": lambda np, o: np.polyfit(o.v, o.w, 2, cov=True),
-    "quantile": lambda np, o: np.quantile(o.v, 0.3, method="nearest"),
-    "unique": lambda np, o: np.unique(o.m, axis=0),
+    "apply_along_axis": lambda np, o: np.apply_along_axis(numpy.ptp, 0, o.v),
+    "cond": lambda np, o: np.linalg.cond(o.stack * (numpy.arange(16) > 0)[:, None, None], 1)[1:],
+    "gradient": lambda np, o: np.gradient(o.dates - o.dates[0]),
+    "pad": lambda np, o: np.pad(o.v, 3, _last)[3:],
 }
 
 
