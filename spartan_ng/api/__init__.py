@@ -13,6 +13,7 @@ from spartan_ng.api.array import (
     persist,
 )
 from spartan_ng.api.bits import packbits, unpackbits
+from spartan_ng.api.blockwise import busday_count, busday_offset, datetime_as_string, is_busday
 from spartan_ng.api.calculus import bartlett, blackman, gradient, hamming, hanning, kaiser, unwrap
 from spartan_ng.api.coverage import coverage
 from spartan_ng.api.creation import (
@@ -157,13 +158,6 @@ from spartan_ng.api.dtypes import (
     ushort,
     void,
 )
-from spartan_ng.api.fallbacks import (
-    busday_count,
-    busday_offset,
-    datetime_as_string,
-    fromregex,
-    is_busday,
-)
 from spartan_ng.api.grids import (
     array2string,
     array_repr,
@@ -206,6 +200,7 @@ from spartan_ng.api.io import (
     compress_columns,
     from_sparse,
     fromfile,
+    fromregex,
     genfromtxt,
     load,
     loadtxt,

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from spartan_ng.api import (
+    blockwise,
     creation,
     indexing,
     manipulation,
@@ -467,7 +468,10 @@ class ndarray(Methods):
         """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes."""
         if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
             return make(self._cell, self._views)
-        return fresh(self._force().view(dtype))  # type: ignore[no-any-return]
+        value = self._peek()
+        if value is not None:
+            return fresh(value.view(dtype))  # type: ignore[no-any-return]
+        return blockwise.reinterpreted(self, np.dtype(dtype))
 
     def to_device(self, device: str, /, *, stream: Any = None) -> ndarray:
         """The array API standard's move between devices; there is one."""
@@ -505,13 +509,11 @@ class ndarray(Methods):
 
     def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
         """The bytes of each element from an offset on, as another dtype; a copy."""
-        return fresh(self._force().getfield(dtype, offset))  # type: ignore[no-any-return]
+        return blockwise.field(self, dtype, offset)
 
     def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
         """Write into the bytes of each element from an offset on."""
-        value = np.array(self._force())
-        value.setfield(np.asarray(val), dtype, offset)
-        self[...] = value
+        self[...] = blockwise.with_field(self, val, dtype, offset)
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Allow or refuse writes through this array (a broadcast view is what refuses them)."""
@@ -528,7 +530,7 @@ class ndarray(Methods):
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""
-        swapped = wrap(self._force().byteswap())
+        swapped = blockwise.byteswapped(self)
         if not inplace:
             return swapped
         self[...] = swapped

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.borrowed import NAMES
-from spartan_ng.api.dispatch import FALLBACKS
 
 KINDS = {
     "distributed": "runs where its operands lie, lazily, from rows of the tables or as a composition",
@@ -27,8 +26,8 @@ KINDS = {
 }
 _DRIVER = {
     "numpy": "array2string array_repr array_str from_dlpack frombuffer fromfile fromiter frompyfunc "
-    "fromstring genfromtxt load loadtxt ndenumerate save savetxt savez savez_compressed",
-    "numpy.ndarray": "byteswap ctypes data dump dumps getfield item setfield tobytes tofile tolist",
+    "fromregex fromstring genfromtxt load loadtxt ndenumerate save savetxt savez savez_compressed",
+    "numpy.ndarray": "ctypes data dump dumps item tobytes tofile tolist",
     "numpy.random": "bytes multinomial",
 }
 _METADATA = {
@@ -84,8 +83,6 @@ def _kind(namespace: str, theirs: Any, ours: Any, name: str) -> str:
         return "NumPy's" if found.__name__.startswith("numpy") else "metadata"
     if found is getattr(theirs, name) or not (callable(found) or isinstance(found, property)):
         return "NumPy's"
-    if isinstance(found, types.FunctionType) and found in FALLBACKS:
-        return "fallback"
     if name in _DRIVER.get(namespace, "").split():
         return "driver"
     return "metadata" if name in _METADATA.get(namespace, "").split() else "distributed"

@@ -12,6 +12,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,10 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Ours for each of NumPy's functions."""
 
-FALLBACKS: set[Any] = set()
-"""Those of NumPy's functions that always run on the driver."""
-
 _warned: set[str] = set()
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 class FallbackWarning(UserWarning):
@@ -126,12 +125,20 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         warnings.warn(
             f"{name} is not distributed: its operands are gathered and NumPy runs it on the driver",
             FallbackWarning,
-            stacklevel=3,
+            stacklevel=_levels_to_user(),
         )
     found: list[Handle] = []
     _collect((args, keywords), found)
     values(*found)
     return fresh(function(*_plain(list(args)), **_plain(keywords)))
+
+
+def _levels_to_user() -> int:
+    """How many calls of this package lie between a warning and the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _collect(a: Any, found: list[Handle]) -> None:
@@ -156,24 +163,3 @@ def _plain(a: Any) -> Any:
     if isinstance(a, dict):
         return {k: _plain(v) for k, v in a.items()}
     return a
-
-
-def fallback(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function under its own name that gathers its operands and runs on the driver.
-
-    Operands that are small and there anyway are no reason for a warning.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        budget = [config.small_bytes]
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items()}
-        except _NotSmallError:
-            return gathered(function, *args, **keywords)
-        return fresh(function(*known, **named))
-
-    FUNCTIONS[function] = call
-    FALLBACKS.add(call)
-    return call

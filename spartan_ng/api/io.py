@@ -113,6 +113,12 @@ def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
 
 
+@numpy_function(np.fromregex)
+def fromregex(file: Any, regexp: Any, dtype: Any, encoding: Any = None) -> ndarray:
+    """The groups that a regular expression finds in a text file."""
+    return wrap(np.fromregex(file, regexp, dtype, encoding))
+
+
 @numpy_function(np.genfromtxt)
 def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text with missing values."""

@@ -158,7 +158,7 @@ def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> nda
     if lines.values.shape[-1] == 0:
         return mean(a, axis, None, out, keepdims)
     n = lines.count
-    kind = a.dtype if a.dtype.kind in "fc" else np.dtype(np.float64)
+    kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
     middle = manipulation.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
     return stored_in(out, lines.result(mean(middle, 0, kind), keepdims), "median")
 

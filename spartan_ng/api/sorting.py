@@ -315,7 +315,7 @@ def unique(
     order = argsort(flat, kind="stable") if return_index or return_inverse else None
     line = flat[order] if order is not None else sort(flat)
     changed = line[1:] != line[:-1]
-    if equal_nan and a.dtype.kind in "fc":
+    if equal_nan and a.dtype.kind in "fcmM":
         changed = changed & ~(ufuncs.isnan(line[1:]) & ufuncs.isnan(line[:-1]))
     from spartan_ng.api import manipulation
 
@@ -352,7 +352,7 @@ def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
         distinct, rank = unique(rank * values.size + place, return_inverse=True)
         if distinct.size == rows.shape[0]:
             break
-    if a.dtype.kind in "fc":  # slices with NaN are never equal, but stand where others would
+    if a.dtype.kind in "fcmM":  # slices with NaN are never equal, but stand where others would
         holes = reductions.any(ufuncs.isnan(rows), 1)
         own = ufuncs.multiply(holes, creation.arange(1, rows.shape[0] + 1))
         _, rank = unique(rank * (rows.shape[0] + 1) + own, return_inverse=True)

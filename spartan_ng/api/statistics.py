@@ -75,7 +75,7 @@ def _divided(total: ndarray, count: Any) -> ndarray:
     if not isinstance(count, Handle):
         if count == 0:
             warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
-        count = total.dtype.type(count)
+        count = count if total.dtype.kind == "m" else total.dtype.type(count)
     result = ufuncs.divide(total, count)
     return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
 

@@ -61,7 +61,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class ArgFold:
-    """The index of the first extreme element along one axis (NaN counts as the most extreme)."""
+    """The index of the first extreme element along one axis (NaN and NaT count as the most extreme)."""
 
     name: str
     find: Callable[..., Any]
@@ -87,7 +87,7 @@ class ArgFold:
     def combine(self, a: State, b: State) -> State:
         """The earlier of two equal values wins; a NaN wins over every number."""
         takes_b = self.better(b[0], a[0])
-        if a[0].dtype.kind in "fc":
+        if a[0].dtype.kind in "fcmM":
             takes_b = (takes_b | np.isnan(b[0])) & ~np.isnan(a[0])
         return tuple(np.where(takes_b, y, x) for x, y in zip(a, b, strict=True))
 

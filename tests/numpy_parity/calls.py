@@ -300,9 +300,15 @@ NUMPY: dict[str, Call] = {
     "roots": lambda np, o: np.sort_complex(np.roots(o.v[:40])),
     # dates
     "busday_count": lambda np, o: np.busday_count("2024-01-01", o.dates),
-    "busday_offset": lambda np, o: np.busday_offset(o.dates, 3, roll="forward"),
-    "datetime_as_string": lambda np, o: np.datetime_as_string(o.dates),
-    "is_busday": lambda np, o: np.is_busday(o.dates),
+    "busday_offset": lambda np, o: (
+        np.busday_offset(o.dates, 3, roll="forward"),
+        np.busday_offset(o.dates, o.j, "preceding", holidays=["2024-01-01", "2025-01-01"]),
+    ),
+    "datetime_as_string": lambda np, o: (
+        np.datetime_as_string(o.dates),
+        np.datetime_as_string(o.dates, "h", timezone="UTC", casting="unsafe"),
+    ),
+    "is_busday": lambda np, o: np.is_busday(o.dates, weekmask="Mon Tue Sat"),
 }
 """Functions of `numpy` that are not ufuncs."""
 
@@ -372,6 +378,7 @@ NDARRAY: dict[str, Call] = {
     "argpartition": lambda np, o: np.sort(o.v[o.v.argpartition(9)[:10]]),
     "argsort": lambda np, o: o.v.argsort(),
     "astype": lambda np, o: o.v.astype(int),
+    "byteswap": lambda np, o: (o.i.byteswap(), changed(o.v, lambda x: x.byteswap(inplace=True))),
     "choose": lambda np, o: (o.i % 2).choose([o.v, o.w]),
     "clip": lambda np, o: o.v.clip(0.2, 0.8),
     "compress": lambda np, o: o.v.compress(o.flags),
@@ -385,6 +392,7 @@ NDARRAY: dict[str, Call] = {
     "fill": lambda np, o: changed(o.v, lambda x: x.fill(3.0)),
     "flat": lambda np, o: changed(o.a, lambda x: x.flat.__setitem__(slice(None, None, 2), 1.0)),
     "flatten": lambda np, o: o.a.flatten(),
+    "getfield": lambda np, o: o.z.getfield("f8", 8),
     "imag": lambda np, o: o.z.imag + 0,
     "mT": lambda np, o: o.cube.mT + 0,
     "max": lambda np, o: o.a.max(axis=0),
@@ -401,6 +409,7 @@ NDARRAY: dict[str, Call] = {
     "resize": lambda np, o: changed(o.v, lambda x: x.resize((70, 70), refcheck=False)),
     "round": lambda np, o: o.v.round(2),
     "searchsorted": lambda np, o: o.line.searchsorted(o.v),
+    "setfield": lambda np, o: changed(o.z, lambda x: x.setfield(o.a, "f8", 8)),
     "sort": lambda np, o: changed(o.v, lambda x: x.sort()),
     "squeeze": lambda np, o: o.a[None].squeeze() + 0,
     "std": lambda np, o: o.a.std(axis=0),
@@ -410,7 +419,10 @@ NDARRAY: dict[str, Call] = {
     "trace": lambda np, o: o.a.trace(),
     "transpose": lambda np, o: o.cube.transpose(2, 0, 1) + 0,
     "var": lambda np, o: o.a.var(axis=1),
-    "view": lambda np, o: o.v.view() + 0,
+    "view": lambda np, o: (
+        o.v.view() + 0,
+        *(x.view(kind) for x, kind in ((o.v, "i8"), (o.z, float), (o.v, complex), (o.i, "u1"))),
+    ),
 }
 """Methods and attributes of `numpy.ndarray`."""
 

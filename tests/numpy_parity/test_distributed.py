@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy
 import pytest
 
@@ -46,31 +48,14 @@ def test_distributed(workers, key):
 
 
 def test_every_function_is_called():
-    """Only what is proven here counts as distributed; what falls back does so here, or reads a file."""
-    said = {key for key, kind in KINDS.items() if kind in ("distributed", "fallback")}
-    assert said - {("numpy", "fromregex")} == set(CALLS)
+    """Only what is proven here counts as distributed."""
+    assert {key for key, kind in KINDS.items() if kind == "distributed"} == set(CALLS)
 
 
 def test_most_functions_are_distributed():
-    kinds = [k for k in KINDS.values() if k in ("distributed", "driver", "fallback")]
+    kinds = [k for k in KINDS.values() if k in ("distributed", "driver")]
     assert kinds.count("distributed") >= 0.8 * len(kinds)
     assert "missing" not in KINDS.values()
-
-
-FALLBACKS = [key for key, kind in KINDS.items() if kind == "fallback" and key in CALLS]
-
-
-@pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
-@pytest.mark.parametrize("key", FALLBACKS, ids=".".join)
-def test_a_fallback_says_so_once(workers, key, monkeypatch):
-    _, operands = workers
-    monkeypatch.setattr(dispatch, "_warned", set())
-    with pytest.warns(np.FallbackWarning) as found:
-        CALLS[key](np, operands)
-    CALLS[key](np, operands)  # quiet: warnings are errors here
-    assert len(found) == 1
-    assert f"{key[1]} is not distributed" in str(found[0].message)
-    assert found[0].filename == calls.__file__
 
 
 @pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
@@ -97,6 +82,7 @@ def _last(line, width, axis, keywords):
 PARTS = {
     "apply_along_axis": lambda np, o: np.apply_along_axis(numpy.ptp, 0, o.v),
     "cond": lambda np, o: np.linalg.cond(o.stack * (numpy.arange(16) > 0)[:, None, None], 1)[1:],
+    "datetime_as_string": lambda np, o: np.datetime_as_string(o.dates, "auto"),
     "gradient": lambda np, o: np.gradient(o.dates - o.dates[0]),
     "pad": lambda np, o: np.pad(o.v, 3, _last)[3:],
 }
@@ -110,4 +96,8 @@ def test_a_rare_option_says_that_it_falls_back(workers, name, monkeypatch):
     with pytest.warns(np.FallbackWarning, match=f"{name} is not distributed") as found:
         got = PARTS[name](np, operands)
     assert len(found) == 1
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", np.FallbackWarning)
+        PARTS[name](np, operands)
     same(got, PARTS[name](numpy, calls.operands()), name)

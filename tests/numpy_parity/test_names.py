@@ -32,7 +32,7 @@ def test_coverage_prints_the_page(capsys):
 def test_kinds():
     kinds = {(r.namespace, r.name): r.kind for r in rows()}
     assert kinds["numpy", "add"] == "distributed"
-    assert kinds["numpy", "busday_count"] == "fallback"
+    assert kinds["numpy", "busday_count"] == "distributed"
     assert kinds["numpy", "load"] == "driver"
     assert kinds["numpy", "float64"] == kinds["numpy", "ma"] == "NumPy's"
 

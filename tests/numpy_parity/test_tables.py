@@ -108,6 +108,66 @@ def test_elementwise(row):
             check(ufunc, row.function, operands, what, late=row.name == "power")
 
 
+OTHERS = {
+    "M8[D]": numpy.array(
+        ["2024-02-28", "NaT", "1970-01-01", "2024-02-29", "1969-12-31", "2030-01-01"], "M8[D]"
+    ),
+    "M8[s]": numpy.array(["2024-02-28T01:02:03", "1970-01-01", "NaT", "2024-03-01"], "M8[s]"),
+    "m8[D]": numpy.array([3, -1, 0, "NaT", 7, 100], "m8[D]"),
+    "m8[ms]": numpy.array([30_000, -1, "NaT", 86_400_000], "m8[ms]"),
+    "U": numpy.array(["b", "a", "", "abc", "ab"]),
+    "S": numpy.array([b"b", b"a", b"", b"abc", b"ab"]),
+    "?": numpy.array([True, False, True, True]),
+    "i8": numpy.array([1, 2, 3, 4, 7]),
+    "f8": numpy.array([1.5, -2.0, 0.5]),
+}
+"""Values of other dtypes than numbers, and numbers to go with them."""
+
+
+def other(kind, shape, turn=0):
+    n = int(numpy.prod(shape))
+    return numpy.resize(numpy.roll(OTHERS[kind], turn), n).astype(OTHERS[kind].dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
+def test_dates_durations_and_strings(row):
+    """Every pair of dtypes of which one is no number."""
+    kinds = [k for k in itertools.product(OTHERS, repeat=row.nin) if any(x[0] in "MmUS" for x in k)]
+    for (dtypes, shape), tiling in cases(kinds, [(7,), (5, 3), (), (0, 3)] if row.nin == 1 else [(5, 3)]):
+        operands = [other(k, PARTNERS.get(shape, shape) if i else shape, i) for i, k in enumerate(dtypes)]
+        with config.override(tiling=tiling):
+            check(UFUNCS[row.name], row.function, operands, f"{row.name} of {dtypes} {shape}, {tiling}")
+
+
+TIMES = ["M8[D]", "M8[s]", "m8[D]", "m8[ms]"]
+
+
+@pytest.mark.parametrize("row", REDUCTIONS, ids=lambda r: r.name)
+def test_folds_of_dates_and_durations(row):
+    for (kind, shape, axis, keepdims), tiling in cases(TIMES, SHAPES, [None, 0, (0, -1)], [False, True]):
+        x = other(kind, shape)
+        with config.override(tiling=tiling):
+            ours, theirs = (
+                partial(u.reduce, axis=axis, keepdims=keepdims) for u in (UFUNCS[row.name], row.ufunc)
+            )
+            check(ours, theirs, [x], f"{row.name} of {kind} {shape} along {axis}, {tiling}")
+
+
+OF_TIMES = ["argmax", "argmin", "sort", "argsort", "max", "min", "ptp", "unique", "median", "mean", "sum"]
+
+
+@pytest.mark.parametrize("name", OF_TIMES)
+def test_functions_of_dates_and_durations(name):
+    for (kind, shape, axis), tiling in cases(TIMES, [(7,), (5, 3), (2, 3, 4)], [None, 0, -1]):
+        if name == "unique" and axis is not None:
+            continue
+        x = other(kind, shape)
+        keywords = {"kind": "stable"} if name == "argsort" else {}
+        with config.override(tiling=tiling):
+            ours, theirs = (partial(getattr(n, name), axis=axis, **keywords) for n in (np, numpy))
+            check(ours, theirs, [x], f"{name} of {kind} {shape} along {axis}, {tiling}")
+
+
 @pytest.mark.parametrize("row", [r for r in ROWS if r.nin == 2], ids=lambda r: r.name)
 def test_shapes_that_do_not_fit(row):
     a, b = (np.array(sample("i4", shape)) for shape in ((5, 3), (4,)))

@@ -1,0 +1,161 @@
+"""NumPy's functions of elements that are no ufuncs: business days, dates as text, the bytes of elements.
+
+They run block by block where the elements lie. Dtypes and errors are NumPy's own, asked of empty arrays; what
+depends on values is looked at before, since a worker must not raise what NumPy raises at the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import manipulation, reductions, ufuncs
+from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+def on_blocks(function: Callable[..., Any], arrays: Sequence[Any], name: str) -> ndarray:
+    """A function of blocks with the shape of all arrays together; its results have memory of their own."""
+    found = [as_handle(a) for a in arrays]
+    known = [a._peek() for a in found]
+    if config.small_bytes and all(k is not None and k.nbytes <= config.small_bytes for k in known):
+        return wrap(function(*known))
+    kind = function(*(np.empty(0, a.dtype) for a in found)).dtype
+    node = build.map_(UserFunction(function, origin=name), *(a._node() for a in found), dtype=kind)
+    return wrap_node(node)
+
+
+# --- dates -------------------------------------------------------------------------------------------
+
+
+def _dates(a: Any) -> Any:
+    """Dates as NumPy reads them: of arrays, text, or Python's own."""
+    return a if isinstance(a, Handle | np.ndarray) else np.asarray(a, "M8[D]")
+
+
+def _stored(found: ndarray, out: Any, name: str) -> ndarray:
+    return found if out is None else ufuncs.stored(name, found, out, True)
+
+
+@numpy_function(np.is_busday)
+def is_busday(
+    dates: Any, weekmask: Any = "1111100", holidays: Any = None, busdaycal: Any = None, out: Any = None
+) -> ndarray:
+    """Whether dates are business days."""
+    days = _calendar(weekmask, holidays, busdaycal)
+    return _stored(
+        on_blocks(lambda x: np.is_busday(x, **days), [_dates(dates)], "is_busday"), out, "is_busday"
+    )
+
+
+@numpy_function(np.busday_offset)
+def busday_offset(
+    dates: Any,
+    offsets: Any,
+    roll: Any = "raise",
+    weekmask: Any = None,
+    holidays: Any = None,
+    busdaycal: Any = None,
+    out: Any = None,
+) -> ndarray:
+    """Dates moved to a business day, by the rule `roll`, and so many business days on."""
+    days = _calendar("1111100" if weekmask is None and busdaycal is None else weekmask, holidays, busdaycal)
+    dates = _dates(dates)
+    if roll == "raise" and not reductions.all(is_busday(dates, **days)):
+        raise ValueError("Non-business day date in busday_offset")
+    moved = on_blocks(
+        lambda x, n: np.busday_offset(x, n, roll=roll, **days), [dates, offsets], "busday_offset"
+    )
+    return _stored(moved, out, "busday_offset")
+
+
+@numpy_function(np.busday_count)
+def busday_count(
+    begindates: Any,
+    enddates: Any,
+    weekmask: Any = "1111100",
+    holidays: Any = (),
+    busdaycal: Any = None,
+    out: Any = None,
+) -> ndarray:
+    """How many business days lie between dates, the second ones excluded."""
+    days = _calendar(weekmask, holidays, busdaycal)
+    both = [_dates(begindates), _dates(enddates)]
+    if any(bool(reductions.any(ufuncs.isnat(d))) for d in both):
+        raise ValueError("Cannot compute a business day count with a NaT (not-a-time) date")
+    found = on_blocks(lambda x, y: np.busday_count(x, y, **days), both, "busday_count")
+    return _stored(found, out, "busday_count")
+
+
+def _calendar(weekmask: Any, holidays: Any, busdaycal: Any) -> dict[str, Any]:
+    """The keywords that say which days are business days."""
+    if busdaycal is not None:
+        return {"busdaycal": busdaycal}
+    if isinstance(holidays, Handle):
+        holidays = holidays._force()
+    return {"weekmask": weekmask, **({} if holidays is None else {"holidays": holidays})}
+
+
+@numpy_function(np.datetime_as_string)
+def datetime_as_string(
+    arr: Any, unit: Any = None, timezone: Any = "naive", casting: Any = "same_kind"
+) -> ndarray:
+    """Dates as text; how long `unit="auto"` makes it depends on all of them."""
+    dates = as_handle(arr)
+    if unit == "auto":
+        return gathered(np.datetime_as_string, dates, unit, timezone, casting)  # type: ignore[no-any-return]
+    return on_blocks(
+        lambda x: np.datetime_as_string(x, unit, timezone, casting), [dates], "datetime_as_string"
+    )
+
+
+# --- bytes of elements -------------------------------------------------------------------------------
+
+
+def byteswapped(a: Handle) -> ndarray:
+    """The bytes of each element reversed."""
+    return on_blocks(lambda x: x.byteswap(), [a], "byteswap")
+
+
+def field(a: Handle, dtype: Any, offset: int) -> ndarray:
+    """The bytes of each element from an offset on, as another dtype."""
+    return on_blocks(lambda x: x.getfield(dtype, offset).copy(), [a], "getfield")
+
+
+_PLAIN = "biufcmM"
+
+
+def reinterpreted(a: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    """The bytes of the elements as another dtype, of which the last axis may have fewer or more."""
+    old, new = a.dtype.itemsize, dtype.itemsize
+    if a.ndim == 0 or a.dtype.kind not in _PLAIN or dtype.kind not in _PLAIN:
+        return gathered(np.ndarray.view, a, dtype)  # type: ignore[no-any-return]
+    few, many = sorted((old, new))
+    n, k = a.shape[-1], many // few
+    np.empty((1, n % k + k), a.dtype).view(dtype)  # its errors
+    if new == old:
+        return on_blocks(lambda x: x.view(dtype).copy(), [a], "view")
+    if new < old:
+        parts = [field(a, dtype, i * new) for i in range(k)]
+        return manipulation.stack(parts, -1).reshape((*a.shape[:-1], n * k))
+    parts = [a[..., i::k] for i in range(k)]
+    return on_blocks(lambda *x: np.stack(x, -1).view(dtype)[..., 0].copy(), parts, "view")
+
+
+def with_field(a: Handle, value: Any, dtype: Any, offset: int) -> ndarray:
+    """The elements, with other bytes from an offset on."""
+
+    def changed(x: Any, new: Any) -> Any:
+        copy = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, new.shape)))
+        copy.setfield(new, dtype, offset)
+        return copy
+
+    return on_blocks(changed, [a, value], "setfield")
