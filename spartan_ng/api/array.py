@@ -34,7 +34,7 @@ from spartan_ng.api.handle import (
     wrap,
 )
 from spartan_ng.api.methods import Methods
-from spartan_ng.api.views import Basic, Broadcast, Part, Transpose, full_shape
+from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
@@ -100,7 +100,7 @@ class ndarray(Methods):
         if value is None or self._cell.frozen:
             return manipulation.transpose(self)
         shown = value.T
-        return self._seen(Transpose(tuple(range(shown.ndim))[::-1], shown.shape), shown)
+        return self._seen(REVERSED[shown.ndim], shown)
 
     @property
     def mT(self) -> ndarray:
@@ -112,7 +112,7 @@ class ndarray(Methods):
     @property
     def real(self) -> ndarray:
         """The real part; writing to it writes to the array."""
-        return self._see(Part("real", self.shape)) if self.dtype.kind == "c" else self
+        return self._see(Part("real")) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -122,7 +122,7 @@ class ndarray(Methods):
     def imag(self) -> ndarray:
         """The imaginary part; writing to it writes to the array."""
         if self.dtype.kind == "c":
-            return self._see(Part("imag", self.shape))
+            return self._see(Part("imag"))
         return creation.zeros_like(self)
 
     @imag.setter
@@ -134,7 +134,8 @@ class ndarray(Methods):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes; a filtered array counts its elements now."""
-        return self._views[-1].shape if self._views else self._cell.shape
+        shown = self._peek()
+        return self._node().shape if shown is None else shown.shape
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -193,7 +194,9 @@ class ndarray(Methods):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = np.asarray(self._force())
+        value = self._force()
+        if value.__class__ is not np.ndarray:
+            value = np.asarray(value)
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
@@ -201,8 +204,8 @@ class ndarray(Methods):
         if copy:
             return value.copy()
         shown = value.view()
-        shown.setflags(write=False)
-        return shown
+        shown.setflags(False)
+        return shown  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
@@ -396,29 +399,30 @@ class ndarray(Methods):
             return number
         simple = kind is not tuple or _SIMPLE.issuperset(map(type, key))
         if simple and element.__class__ is np.ndarray and not cell.frozen:
+            step = _new(Basic)
+            step.key = key
             view = _new(ndarray)
-            view._cell, view._state, view._shown = cell, value, element
-            view._views = (*views, Basic(key, shown.shape, element.shape))
+            view._cell = cell
+            view._views = (*views, step)
+            view._state = value
+            view._shown = element
             return view
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
-        cell = self._cell
-        base = cell.value
-        if base is not None and cell._node is None and not cell.borrowed and not cell.frozen:
-            target = base if not self._views else self._shown if self._state is base else None
+        target = self._open()
+        if target is not None:
             if key.__class__ not in _QUICK:
                 key = _position(key)
-            if target is not None and key.__class__ in _QUICK:
-                kind = value.__class__
-                known = value if kind in _NUMBERS else value._peek() if isinstance(value, ndarray) else None
-                if known is not None:
-                    try:
-                        target[key] = known
-                        return
-                    except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
-                        pass
+            kind = value.__class__
+            known = value if kind in _NUMBERS else value._peek() if isinstance(value, Handle) else None
+            if known is not None and key.__class__ in _QUICK:
+                try:
+                    target[key] = known
+                    return
+                except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
+                    pass
         indexing.setitem(self, key, value)
 
     def fill(self, value: Any) -> None:

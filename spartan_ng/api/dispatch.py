@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,45 +69,60 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool
             return ours(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return ours(*args, **keywords)
-        budget = [config.small_bytes]
-        if budget[0] and (whole or folds) and in_process():
-            budget[0] = sys.maxsize if whole else at_once_bytes(budget[0])
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items() if v is not None or k == "axis"}
-        except _NotSmallError:
-            return ours(*args, **keywords)
-        return fresh(numpys(*known, **named))
+        known: list[Any] = []
+        if keywords:
+            keywords = {k: v for k, v in keywords.items() if v is not None or k == "axis"}
+        nbytes = _known((*args, *keywords.values()) if keywords else args, known)
+        small = config.small_bytes
+        if nbytes > small:
+            if not small or not (whole or folds) or nbytes >= _MUCH or not in_process():
+                return ours(*args, **keywords)
+            if not whole and nbytes > at_once_bytes(small):
+                return ours(*args, **keywords)
+        return _called(numpys, known, keywords)
 
     return call  # type: ignore[return-value]
 
 
-class _NotSmallError(Exception):
-    """An argument is lazy, sparse, or too large."""
+_MUCH = sys.maxsize
+"""Bytes of what is lazy or sparse."""
+_PLAIN = frozenset({int, float, bool, complex, str, type(None)})
 
 
-def _known(a: Any, budget: list[int]) -> Any:
-    """The NumPy form of an argument, if it fits what is left of the budget."""
-    if isinstance(a, Handle):
-        a = a._peek()
-        if a is None:
-            raise _NotSmallError
-    elif isinstance(a, list | tuple):
-        if any(isinstance(i, Handle | list | tuple | np.ndarray) or sparse.issparse(i) for i in a):
-            return type(a)([_known(i, budget) for i in a])
-        return a
-    elif sparse.issparse(a):
-        raise _NotSmallError
-    budget[0] -= getattr(a, "nbytes", 0)
-    if budget[0] < 0:
-        raise _NotSmallError
-    return a
+def _known(arguments: Iterable[Any], known: list[Any]) -> int:
+    """Append the NumPy forms of arguments to `known`; their bytes, or `_MUCH` where one has no such form."""
+    nbytes = 0
+    for a in arguments:
+        if isinstance(a, Handle):
+            a = a._peek()
+            if a is None:
+                return _MUCH
+            nbytes += a.nbytes
+        elif a.__class__ not in _PLAIN:
+            if isinstance(a, list | tuple):
+                parts: list[Any] = []
+                nbytes += _known(a, parts)
+                a = type(a)(parts)
+            elif sparse.issparse(a):
+                return _MUCH
+            else:
+                nbytes += getattr(a, "nbytes", 0)
+        known.append(a)
+    return nbytes
+
+
+def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, Any]) -> Any:
+    """What a NumPy function gives for known arguments, the last of them those of the keywords."""
+    if not keywords:
+        return fresh(numpys(*known))
+    n = len(known) - len(keywords)
+    return fresh(numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True))))
 
 
 def fresh(result: Any) -> Any:
     """NumPy's results as arrays with memory of their own."""
     if isinstance(result, np.ndarray):
-        return wrap(result if result.flags.owndata and result.flags.writeable else result.copy())
+        return wrap(result if result.base is None else result.copy())
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):
@@ -166,13 +181,10 @@ def fallback(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        budget = [config.small_bytes]
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items()}
-        except _NotSmallError:
+        known: list[Any] = []
+        if _known((*args, *keywords.values()), known) > config.small_bytes:
             return gathered(function, *args, **keywords)
-        return fresh(function(*known, **named))
+        return _called(function, known, keywords)
 
     FUNCTIONS[function] = call
     FALLBACKS.add(call)

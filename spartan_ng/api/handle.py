@@ -27,6 +27,7 @@ Shape: TypeAlias = tuple[int, ...]
 PYTHON_SCALARS = (int, float, complex)
 NUMERIC = frozenset(t for code, t in np.sctypeDict.items() if issubclass(t, np.number | np.bool_))
 """The types of NumPy's scalars that are numbers."""
+_new = object.__new__
 
 
 class Handle:
@@ -92,7 +93,8 @@ class Handle:
     @property
     def shape(self) -> Shape:
         """Lengths of the axes; a filtered array counts its elements now."""
-        return self._views[-1].shape if self._views else self._cell.shape
+        shown = self._peek()
+        return self._node().shape if shown is None else shown.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -147,10 +149,10 @@ class Handle:
 
     def _seen(self, view: View, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
-        h = object.__new__(Late.ndarray)
-        h._cell = self._cell
+        h = _new(Late.ndarray)
+        cell = h._cell = self._cell
         h._views = (*self._views, view)
-        h._state = self._cell.value
+        h._state = cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]
 
@@ -196,6 +198,16 @@ class Handle:
             return base
         return self._peek()
 
+    def _open(self) -> Any:
+        """The NumPy array to write into where nobody else has a claim on its memory, else None."""
+        cell = self._cell
+        base = cell.value
+        if base is None or cell._node is not None or cell.borrowed or cell.frozen:
+            return None
+        if not self._views:
+            return base
+        return self._shown if self._state is base else None
+
     def _check_writable(self) -> None:
         """Refuse to write to a scalar."""
         if self._cell.frozen:
@@ -239,11 +251,11 @@ def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
 
 def wrap(value: Any) -> ndarray:
     """An array for a NumPy value that nobody else will write to; a NumPy scalar stays one."""
-    if not isinstance(value, np.ndarray):
+    if value.__class__ is not np.ndarray and not isinstance(value, np.ndarray):
         return scalar(value)
-    cell = object.__new__(Cell)
+    cell = _new(Cell)
     cell.value = value
-    h = object.__new__(Late.ndarray)
+    h = _new(Late.ndarray)
     h._cell = cell
     h._views = ()
     h._state = None
@@ -253,7 +265,7 @@ def wrap(value: Any) -> ndarray:
 def scalar(value: Any) -> ndarray:
     """An array for a NumPy scalar."""
     if value.__class__ in NUMERIC:
-        h = object.__new__(Late.scalar)
+        h = _new(Late.scalar)
         h._number = value
         return h  # type: ignore[no-any-return]
     return make(Cell(value, frozen=True))

@@ -18,7 +18,7 @@ from spartan_ng.api import creation
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.forcing import known_count
 from spartan_ng.api.handle import Handle, as_handle, make, settle, wrap, wrap_masked, wrap_node
-from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, bounded, expanded
+from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, basic_steps, bounded, expanded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -71,11 +71,10 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
             return shown if value.dtype.kind in "USO" else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())
-        view = Basic(key, value.shape, shown.shape)
-        h = make(a._cell, (*a._views, view))
-        h._state, h._shown = a._cell.value, shown
-        return h
-    steps = Basic(key, a.shape, ()).steps
+        view = Basic()
+        view.key = key
+        return a._seen(view, shown)
+    steps = basic_steps(key, a.shape)
     for step in steps:
         a = a._see(step)
     if not a.shape and not _keeps_axes(key):
@@ -97,7 +96,7 @@ def _field(a: Handle, key: Any, value: Any) -> ndarray:
     field = of_one[key]
     if isinstance(value, np.void):
         return wrap(field)
-    h = a._see(Field(key, field.dtype, a.shape))
+    h = a._see(Field(key, field.dtype))
     return wrap_node(h._node()) if a._cell.frozen else h
 
 
@@ -421,7 +420,7 @@ def _plain_key(key: Any) -> Any:
 
 def _view(a: Handle, key: Any) -> Handle:
     """The view to write into, also where reading would give a scalar."""
-    for step in Basic(key, a.shape, ()).steps:
+    for step in basic_steps(key, a.shape):
         a = a._see(step)
     return a
 
@@ -524,7 +523,7 @@ def known_length(mask: Handle) -> int | None:
 
 def transposed(a: Handle, axes: tuple[int, ...]) -> ndarray:
     """The transposed view."""
-    return a._see(Transpose(axes, tuple(a.shape[i] for i in axes)))
+    return a._see(Transpose(axes))
 
 
 def reshaped(a: Handle, shape: tuple[int, ...]) -> ndarray:
