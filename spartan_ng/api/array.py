@@ -38,6 +38,7 @@ from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
+_QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({int, float, bool, complex})
 _NUMPYS = (Handle, np.ndarray, np.generic)
@@ -45,9 +46,10 @@ _NUMPYS = (Handle, np.ndarray, np.generic)
 _new = object.__new__
 
 
-def _position(k: Any) -> Any:
-    """A part of a key, an element of an integer array as Python's integer."""
-    return int(k._number) if type(k) is Late.scalar and k._number.dtype.kind in "iu" else k
+def _plain(key: Any) -> Any:
+    """A key with NumPy's own value in place of an array on the driver that is all of it."""
+    known = key._peek() if isinstance(key, Handle) else None
+    return key if known is None else known
 
 
 class Flags:
@@ -194,9 +196,9 @@ class ndarray(Methods):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = self._force()
+        value = self._peek()
         if value.__class__ is not np.ndarray:
-            value = np.asarray(value)
+            value = np.asarray(self._force())
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
@@ -376,19 +378,15 @@ class ndarray(Methods):
     def __getitem__(self, key: Any) -> Any:
         """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
-        value = cell.value
+        shown = value = cell.value
+        views = self._views
+        if views and value is not None:
+            shown = self._shown if self._state is value else None
         kind = key.__class__
-        if value is None or kind not in _QUICK:
+        if shown is None or kind not in _QUICK:
             if type(key) is Late.scalar and key._number.dtype.kind in "iu":
                 return self[int(key._number)]
             return indexing.getitem(self, key)
-        views = self._views
-        if views:
-            if self._state is not value:
-                return indexing.getitem(self, key)
-            shown = self._shown
-        else:
-            shown = value
         try:
             element = shown[key]
         except (IndexError, TypeError):
@@ -397,29 +395,30 @@ class ndarray(Methods):
             number = _new(Late.scalar)
             number._number = element
             return number
-        simple = kind is not tuple or _SIMPLE.issuperset(map(type, key))
-        if simple and element.__class__ is np.ndarray and not cell.frozen:
-            step = _new(Basic)
-            step.key = key
-            view = _new(ndarray)
-            view._cell = cell
-            view._views = (*views, step)
-            view._state = value
-            view._shown = element
-            return view
-        return indexing.getitem(self, key)
+        # What has axes to take an integer or a slice is no scalar; a tuple may hold arrays, or be empty.
+        if kind is tuple and (cell.frozen or not _SIMPLE.issuperset(map(type, key))):
+            return indexing.getitem(self, key)
+        if element.__class__ is not np.ndarray:
+            return indexing.getitem(self, key)
+        step = _new(Basic)
+        step.key = key
+        view = _new(ndarray)
+        view._cell = cell
+        view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
+        view._state = value
+        view._shown = element
+        return view
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
         target = self._open()
         if target is not None:
-            if key.__class__ not in _QUICK:
-                key = _position(key)
+            plain = key if key.__class__ in _QUICK else _plain(key)
             kind = value.__class__
             known = value if kind in _NUMBERS else value._peek() if isinstance(value, Handle) else None
-            if known is not None and key.__class__ in _QUICK:
+            if known is not None and plain.__class__ in _QUICK_TO_WRITE:
                 try:
-                    target[key] = known
+                    target[plain] = known
                     return
                 except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
                     pass

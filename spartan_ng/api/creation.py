@@ -51,7 +51,7 @@ def array(
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
     kind = object.__class__
-    if (kind is list or kind is tuple) and object and object[0].__class__ in _NUMBERS and ndmin <= 1:
+    if (kind is list or kind is tuple) and object and ndmin <= 1 and _NUMBERS.issuperset(map(type, object)):
         return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)

@@ -285,7 +285,7 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     """The same elements in a cell of their own."""
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
-        return make(Cell(np.array(value, order=order)))
+        return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
     masked = a._masked()
     if masked is not None:
         return wrap_masked(masked)
@@ -337,6 +337,9 @@ def _nested(items: Any) -> Any:
     """A sequence with arrays in it: stacked if all are arrays, else with their values."""
     if not any(isinstance(i, Handle | list | tuple) for i in items):
         return items
+    numbers = [i._number if type(i) is Late.scalar else i for i in items]
+    if not any(isinstance(i, Handle | list | tuple) for i in numbers):
+        return numbers
     parts = [_nested(i) if isinstance(i, list | tuple) else i for i in items]
     if parts and all(isinstance(i, Handle) for i in parts):
         return Late.stack(parts)

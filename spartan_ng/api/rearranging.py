@@ -75,6 +75,9 @@ def _cycled(base: Handle, key: Any, value: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     """Each element several times."""
     a = as_handle(a)
+    value = a._peek()
+    if value is not None and repeats.__class__ is int and 0 <= repeats * value.nbytes < config.small_bytes:
+        return wrap(np.repeat(value, repeats, axis))
     if axis is None:
         a, axis = ravel(a), 0
     where = build.axis_index(axis, a.ndim)

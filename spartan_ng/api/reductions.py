@@ -283,8 +283,10 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
 def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     """`argmin` or `argmax`."""
     a = as_handle(a)
-    keepdims = False if keepdims is _NONE else keepdims
     value = a._peek()
+    if value is not None and out is None and keepdims is False and value.nbytes <= config.small_bytes:
+        return wrap(getattr(value, name)(axis))
+    keepdims = False if keepdims is _NONE else keepdims
     if value is not None and is_prompt(value):
         result = wrap(getattr(value, name)(axis, keepdims=keepdims))
         return result if out is None else ufuncs.stored(name, result, out, True)

@@ -84,7 +84,13 @@ class ufunc:
         """Apply to operands, with NumPy's keywords."""
         if keywords or len(args) != self.nin:
             return self._full(args, **keywords)
-        return self._two(*args) if self.nin == 2 else self._some(args)
+        if self.nin == 2:
+            return self._two(*args)
+        if self.nargs == 2 and isinstance(args[0], Handle):
+            x = args[0]._peek()
+            if x is not None and x.nbytes <= config.small_bytes:
+                return wrap(self.np(x))
+        return self._some(args)
 
     def _two(self, a: Any, b: Any) -> Any:
         """The common case of two operands and nothing else, kept short."""
@@ -116,9 +122,6 @@ class ufunc:
 
     def _some(self, args: tuple[Any, ...]) -> Any:
         """Any number of operands and nothing else."""
-        if self.nin == 1 and isinstance(args[0], Handle):
-            x = args[0]._peek()
-            return self._lazy(args) if x is None or x.nbytes > config.small_bytes else self._now((x,))
         known = small_values(args)
         return self._lazy(args) if known is None else self._now(known)
 
