@@ -43,8 +43,8 @@ def numpy_function(
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small:
-    there, it may take more than small operands.
+    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small
+    or a mere copy: there, it may take more than small operands.
     """
 
     def enter(ours: F) -> F:

@@ -202,7 +202,7 @@ class Handle:
         """The NumPy array to write into where nobody else has a claim on its memory, else None."""
         cell = self._cell
         base = cell.value
-        if base is None or cell._node is not None or cell.borrowed or cell.frozen:
+        if base is None or cell._node is not None or cell.borrowed or cell.frozen or cell.blank:
             return None
         if not self._views:
             return base

@@ -70,6 +70,12 @@ def _is_tiny_index(index: Any, value: Any) -> bool:
     )
 
 
+def _is_element(key: Any, ndim: int) -> bool:
+    """Whether a simple key names a single element."""
+    items = key if key.__class__ is tuple else (key,)
+    return len(items) == ndim and all(i.__class__ is int for i in items)
+
+
 def _is_simple(key: Any) -> bool:
     """Whether a key is made of Python integers, slices, None and an ellipsis."""
     kind = key.__class__
@@ -89,6 +95,10 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         view = Basic()
         view.key = key
         return a._seen(view, shown)
+    if _is_element(key, a.ndim):
+        a._cell.pick()
+        if a._cell.value is not None:
+            return _basic(a, key, a._peek())
     steps = basic_steps(key, a.shape)
     for step in steps:
         a = a._see(step)
@@ -398,6 +408,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     known = value._peek() if isinstance(value, Handle) else value
     if not _is_simple(key):
         key = _canonical(key)
+    if a._cell.value is None and _is_simple(key) and _is_element(key, a.ndim):
+        a._cell.pick()
     if known is not None and a._cell.value is not None:
         plain = key if _is_simple(key) else _plain_key(key)
         if plain is not None:

@@ -123,7 +123,8 @@ def _folded(
             )
             result = build.map_("where", mask, result, neutral)
         return result
-    if dtype is not None and name not in _LOGICAL and node.dtype.kind != target.kind:
+    casts = dtype is not None and name not in _LOGICAL and node.dtype.kind != target.kind
+    if casts and target != row.dtype(node.dtype):
         node = build.cast(node, target)
     return build.fold(name, node, axes, dtype=target, where=mask)
 

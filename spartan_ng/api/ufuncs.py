@@ -30,6 +30,7 @@ from spartan_ng.api.handle import (
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -65,6 +66,7 @@ class ufunc:
         self.nin, self.nout = row.nin, row.nout
         self.nargs = row.nin + row.nout
         self.of_scalars = _OF_SCALARS.get(name)
+        self.gives_bool = name in _COMPARISONS
         self.identity = getattr(row.function, "identity", None)
         self.signature = None
         self.types = getattr(row.function, "types", [])
@@ -106,7 +108,7 @@ class ufunc:
             if y is None:
                 return self._lazy((a, b))
             nbytes += y.nbytes
-        if nbytes > config.small_bytes:
+        if nbytes > config.small_bytes and not (self.gives_bool and _is_small_answer(x, y)):
             return self._lazy((a, b))
         if weak:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):
@@ -342,6 +344,15 @@ def _bounded(operands: tuple[Any, ...]) -> bool:
     longest = max(map(len, shapes))
     size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
     return size * 8 <= max(config.small_bytes, 8 * max(map(prod, shapes)))  # type: ignore[no-any-return]
+
+
+def _is_small_answer(x: Any, y: Any) -> bool:
+    """Whether comparing what is here gives so few booleans that a plan would take longer to begin."""
+    small = config.small_bytes
+    if not small or x.__class__ is not np.ndarray or x.size > small:
+        return False
+    alike = y.__class__ in _WEAK or (isinstance(y, np.ndarray | np.generic) and y.shape in ((), x.shape))
+    return alike and x.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
 
 
 def common_mask(operands: list[Any]) -> Masked | None:
