@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api import products, ufuncs
-from spartan_ng.api.handle import Handle, wrap, wrap_node
+from spartan_ng.api.dispatch import fresh
+from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -17,12 +20,17 @@ from spartan_ng.graph import build
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
-_OPERANDS = (Handle, int, float, complex, np.generic, np.ndarray, list, tuple, str, bytes, date, timedelta)
+_OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
 
 
 def _ours(other: Any) -> bool:
     """Whether an operator takes this operand, or leaves it to the operand's own operator."""
-    return isinstance(other, _OPERANDS) or sparse.issparse(other)
+    if isinstance(other, _OPERANDS):
+        return True
+    if isinstance(other, np.ndarray):
+        return not is_subclass(other)
+    foreign = hasattr(other, "__array_ufunc__") or getattr(other, "__array_priority__", 0) > 0
+    return not foreign or sparse.issparse(other)
 
 
 class Arithmetic(Handle):
@@ -46,6 +54,8 @@ class Arithmetic(Handle):
         return ufuncs.multiply._two(self, other) if _ours(other) else NotImplemented
 
     def __rmul__(self, other: Any) -> ndarray:
+        if isinstance(other, np.ndarray) and is_subclass(other):  # a matrix asks what the other one is
+            return other * self._force()  # type: ignore[no-any-return]
         return ufuncs.multiply._two(other, self) if _ours(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> ndarray:
@@ -152,12 +162,18 @@ class Arithmetic(Handle):
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
-        return ufuncs.equal._two(self, other) if _ours(other) else NotImplemented
+        try:
+            return ufuncs.equal._two(self, other) if _ours(other) else NotImplemented
+        except TypeError:
+            return _unlike(operator.eq, self, other)
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.not_equal, self, other)
-        return ufuncs.not_equal._two(self, other) if _ours(other) else NotImplemented
+        try:
+            return ufuncs.not_equal._two(self, other) if _ours(other) else NotImplemented
+        except TypeError:
+            return _unlike(operator.ne, self, other)
 
     def __hash__(self) -> int:
         """A scalar's hash; an array has none."""
@@ -219,6 +235,11 @@ def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     if a._cell.frozen:
         return wrap(answer)
     return wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape))
+
+
+def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarray:
+    """Equality of what no ufunc compares: records field by field; texts and numbers are never equal."""
+    return fresh(compare(*values(a, other)))  # type: ignore[no-any-return]
 
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:

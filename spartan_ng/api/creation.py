@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, copied, in_order, is_subclass, make, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -96,7 +96,9 @@ def asarray(
 
 @numpy_function(np.asanyarray)
 def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
-    """As `asarray`; there are no subclasses."""
+    """As `asarray`, but an array of a subclass of NumPy's passes through."""
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return np.asanyarray(a, dtype, order)  # type: ignore[return-value, no-any-return]
     return asarray(a, dtype, order)
 
 

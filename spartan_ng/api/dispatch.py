@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.handle import Handle, values, wrap
+from spartan_ng.api.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import at_once_bytes, in_process
 
@@ -48,9 +48,10 @@ def numpy_function(
     """
 
     def enter(ours: F) -> F:
-        called: Any = ours
         if eager or whole or folds:
-            called = _with_shortcut(ours, functions[0], whole, folds)
+            called: Any = _with_shortcut(ours, functions[0], whole, folds)
+        else:
+            called = _leaving_subclasses(ours, functions[0])
         for f in functions:
             FUNCTIONS[f] = called
         return called  # type: ignore[no-any-return]
@@ -58,17 +59,31 @@ def numpy_function(
     return enter
 
 
+def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
+    """`ours`, but NumPy's function where an operand's class has rules of its own."""
+
+    @functools.wraps(ours)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return ours(*args, **keywords)
+        except SubclassError:
+            return by_numpy(numpys, *args, **keywords)
+
+    return call  # type: ignore[return-value]
+
+
 def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
+    checked = _leaving_subclasses(ours, numpys)
     takes_out = "out" in inspect.signature(ours).parameters
     beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
         if keywords and not beyond.isdisjoint(keywords):
-            return ours(*args, **keywords)
+            return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
-            return ours(*args, **keywords)
+            return checked(*args, **keywords)
         budget = [config.small_bytes]
         if budget[0] and (whole or folds) and in_process():
             budget[0] = sys.maxsize if whole else at_once_bytes(budget[0])
@@ -76,10 +91,14 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool
             known = [_known(a, budget) for a in args]
             named = {k: _known(v, budget) for k, v in keywords.items() if v is not None or k == "axis"}
         except _NotSmallError:
-            return ours(*args, **keywords)
+            return checked(*args, **keywords)
         return fresh(numpys(*known, **named))
 
     return call  # type: ignore[return-value]
+
+
+_PLAIN_SCALARS = frozenset({int, float, bool, complex, str, type(None)})
+_PLAIN = _PLAIN_SCALARS | {np.ndarray}
 
 
 class _NotSmallError(Exception):
@@ -93,20 +112,33 @@ def _known(a: Any, budget: list[int]) -> Any:
         if a is None:
             raise _NotSmallError
     elif isinstance(a, list | tuple):
-        if any(isinstance(i, Handle | list | tuple | np.ndarray) or sparse.issparse(i) for i in a):
-            return type(a)([_known(i, budget) for i in a])
-        return a
+        if _PLAIN_SCALARS.issuperset(map(type, a)):
+            return a
+        parts = [_known(i, budget) for i in a]
+        return tuple(parts) if isinstance(a, tuple) else parts
     elif sparse.issparse(a):
         raise _NotSmallError
-    budget[0] -= getattr(a, "nbytes", 0)
+    elif a.__class__ not in _PLAIN and is_array_like(a):
+        raise _NotSmallError
+    elif isinstance(a, type):
+        return a
+    budget[0] -= weight(a)
     if budget[0] < 0:
         raise _NotSmallError
     return a
 
 
+def weight(value: Any) -> int:
+    """The bytes that decide whether NumPy works on a value at once; objects never leave the driver."""
+    nbytes: int = getattr(value, "nbytes", 0)
+    return 0 if nbytes and value.dtype.hasobject else nbytes
+
+
 def fresh(result: Any) -> Any:
     """NumPy's results as arrays with memory of their own."""
     if isinstance(result, np.ndarray):
+        if is_subclass(result):
+            return result
         return wrap(result if result.flags.owndata and result.flags.writeable else result.copy())
     if isinstance(result, np.generic):
         return wrap(result)
@@ -116,6 +148,14 @@ def fresh(result: Any) -> Any:
     if isinstance(result, list):
         return [fresh(r) for r in result]
     return result
+
+
+def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Run a NumPy function on gathered operands; what it gives is an array of its own."""
+    found: list[Handle] = []
+    _collect((args, keywords), found)
+    values(*found)
+    return fresh(function(*_plain(list(args)), **_plain(keywords)))
 
 
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -128,10 +168,7 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
             FallbackWarning,
             stacklevel=3,
         )
-    found: list[Handle] = []
-    _collect((args, keywords), found)
-    values(*found)
-    return fresh(function(*_plain(list(args)), **_plain(keywords)))
+    return by_numpy(function, *args, **keywords)
 
 
 def _collect(a: Any, found: list[Handle]) -> None:

@@ -25,8 +25,26 @@ if TYPE_CHECKING:
 
 Shape: TypeAlias = tuple[int, ...]
 PYTHON_SCALARS = (int, float, complex)
-NUMERIC = frozenset(t for code, t in np.sctypeDict.items() if issubclass(t, np.number | np.bool_))
+_PLAIN = frozenset({int, float, bool, complex, str})
+NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {np.timedelta64}
 """The types of NumPy's scalars that are numbers."""
+
+
+def is_array_like(a: Any) -> bool:
+    """Whether an object that is no array says how it becomes one; what it gives may be an array of ours."""
+    return not isinstance(a, Handle | np.ndarray | np.generic | type) and hasattr(a, "__array__")
+
+
+class SubclassError(TypeError):
+    """An operand is of a subclass of NumPy's array class, as masked arrays and matrices are.
+
+    Its class says what functions of it mean, so the function that meets it is left to NumPy.
+    """
+
+
+def is_subclass(a: Any) -> bool:
+    """Whether a NumPy array's class has rules of its own; mapped files have none."""
+    return a.__class__ is not np.ndarray and isinstance(a, np.ndarray) and not isinstance(a, np.memmap)
 
 
 class Handle:
@@ -238,9 +256,15 @@ def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
 
 
 def wrap(value: Any) -> ndarray:
-    """An array for a NumPy value that nobody else will write to; a NumPy scalar stays one."""
-    if not isinstance(value, np.ndarray):
-        return scalar(value)
+    """An array for a NumPy value that nobody else will write to.
+
+    A NumPy scalar stays one, and so does an array of a subclass.
+    """
+    if value.__class__ is not np.ndarray:
+        if not isinstance(value, np.ndarray):
+            return scalar(value)
+        if is_subclass(value):
+            return value  # type: ignore[return-value]
     cell = object.__new__(Cell)
     cell.value = value
     h = object.__new__(Late.ndarray)
@@ -251,12 +275,12 @@ def wrap(value: Any) -> ndarray:
 
 
 def scalar(value: Any) -> ndarray:
-    """An array for a NumPy scalar."""
+    """What stands for a NumPy scalar: a number or a record is ours, texts, times and objects are as they are."""
     if value.__class__ in NUMERIC:
         h = object.__new__(Late.scalar)
         h._number = value
         return h  # type: ignore[no-any-return]
-    return make(Cell(value, frozen=True))
+    return make(Cell(value, frozen=True)) if isinstance(value, np.void) else value
 
 
 def wrap_node(node: Node) -> ndarray:
@@ -304,7 +328,12 @@ def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
 
 
 def as_handle(a: Any, dtype: Any = None) -> ndarray:
-    """Anything array-like as an array; a NumPy array is not copied before that is needed."""
+    """Anything array-like as an array; a NumPy array is not copied before that is needed.
+
+    Raises
+    ------
+    SubclassError : a masked array, a matrix, or an array of another subclass of NumPy's
+    """
     if isinstance(a, Handle):
         if dtype is not None and a.dtype != dtype:
             return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
@@ -312,9 +341,20 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     if sparse.issparse(a):
         return sparse_handle(a, dtype)
     if isinstance(a, np.generic):
-        return wrap(a if dtype is None else a.astype(dtype))
+        a = a if dtype is None else a.astype(dtype)
+        return scalar(a) if a.__class__ in NUMERIC else make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):
         a = _nested(a)
+        if isinstance(a, Handle):
+            return as_handle(a, dtype)
+    elif isinstance(a, np.ndarray):
+        if is_subclass(a):
+            raise SubclassError(
+                f"{type(a).__name__} is a subclass of NumPy's array class, and works with NumPy's functions only; "
+                "np.asarray gives its elements"
+            )
+    elif is_array_like(a):
+        a = a.__array__()
         if isinstance(a, Handle):
             return as_handle(a, dtype)
     value = np.asarray(a, dtype)
@@ -322,15 +362,16 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
 
 
 def _nested(items: Any) -> Any:
-    """A sequence with arrays in it: stacked if all are arrays, else with their values."""
-    if not any(isinstance(i, Handle | list | tuple) for i in items):
+    """A sequence with arrays in it: stacked if all are arrays, else with their values; others as they are."""
+    if _PLAIN.issuperset(map(type, items)):
         return items
-    parts = [_nested(i) if isinstance(i, list | tuple) else i for i in items]
+    parts = [_nested(i) if isinstance(i, list | tuple) else as_handle(i) if is_array_like(i) else i for i in items]
     if parts and all(isinstance(i, Handle) for i in parts):
         return Late.stack(parts)
-    if any(isinstance(i, Handle) for i in parts):
-        parts = [i._force() if isinstance(i, Handle) else i for i in parts]
-    return parts
+    if all(i is j for i, j in zip(parts, items, strict=True)):
+        return items
+    parts = [i._force() if isinstance(i, Handle) else i for i in parts]
+    return tuple(parts) if isinstance(items, tuple) else parts
 
 
 def settle(*arrays: Any) -> None:

@@ -234,9 +234,9 @@ def _parse(key: Any, shape: tuple[int, ...]) -> _Key:
     inside = False
     axis = 0
     items = list(key) if isinstance(key, tuple) else [key]
-    dots = any(i is Ellipsis for i in items)
     full = expanded(key, len(shape), consumed)
-    gap = items.index(Ellipsis) if dots and len(full) == len(items) - 1 else -1
+    place = next((i for i, k in enumerate(items) if k is Ellipsis), -1)
+    gap = place if len(full) == len(items) - 1 else -1
     for position, item in enumerate(full):
         if position == gap:
             inside = False

@@ -51,6 +51,7 @@ def _quick(function: Any, a: ndarray, b: ndarray) -> ndarray | None:
     return wrap(function(x, y))
 
 
+@numpy_function(np.matmul)
 def matmul(
     x1: Any,
     x2: Any,

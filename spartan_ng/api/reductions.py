@@ -67,6 +67,8 @@ def reduce(
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
     small = config.small_bytes
+    if value.dtype.hasobject:
+        return True
     return value.nbytes <= small or value.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
 
 

@@ -184,7 +184,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> nda
     return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.average)
+@numpy_function(np.average, folds=True)
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:

@@ -17,11 +17,14 @@ from scipy import sparse
 
 from spartan_ng.api import reductions
 from spartan_ng.api.cell import Masked
+from spartan_ng.api.dispatch import by_numpy, weight
 from spartan_ng.api.handle import (
     PYTHON_SCALARS,
     Handle,
+    SubclassError,
     as_handle,
     in_order,
+    is_array_like,
     scalar,
     wrap,
     wrap_masked,
@@ -82,9 +85,12 @@ class ufunc:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""
-        if keywords or len(args) != self.nin:
-            return self._full(args, **keywords)
-        return self._two(*args) if self.nin == 2 else self._some(args)
+        try:
+            if keywords or len(args) != self.nin:
+                return self._full(args, **keywords)
+            return self._two(*args) if self.nin == 2 else self._some(args)
+        except SubclassError:
+            return by_numpy(self.np, *args, **keywords)
 
     def _two(self, a: Any, b: Any) -> Any:
         """The common case of two operands and nothing else, kept short."""
@@ -100,9 +106,9 @@ class ufunc:
             if y is None:
                 return self._lazy((a, b))
             nbytes += y.nbytes
-        if nbytes > config.small_bytes:
+        if nbytes > config.small_bytes and not _has_objects(x, y):
             return self._lazy((a, b))
-        if weak:
+        if weak and nbytes:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):
                 return scalar(self.of_scalars(x, y))
             return self._now((x, y))
@@ -112,13 +118,15 @@ class ufunc:
         except AttributeError:  # a sequence, which NumPy takes as it is
             if sparse.issparse(x) or sparse.issparse(y):
                 return self._lazy((a, b))
+            if is_array_like(a) or is_array_like(b):
+                return self._two(*(as_handle(o) if is_array_like(o) else o for o in (a, b)))
         return self._now((x, y))
 
     def _some(self, args: tuple[Any, ...]) -> Any:
         """Any number of operands and nothing else."""
         if self.nin == 1 and isinstance(args[0], Handle):
             x = args[0]._peek()
-            return self._lazy(args) if x is None or x.nbytes > config.small_bytes else self._now((x,))
+            return self._lazy(args) if x is None or weight(x) > config.small_bytes else self._now((x,))
         known = small_values(args)
         return self._lazy(args) if known is None else self._now(known)
 
@@ -136,6 +144,9 @@ class ufunc:
     def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
         operands = [operand(a) for a in args]
+        if any(o.dtype.hasobject for o in operands if isinstance(o, Handle)):
+            more = {} if dtype is None else {"dtype": dtype}
+            return by_numpy(self.np, *args, casting=casting, **more)
         if self.nout == 2:
             return self._pair(operands)
         masked = common_mask(operands)
@@ -313,22 +324,27 @@ def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
             if a.shape:
                 alike = alike and (shape is None or shape == a.shape)
                 shape = a.shape
-            nbytes += a.nbytes
+            nbytes += weight(a)
             known.append(a)
             continue
         if a.__class__ in _WEAK:
             known.append(a)
             continue
         alike = False
-        if isinstance(a, list | tuple) or sparse.issparse(a):
+        if isinstance(a, list | tuple) or sparse.issparse(a) or is_array_like(a):
             a = as_handle(a)._peek()
             if a is None:
                 return None
-        nbytes += getattr(a, "nbytes", 0)
+        nbytes += weight(a)
         known.append(a)
     if nbytes > config.small_bytes or not (alike or _bounded(tuple(known))):
         return None
     return tuple(known)
+
+
+def _has_objects(*operands: Any) -> bool:
+    """Whether an operand holds Python's objects, which stay on the driver."""
+    return any(o.dtype.hasobject for o in operands if isinstance(o, np.ndarray))
 
 
 def _bounded(operands: tuple[Any, ...]) -> bool:
