@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
+from spartan_ng.api.flags import Flags
 from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import (
     NUMERIC,
@@ -40,6 +42,10 @@ _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({int, float, bool, complex})
+_NO_SUBCLASSES = (
+    "{0} is a subclass of spartan_ng.ndarray, whose operations give arrays without a subclass: "
+    "hold an array in an attribute instead, or derive from numpy.ndarray"
+)
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
 _new = object.__new__
@@ -48,31 +54,6 @@ _new = object.__new__
 def _position(k: Any) -> Any:
     """A part of a key, an element of an integer array as Python's integer."""
     return int(k._number) if type(k) is Late.scalar and k._number.dtype.kind in "iu" else k
-
-
-class Flags:
-    """What NumPy tells about an array's memory, as far as it has a meaning here."""
-
-    def __init__(self, array: Handle) -> None:
-        layout = array._layout()
-        self.c_contiguous = bool(layout.flags.c_contiguous)
-        self.f_contiguous = bool(layout.flags.f_contiguous)
-        self.owndata = not array._views
-        self.aligned = True
-        self._array = array
-
-    @property
-    def writeable(self) -> bool:
-        """Whether elements may be written; may be set to False, and back."""
-        locked = any(type(v).__name__ == "Broadcast" for v in self._array._views)
-        return not self._array._cell.frozen and not locked
-
-    @writeable.setter
-    def writeable(self, value: bool) -> None:
-        self._array.setflags(write=bool(value))  # type: ignore[attr-defined]
-
-    def __getitem__(self, name: str) -> bool:
-        return bool(getattr(self, name.lower()))
 
 
 class ndarray(Methods):
@@ -85,11 +66,24 @@ class ndarray(Methods):
     __slots__ = ()
     __array_priority__ = 1000.0
 
-    def __new__(cls, shape: Any = None, dtype: Any = float) -> Self:
-        """An array of zeros, or (without a shape) an empty shell for a cell."""
+    def __new__(
+        cls,
+        shape: Any = None,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Self:
+        """An array of zeros or of a copy of a buffer, or (without a shape) an empty shell for a cell."""
         if shape is None:
             return object.__new__(cls)
-        return creation.zeros(shape, dtype)  # type: ignore[return-value]
+        if cls is not ndarray:
+            raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
+        if buffer is None:
+            return creation.zeros(shape, dtype, order or "C")  # type: ignore[return-value]
+        source = buffer._force() if isinstance(buffer, Handle) else buffer
+        return wrap(np.ndarray(shape, dtype, source, offset, strides, order).copy())  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
 
@@ -464,7 +458,17 @@ class ndarray(Methods):
         return result
 
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes."""
+        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes.
+
+        Raises
+        ------
+        TypeError : a subclass of this class is asked for: what operations give has no subclass
+        """
+        for asked in (dtype, type):
+            if isinstance(asked, builtins.type) and issubclass(asked, Handle) and asked is not ndarray:
+                raise TypeError(_NO_SUBCLASSES.format(asked.__name__))
+            if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
+                return self.compute().view(*(d for d in (dtype, type) if d is not None))  # type: ignore[no-any-return]
         if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
             return make(self._cell, self._views)
         return fresh(self._force().view(dtype))  # type: ignore[no-any-return]

@@ -137,6 +137,8 @@ def astype(
     x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: bool = True, device: Any = None
 ) -> ndarray:
     """The elements as another dtype."""
+    if not isinstance(x, Handle | np.ndarray | np.generic):
+        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
     x = as_handle(x)
     dtype = np.dtype(dtype)
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -460,10 +462,11 @@ def eye(
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     kind = np.dtype(dtype)
     if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.eye(rows, columns, k, kind))
+        return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
     i = build.reshape(build.iota(rows), (rows, 1))
     shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
-    return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    ones = wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    return in_order(ones, order)
 
 
 def _within(k: Any, rows: int, columns: int) -> np.int64:
@@ -541,6 +544,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     if x.ndim != 1:
         raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
     n = x.shape[0] if N is None else N
+    if n == 0:
+        return zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
     from spartan_ng.api import manipulation
 

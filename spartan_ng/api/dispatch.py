@@ -89,7 +89,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool
             budget[0] = sys.maxsize if whole else at_once_bytes(budget[0])
         try:
             known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items() if v is not None or k == "axis"}
+            named = {k: _known(v, budget) for k, v in keywords.items()}
         except _NotSmallError:
             return checked(*args, **keywords)
         return fresh(numpys(*known, **named))

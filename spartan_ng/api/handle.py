@@ -295,6 +295,7 @@ def wrap_masked(masked: Masked) -> ndarray:
 
 def copied(a: Handle, order: Any = "C") -> ndarray:
     """The same elements in a cell of their own."""
+    order = order.upper() if isinstance(order, str) else order
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return make(Cell(np.array(value, order=order)))
@@ -341,6 +342,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     if sparse.issparse(a):
         return sparse_handle(a, dtype)
     if isinstance(a, np.generic):
+        if dtype is not None and np.dtype(dtype).hasobject:
+            return make(Cell(np.asarray(a, dtype)))
         a = a if dtype is None else a.astype(dtype)
         return scalar(a) if a.__class__ in NUMERIC else make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):

@@ -12,10 +12,11 @@ import numpy as np
 
 from spartan_ng.api import ufuncs
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
@@ -61,6 +62,8 @@ def reduce(
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
         result = _fold(name, a, axis, dtype, keepdims, initial, where)
+    if out is not None and out.shape != result.shape:
+        raise ShapeError(f"{name}: output operand of shape {out.shape} for a reduction's result of shape {result.shape}")
     return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
 
 
@@ -484,6 +487,8 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
     n = a.shape[where]
     if builtins.any(not 0 <= i < n for i in at):
         raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
+    if not at or a.dtype.hasobject:
+        return by_numpy(getattr(np, name).reduceat, a, at or np.zeros(0, np.intp), axis, dtype, out)  # type: ignore[no-any-return]
     ascending = builtins.all(i < j for i, j in pairwise(at))
     if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype

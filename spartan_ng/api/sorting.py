@@ -224,14 +224,16 @@ _SEARCH = {
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """The bin each value falls into."""
     x, bins = as_handle(x), as_handle(bins)
-    if x.dtype.kind == "c":
-        raise TypeError("x may not be complex")
+    if "c" in (x.dtype.kind, bins.dtype.kind):
+        raise TypeError(f"digitize: x and bins may not be complex, as {x.dtype} and {bins.dtype} are")
+    if bins.ndim != 1:
+        raise ShapeError(f"object of too small depth for desired array: bins of shape {bins.shape} are not 1-d")
     steps = np.diff(bins._force())
     side = "left" if right else "right"
     if (steps >= 0).all():
         return searchsorted(bins, x, side)
     if (steps <= 0).all():
-        return bins.shape[0] - searchsorted(bins[::-1], x, "right" if right else "left")  # type: ignore[no-any-return]
+        return bins.shape[0] - searchsorted(bins[::-1], x, side)  # type: ignore[no-any-return]
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 

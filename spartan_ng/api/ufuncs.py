@@ -74,6 +74,7 @@ class ufunc:
         self.ntypes = len(self.types)
         first = (getattr(row.function, "__doc__", None) or name).strip().splitlines()
         self.__doc__ = "\n".join(first)
+        self.__signature__ = getattr(row.function, "__signature__", None)
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
@@ -206,6 +207,7 @@ class ufunc:
         dtype: Any = None,
         subok: bool = True,
         signature: Any = None,
+        sig: Any = None,
     ) -> Any:
         """All of NumPy's arguments."""
         if len(args) < self.nin or len(args) > self.nargs:
@@ -217,19 +219,34 @@ class ufunc:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
             args, out = args[: self.nin], args[self.nin :]
+        if sig is not None:
+            if signature is not None:
+                raise TypeError("cannot specify both 'sig' and 'signature'")
+            signature = sig
+        typed: dict[str, Any] = {}
         if signature is not None:
+            if dtype is not None:
+                raise TypeError("cannot specify both 'signature' and 'dtype'")
+            typed = {"signature": signature}
+            if not isinstance(signature, str | tuple):
+                raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
             dtype = _signature_dtype(signature, self.nargs)
+        as_array = out is Ellipsis
+        if as_array:
+            out = None
         outs = out if isinstance(out, tuple) else (out,) * self.nout if out is None else (out,)
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
         dtype = None if dtype is None else np.dtype(dtype)
         known = small_values(args)
         if known is not None:
-            results = self._now(known, casting=casting, dtype=dtype)
+            results = self._now(known, casting=casting, **(typed or {"dtype": dtype}))
         elif dtype is None and casting == "same_kind":
             results = self._lazy(args)
         else:
             results = self._lazy(args, dtype, casting)
+        if as_array:
+            return tuple(r.copy() for r in results) if self.nout > 1 else results.copy()
         if all(o is None for o in outs) and where is True:
             if order in ("C", "F"):
                 return (
@@ -271,8 +288,12 @@ class ufunc:
         """Apply in place at `indices`, repeated indices one after the other."""
         if not isinstance(a, Handle):
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
+        if self.nin == 2 and b is None:
+            raise ValueError("second operand needed for ufunc")
         if b is None:
-            a[indices] = self(a[indices])  # type: ignore[index]
+            value = a.compute()  # type: ignore[attr-defined]
+            by_numpy(self.np.at, value, indices)
+            a[...] = value  # type: ignore[index]
             return
         reductions.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
 
@@ -395,8 +416,11 @@ def stored(name: str, result: Any, out: Any, where: Any, casting: str = "same_ki
     if not isinstance(out, Handle):
         raise TypeError("return arrays must be of ArrayType")
     if not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
+        function = getattr(np, name, None)
+        if not isinstance(function, np.ufunc):
+            raise TypeError(f"{name}: cannot cast {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}")
         raise np._core._exceptions._UFuncOutputCastingError(  # type: ignore[attr-defined]
-            getattr(np, name, np.add), casting, result.dtype, out.dtype, 0
+            function, casting, result.dtype, out.dtype, 0
         )
     whole = build.broadcast_shapes(name, result.shape, out.shape)
     if whole != out.shape:
