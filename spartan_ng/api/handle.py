@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.cell import Cell, Masked, order_of
+from spartan_ng.api.errstate import note
 from spartan_ng.api.forcing import run, value_of
 from spartan_ng.api.views import Reshape, View, appended, layout_of, written
 from spartan_ng.arrays import ArrayRef
@@ -285,11 +286,13 @@ def scalar(value: Any) -> ndarray:
 
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
+    note(node)
     return make(Cell(node=node, frozen=not node.shape))
 
 
 def wrap_masked(masked: Masked) -> ndarray:
     """An array whose shape is not known yet."""
+    note(masked.a)
     return make(Cell(masked=masked))
 
 

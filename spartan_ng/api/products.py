@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -540,7 +541,10 @@ def matrix_power(a: Any, n: int) -> ndarray:
     a = as_handle(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, not of shape {a.shape}")
-    n = int(n.__index__())
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"exponent must be an integer, not {n!r}") from None
     if n == 0:
         from spartan_ng.api import manipulation
 

@@ -13,6 +13,7 @@ import numpy as np
 from spartan_ng.api import ufuncs
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.config import config
@@ -46,7 +47,7 @@ def reduce(
     a = as_handle(a)
     keepdims = False if keepdims is _NONE else keepdims
     where = True if where is _NONE else where
-    value = a._peek()
+    value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
     if value is not None and flags is not None and out is None and is_prompt(value):
         numpys: Any = getattr(np, name)
@@ -67,12 +68,18 @@ def reduce(
     return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
 
 
+def promptly(a: ndarray) -> Any:
+    """The value of an array that is on the driver, or has to be there, to see its errors at once; or None."""
+    value = a._peek()
+    return a._force() if value is None and a.dtype.kind in "fc" and is_strict() else value
+
+
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
     small = config.small_bytes
-    if value.dtype.hasobject:
+    if value.nbytes <= small or value.nbytes <= at_once_bytes(small) or value.dtype.hasobject:
         return True
-    return value.nbytes <= small or value.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
+    return is_strict()
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
@@ -333,8 +340,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarra
 def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Any ufunc's `accumulate`."""
     a = as_handle(a)
-    value = a._peek()
-    if value is not None and value.nbytes <= config.small_bytes:
+    value = promptly(a)
+    if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
     elif a.dtype.kind not in _NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)

@@ -20,7 +20,7 @@ _NONE: Any = np._NoValue
 
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
-    value = a._peek()
+    value = reductions.promptly(a)
     if value is None or isinstance(where, Handle) or not reductions.is_prompt(value):
         return None
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}

@@ -17,7 +17,8 @@ from scipy import sparse
 
 from spartan_ng.api import reductions
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import by_numpy, weight
+from spartan_ng.api.dispatch import by_numpy, gathered, weight
+from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.handle import (
     PYTHON_SCALARS,
     Handle,
@@ -33,6 +34,7 @@ from spartan_ng.api.handle import (
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -145,9 +147,11 @@ class ufunc:
     def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
         operands = [operand(a) for a in args]
-        if any(o.dtype.hasobject for o in operands if isinstance(o, Handle)):
+        strict = is_strict()
+        if strict or any(o.dtype.hasobject for o in operands if isinstance(o, Handle)):
             more = {} if dtype is None else {"dtype": dtype}
-            return by_numpy(self.np, *args, casting=casting, **more)
+            run = gathered if strict and not in_process() else by_numpy
+            return run(self.np, *args, casting=casting, **more)
         if self.nout == 2:
             return self._pair(operands)
         masked = common_mask(operands)
