@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import weakref
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -158,7 +159,11 @@ class ndarray(Methods):
     @property
     def base(self) -> ndarray | None:
         """The array this is a view of, or None."""
-        return make(self._cell) if self._views else None
+        if not self._views:
+            return None
+        owner = self._cell.owner
+        found = owner() if owner is not None else None
+        return make(self._cell) if found is None or found._views else found
 
     @property
     def device(self) -> str:
@@ -390,6 +395,8 @@ class ndarray(Methods):
             return number
         simple = kind is not tuple or _SIMPLE.issuperset(map(type, key))
         if simple and element.__class__ is np.ndarray and not cell.frozen:
+            if not views and cell.owner is None:
+                cell.owner = weakref.ref(self)
             view = _new(ndarray)
             view._cell, view._state, view._shown = cell, value, element
             view._views = (*views, Basic(key, shown.shape, element.shape))
@@ -479,9 +486,13 @@ class ndarray(Methods):
             raise ValueError(f"device {device!r} is not 'cpu'")
         return self
 
-    def conj(self) -> ndarray:
-        """Complex conjugates."""
-        return ufuncs.conjugate(self)  # type: ignore[no-any-return]
+    def conj(self, out: Any = None) -> ndarray:
+        """Complex conjugates; of real numbers, the array itself."""
+        if self.dtype.kind in "cO" or out is not None:
+            return ufuncs.conjugate(self, out=out)  # type: ignore[no-any-return]
+        if self.dtype.kind not in "biuf":
+            raise TypeError(f"cannot conjugate non-numeric dtype: {self.dtype}")
+        return self
 
     conjugate = conj
 

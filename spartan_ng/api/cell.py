@@ -53,6 +53,9 @@ class Cell:
     borrowed : whether somebody else may see the value's memory; it is copied before the first write, and, if
         the other one may write to it, before it becomes a leaf of a graph
 
+    `origin` is the structured array that a record is an element of, and its key there; `owner` the array
+    without views that the first view was made of.
+
     `order` lists the axes from the largest stride to the least where a value was not in C order: views were
     made for that layout, so the next value gets it, too.
     """
@@ -63,6 +66,8 @@ class Cell:
     frozen: bool = False
     borrowed: bool = False
     order: tuple[int, ...] | None = None
+    origin: tuple[Any, Any] | None = None
+    owner: weakref.ref[Any] | None = None
     _node: Node | None = None
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, copied, in_order, is_subclass, make, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -47,10 +47,13 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
     kind = object.__class__
+    if ndmax:
+        return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and object[0].__class__ in _NUMBERS and ndmin <= 1:
         return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
@@ -150,7 +153,9 @@ def astype(
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
-    if dtype.kind in "USV" and not dtype.itemsize:  # as long as the longest text: only the values tell
+    length_open = dtype.kind in "USV" and not dtype.itemsize
+    if length_open or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"):
+        # as long as the longest text, as fine as the finest time: only the values tell
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
@@ -178,7 +183,9 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths = shape_tuple(shape)
     if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.full(lengths, value, dtype))
+        return wrap(
+            np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
+        )
     one = value._node() if isinstance(value, Handle) else np.asarray(value)
     node = (
         build.cast(one, dtype)

@@ -31,7 +31,7 @@ class Flags:
     def __init__(self, array: ndarray) -> None:
         layout = array._layout()
         self.c_contiguous = self.contiguous = bool(layout.flags.c_contiguous)
-        self.f_contiguous = bool(layout.flags.f_contiguous)
+        self.f_contiguous = self.fortran = bool(layout.flags.f_contiguous)
         self.owndata = not array._views
         self.aligned = True
         self.writebackifcopy = False

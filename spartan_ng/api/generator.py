@@ -123,7 +123,9 @@ class Generator:
         if size is not None and shape_tuple(size) != out.shape:
             raise ValueError(f"size {size} must match out.shape {out.shape} when used together")
         if not out.flags.c_contiguous or not out.flags.writeable:
-            raise ValueError("Supplied output array must be C-contiguous, writable, aligned, and in machine byte-order.")
+            raise ValueError(
+                "Supplied output array must be C-contiguous, writable, aligned, and in machine byte-order."
+            )
         out[...] = self._draw(name, parameters, out.shape, kind)
         return out
 

@@ -185,7 +185,7 @@ class vectorize:
         if self._by_numpy.pyfunc is np._NoValue:
             self._by_numpy(*operands, **named)
             return self
-        lazy = any(isinstance(o, Handle) and o._peek() is None for o in operands)
+        lazy = any(isinstance(o, Handle) and o._peek() is None and o.size for o in operands)
         if lazy and not (named or self._has_options):
             return _everywhere(self._by_numpy.pyfunc, [as_handle(o) for o in operands])
         return by_numpy(self._by_numpy, *operands, **named)

@@ -6,6 +6,7 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 Shape: TypeAlias = tuple[int, ...]
 PYTHON_SCALARS = (int, float, complex)
 _PLAIN = frozenset({int, float, bool, complex, str})
-NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {np.timedelta64}
+NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
+    np.timedelta64
+}
 """The types of NumPy's scalars that are numbers."""
 
 
@@ -162,16 +165,23 @@ class Handle:
         """A further view of the same cell."""
         if self._cell.frozen:
             return copied(self)._see(view)
+        self._own()
         return make(self._cell, appended(self._views, view))
 
     def _seen(self, view: View, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
+        self._own()
         h = object.__new__(Late.ndarray)
         h._cell = self._cell
         h._views = (*self._views, view)
         h._state = self._cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]
+
+    def _own(self) -> None:
+        """Be what views of the cell name as their base."""
+        if not self._views and self._cell.owner is None:
+            self._cell.owner = weakref.ref(self)
 
     def _write_node(self, node: Node) -> None:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
@@ -315,7 +325,7 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
 
 def in_order(a: ndarray, order: Any) -> ndarray:
     """An array, copied unless it has the memory layout that is asked for: "C", "F", or None for any."""
-    if order not in ("C", "F") or a.ndim < 2:
+    if order not in ("C", "F") or a.ndim == 0:
         return a
     flags = a._layout().flags
     return a if (flags.f_contiguous if order == "F" else flags.c_contiguous) else a.copy(order)
@@ -350,7 +360,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         a = a if dtype is None else a.astype(dtype)
         return scalar(a) if a.__class__ in NUMERIC else make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):
-        a = _nested(a)
+        a = _nested(a, dtype is None or not np.dtype(dtype).hasobject)
         if isinstance(a, Handle):
             return as_handle(a, dtype)
     elif isinstance(a, np.ndarray):
@@ -367,12 +377,15 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
 
 
-def _nested(items: Any) -> Any:
+def _nested(items: Any, stacked: bool) -> Any:
     """A sequence with arrays in it: stacked if all are arrays, else with their values; others as they are."""
     if _PLAIN.issuperset(map(type, items)):
         return items
-    parts = [_nested(i) if isinstance(i, list | tuple) else as_handle(i) if is_array_like(i) else i for i in items]
-    if parts and all(isinstance(i, Handle) for i in parts):
+    parts = [
+        _nested(i, stacked) if isinstance(i, list | tuple) else as_handle(i) if is_array_like(i) else i
+        for i in items
+    ]
+    if stacked and parts and all(isinstance(i, Handle) for i in parts):
         return Late.stack(parts)
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items

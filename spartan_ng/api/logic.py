@@ -101,12 +101,18 @@ def clip(
     if a_min is _NONE and a_max is _NONE:
         low, high = (None if v is _NONE else v for v in (min, max))
     elif a_min is _NONE or a_max is _NONE:
-        raise TypeError(f"clip() missing 1 required positional argument: '{'a_min' if a_min is _NONE else 'a_max'}'")
+        raise TypeError(
+            f"clip() missing 1 required positional argument: '{'a_min' if a_min is _NONE else 'a_max'}'"
+        )
     elif min is not _NONE or max is not _NONE:
-        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
+        )
     else:
         low, high = a_min, a_max
-    if isinstance(low, int) or isinstance(high, int):  # of Python: beyond the dtype's range they limit nothing
+    if isinstance(low, int) or isinstance(
+        high, int
+    ):  # of Python: beyond the dtype's range they limit nothing
         kind = as_handle(a).dtype
         if kind.kind in "iu":
             low = None if type(low) is int and low <= np.iinfo(kind).min else low

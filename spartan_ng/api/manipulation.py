@@ -245,9 +245,7 @@ def concatenate(
             )
     where = build.axis_index(axis, ndim)
     if out is not None and dtype is not None:
-        raise TypeError(
-            "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
-        )
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     given = dtype if out is None else out.dtype
     kind = np.dtype(given) if given is not None else np.result_type(*(p.dtype for p in parts))
     if given is not None and kind.kind in "SU" and not kind.itemsize:  # as long as the longest text
@@ -323,14 +321,18 @@ def block(arrays: Any) -> ndarray:
 
     def depth(a: Any) -> int:
         if isinstance(a, tuple):
-            raise TypeError("np.block: only lists can be used to arrange blocks, and np.block does not take tuples")
+            raise TypeError(
+                "np.block: only lists can be used to arrange blocks, and np.block does not take tuples"
+            )
         if not isinstance(a, list):
             return 0
         if not a:
             raise ValueError("List depths are mismatched or a list is empty")
         depths = set(map(depth, a))
         if len(depths) > 1:
-            raise ValueError(f"List depths are mismatched: lists of depths {sorted(depths)} stand side by side")
+            raise ValueError(
+                f"List depths are mismatched: lists of depths {sorted(depths)} stand side by side"
+            )
         return 1 + depths.pop()
 
     def build_up(a: Any, level: int, ndim: int) -> Any:

@@ -367,7 +367,9 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if index.size == 0 or values.size == 0:
         return
     if index.dtype.kind not in "biu":
-        raise TypeError(f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'")
+        raise TypeError(
+            f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
+        )
     index = index.astype(np.int64)  # true and false are places, too
     if mode in ("wrap", "clip"):
         index = index % a.size if mode == "wrap" else ufuncs.clip3(index, 0, a.size - 1)

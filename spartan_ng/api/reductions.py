@@ -63,9 +63,16 @@ def reduce(
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
         result = _fold(name, a, axis, dtype, keepdims, initial, where)
-    if out is not None and out.shape != result.shape:
-        raise ShapeError(f"{name}: output operand of shape {out.shape} for a reduction's result of shape {result.shape}")
-    return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
+    return _into(name, result, out, "unsafe")
+
+
+def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarray:
+    """A reduction's result, written to `out` where that is given, which must have its shape."""
+    if out is None:
+        return result  # type: ignore[no-any-return]
+    if out.shape != result.shape:
+        raise ShapeError(f"{name}: output operand of shape {out.shape} for a result of shape {result.shape}")
+    return ufuncs.stored(name, result, out, True, casting)  # type: ignore[no-any-return]
 
 
 def promptly(a: ndarray) -> Any:
@@ -280,16 +287,21 @@ def min(
     return reduce("minimum", a, axis, None, out, keepdims, initial, where)
 
 
+def _truth(a: Any) -> Any:
+    """The dtype of `any` and `all` of objects, whose ufuncs would give one of the objects."""
+    return bool if as_handle(a).dtype.kind == "O" else None
+
+
 @numpy_function(np.any)
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether some element along `axis` is true."""
-    return reduce("logical_or", a, axis, None, out, keepdims, _NONE, where)
+    return reduce("logical_or", a, axis, _truth(a), out, keepdims, _NONE, where)
 
 
 @numpy_function(np.all)
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether every element along `axis` is true."""
-    return reduce("logical_and", a, axis, None, out, keepdims, _NONE, where)
+    return reduce("logical_and", a, axis, _truth(a), out, keepdims, _NONE, where)
 
 
 def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
@@ -299,7 +311,7 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     value = a._peek()
     if value is not None and is_prompt(value):
         result = wrap(getattr(value, name)(axis, keepdims=keepdims))
-        return result if out is None else ufuncs.stored(name, result, out, True)
+        return _into(name, result, out)
     shape = a.shape
     if axis is None or (not shape and axis in (0, -1)):
         axis = None
@@ -311,8 +323,7 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     folded = build.fold(name, node, (where,))
     if keepdims:
         folded = keep(folded, shape, tuple(range(len(shape))) if axis is None else (where,))
-    result = wrap_node(folded)
-    return result if out is None else ufuncs.stored(name, result, out, True)
+    return _into(name, wrap_node(folded), out)
 
 
 @numpy_function(np.argmax)

@@ -233,7 +233,9 @@ class ufunc:
                 raise TypeError("cannot specify both 'signature' and 'dtype'")
             typed = {"signature": signature}
             if not isinstance(signature, str | tuple):
-                raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
+                raise TypeError(
+                    f"the signature object to ufunc must be a string or a tuple, not {signature!r}"
+                )
             dtype = _signature_dtype(signature, self.nargs)
         as_array = out is Ellipsis
         if as_array:
@@ -422,7 +424,9 @@ def stored(name: str, result: Any, out: Any, where: Any, casting: str = "same_ki
     if not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
         function = getattr(np, name, None)
         if not isinstance(function, np.ufunc):
-            raise TypeError(f"{name}: cannot cast {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}")
+            raise TypeError(
+                f"{name}: cannot cast {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}"
+            )
         raise np._core._exceptions._UFuncOutputCastingError(  # type: ignore[attr-defined]
             function, casting, result.dtype, out.dtype, 0
         )
