@@ -45,7 +45,9 @@ def test_values_are_a_plans(name, monkeypatch):
     values = numpy.random.default_rng(0).integers(0, 9, (6, 8)) * 1.5
     found = {}
     for direct in (True, False):
-        monkeypatch.setattr(session.Session, "_direct", _always if direct else lambda self, roots, order: None)
+        monkeypatch.setattr(
+            session.Session, "_direct", _always if direct else lambda self, roots, order: None
+        )
         with config.override(small_bytes=0):
             found[direct] = PROGRAMS[name](np.array(values)).compute()
     numpy.testing.assert_array_equal(found[True], found[False])
