@@ -116,9 +116,7 @@ def _known(a: Any, budget: list[int]) -> Any:
             return a
         parts = [_known(i, budget) for i in a]
         return tuple(parts) if isinstance(a, tuple) else parts
-    elif sparse.issparse(a):
-        raise _NotSmallError
-    elif a.__class__ not in _PLAIN and is_array_like(a):
+    elif sparse.issparse(a) or (a.__class__ not in _PLAIN and is_array_like(a)):
         raise _NotSmallError
     elif isinstance(a, type):
         return a
