@@ -37,10 +37,11 @@ from spartan_ng.api.handle import (
     wrap,
 )
 from spartan_ng.api.methods import Methods
-from spartan_ng.api.views import Basic, Broadcast, Part, Transpose, full_shape
+from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
+_QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({int, float, bool, complex})
 _NO_SUBCLASSES = (
@@ -52,9 +53,10 @@ _NUMPYS = (Handle, np.ndarray, np.generic)
 _new = object.__new__
 
 
-def _position(k: Any) -> Any:
-    """A part of a key, an element of an integer array as Python's integer."""
-    return int(k._number) if type(k) is Late.scalar and k._number.dtype.kind in "iu" else k
+def _plain(key: Any) -> Any:
+    """A key with NumPy's own value in place of an array on the driver that is all of it."""
+    known = key._peek() if isinstance(key, Handle) else None
+    return key if known is None else known
 
 
 class ndarray(Methods):
@@ -95,7 +97,7 @@ class ndarray(Methods):
         if value is None or self._cell.frozen:
             return manipulation.transpose(self)
         shown = value.T
-        return self._seen(Transpose(tuple(range(shown.ndim))[::-1], shown.shape), shown)
+        return self._seen(REVERSED[shown.ndim], shown)
 
     @property
     def mT(self) -> ndarray:
@@ -107,7 +109,7 @@ class ndarray(Methods):
     @property
     def real(self) -> ndarray:
         """The real part; writing to it writes to the array."""
-        return self._see(Part("real", self.shape)) if self.dtype.kind == "c" else self
+        return self._see(Part("real")) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -117,7 +119,7 @@ class ndarray(Methods):
     def imag(self) -> ndarray:
         """The imaginary part; writing to it writes to the array."""
         if self.dtype.kind == "c":
-            return self._see(Part("imag", self.shape))
+            return self._see(Part("imag"))
         return creation.zeros_like(self)
 
     @imag.setter
@@ -129,7 +131,8 @@ class ndarray(Methods):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes; a filtered array counts its elements now."""
-        return self._views[-1].shape if self._views else self._cell.shape
+        shown = self._peek()
+        return self._node().shape if shown is None else shown.shape
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -192,7 +195,9 @@ class ndarray(Methods):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = np.asarray(self._force())
+        value = self._peek()
+        if value.__class__ is not np.ndarray:
+            value = np.asarray(self._force())
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
@@ -200,8 +205,8 @@ class ndarray(Methods):
         if copy:
             return value.copy()
         shown = value.view()
-        shown.setflags(write=False)
-        return shown
+        shown.setflags(False)
+        return shown  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
@@ -376,19 +381,15 @@ class ndarray(Methods):
     def __getitem__(self, key: Any) -> Any:
         """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
-        value = cell.value
+        shown = value = cell.value
+        views = self._views
+        if views and value is not None:
+            shown = self._shown if self._state is value else None
         kind = key.__class__
-        if value is None or kind not in _QUICK:
+        if shown is None or kind not in _QUICK:
             if type(key) is Late.scalar and key._number.dtype.kind in "iu":
                 return self[int(key._number)]
             return indexing.getitem(self, key)
-        views = self._views
-        if views:
-            if self._state is not value:
-                return indexing.getitem(self, key)
-            shown = self._shown
-        else:
-            shown = value
         try:
             element = shown[key]
         except (IndexError, TypeError):
@@ -397,33 +398,35 @@ class ndarray(Methods):
             number = _new(Late.scalar)
             number._number = element
             return number
-        simple = kind is not tuple or _SIMPLE.issuperset(map(type, key))
-        if simple and element.__class__ is np.ndarray and not cell.frozen:
-            if not views and cell.owner is None:
-                cell.owner = weakref.ref(self)
-            view = _new(ndarray)
-            view._cell, view._state, view._shown = cell, value, element
-            view._views = (*views, Basic(key, shown.shape, element.shape))
-            return view
-        return indexing.getitem(self, key)
+        # What has axes to take an integer or a slice is no scalar; a tuple may hold arrays, or be empty.
+        if kind is tuple and (cell.frozen or not _SIMPLE.issuperset(map(type, key))):
+            return indexing.getitem(self, key)
+        if element.__class__ is not np.ndarray:
+            return indexing.getitem(self, key)
+        if not views and cell.owner is None:
+            cell.owner = weakref.ref(self)
+        step = _new(Basic)
+        step.key = key
+        view = _new(ndarray)
+        view._cell = cell
+        view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
+        view._state = value
+        view._shown = element
+        return view
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
-        cell = self._cell
-        base = cell.value
-        if base is not None and cell._node is None and not cell.borrowed and not cell.frozen:
-            target = base if not self._views else self._shown if self._state is base else None
-            if key.__class__ not in _QUICK:
-                key = _position(key)
-            if target is not None and key.__class__ in _QUICK:
-                kind = value.__class__
-                known = value if kind in _NUMBERS else value._peek() if isinstance(value, ndarray) else None
-                if known is not None:
-                    try:
-                        target[key] = known
-                        return
-                    except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
-                        pass
+        target = self._open()
+        if target is not None:
+            plain = key if key.__class__ in _QUICK else _plain(key)
+            kind = value.__class__
+            known = value if kind in _NUMBERS else value._peek() if isinstance(value, Handle) else None
+            if known is not None and plain.__class__ in _QUICK_TO_WRITE:
+                try:
+                    target[plain] = known
+                    return
+                except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
+                    pass
         indexing.setitem(self, key, value)
 
     def fill(self, value: Any) -> None:

@@ -15,6 +15,7 @@ from spartan_ng.api.handle import Handle, as_handle, in_order, is_subclass, make
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, Handle):
         shape = shape._force().tolist()
     lengths: tuple[int, ...]
+    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
+        return shape  # type: ignore[no-any-return]
     try:
         lengths = (operator.index(shape),)
     except TypeError:
@@ -54,7 +57,7 @@ def array(
     kind = object.__class__
     if ndmax:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
-    if (kind is list or kind is tuple) and object and object[0].__class__ in _NUMBERS and ndmin <= 1:
+    if (kind is list or kind is tuple) and object and ndmin <= 1 and _NUMBERS.issuperset(map(type, object)):
         return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)
@@ -179,6 +182,24 @@ def _few(shape: Any) -> bool:
     return n <= config.small_bytes and config.small_bytes > 0
 
 
+_BLANK_BYTES = 1 << 28
+"""Zeros up to so large are asked of the operating system at once, which has them for nothing."""
+
+
+def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
+    """Zeros: NumPy's where they are small, and where programs run in this process and can write to them."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
+    dtype = np.dtype(float if dtype is None else dtype)
+    lengths = shape_tuple(shape)
+    if 0 < config.small_bytes < prod(lengths) * dtype.itemsize <= _BLANK_BYTES and in_process():
+        h = wrap(np.zeros(lengths, dtype))
+        h._cell.blank = True
+    else:
+        h = _constant(0, lengths, dtype)
+    return in_order(h, order)
+
+
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths = shape_tuple(shape)
@@ -211,9 +232,7 @@ def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """Zeros."""
-    if _few(shape):
-        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
-    return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
+    return _zeros(shape, dtype, order)
 
 
 @numpy_function(np.ones)
@@ -229,9 +248,7 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros."""
-    if _few(shape):
-        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
-    return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
+    return _zeros(shape, dtype, order)
 
 
 @numpy_function(np.full)

@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,8 +43,8 @@ def numpy_function(
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small:
-    there, it may take more than small operands.
+    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small
+    or a mere copy: there, it may take more than small operands.
     """
 
     def enter(ours: F) -> F:
@@ -84,46 +84,52 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return checked(*args, **keywords)
-        budget = [config.small_bytes]
-        if budget[0] and (whole or folds) and in_process():
-            budget[0] = sys.maxsize if whole else at_once_bytes(budget[0])
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items()}
-        except _NotSmallError:
-            return checked(*args, **keywords)
-        return fresh(numpys(*known, **named))
+        known: list[Any] = []
+        nbytes = _known((*args, *keywords.values()) if keywords else args, known)
+        small = config.small_bytes
+        if nbytes > small:
+            if not small or not (whole or folds) or nbytes >= _MUCH or not in_process():
+                return checked(*args, **keywords)
+            if not whole and nbytes > at_once_bytes(small):
+                return checked(*args, **keywords)
+        return _called(numpys, known, keywords)
 
     return call  # type: ignore[return-value]
 
 
-_PLAIN_SCALARS = frozenset({int, float, bool, complex, str, type(None)})
-_PLAIN = _PLAIN_SCALARS | {np.ndarray}
+_MUCH = sys.maxsize
+"""Bytes of what is lazy or sparse."""
+_PLAIN = frozenset({int, float, bool, complex, str, type(None)})
 
 
-class _NotSmallError(Exception):
-    """An argument is lazy, sparse, or too large."""
+def _known(arguments: Iterable[Any], known: list[Any]) -> int:
+    """Append the NumPy forms of arguments to `known`; their bytes, or `_MUCH` where one has no such form."""
+    nbytes = 0
+    for a in arguments:
+        if isinstance(a, Handle):
+            a = a._peek()
+            if a is None:
+                return _MUCH
+            nbytes += weight(a)
+        elif a.__class__ not in _PLAIN:
+            if isinstance(a, list | tuple):
+                parts: list[Any] = []
+                nbytes += _known(a, parts)
+                a = tuple(parts) if isinstance(a, tuple) else parts
+            elif sparse.issparse(a) or is_array_like(a):
+                return _MUCH
+            elif not isinstance(a, type):
+                nbytes += weight(a)
+        known.append(a)
+    return nbytes
 
 
-def _known(a: Any, budget: list[int]) -> Any:
-    """The NumPy form of an argument, if it fits what is left of the budget."""
-    if isinstance(a, Handle):
-        a = a._peek()
-        if a is None:
-            raise _NotSmallError
-    elif isinstance(a, list | tuple):
-        if _PLAIN_SCALARS.issuperset(map(type, a)):
-            return a
-        parts = [_known(i, budget) for i in a]
-        return tuple(parts) if isinstance(a, tuple) else parts
-    elif sparse.issparse(a) or (a.__class__ not in _PLAIN and is_array_like(a)):
-        raise _NotSmallError
-    elif isinstance(a, type):
-        return a
-    budget[0] -= weight(a)
-    if budget[0] < 0:
-        raise _NotSmallError
-    return a
+def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, Any]) -> Any:
+    """What a NumPy function gives for known arguments, the last of them those of the keywords."""
+    if not keywords:
+        return fresh(numpys(*known))
+    n = len(known) - len(keywords)
+    return fresh(numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True))))
 
 
 def weight(value: Any) -> int:
@@ -137,7 +143,7 @@ def fresh(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         if is_subclass(result):
             return result
-        return wrap(result if result.flags.owndata and result.flags.writeable else result.copy())
+        return wrap(result if result.base is None and result.flags.writeable else result.copy())
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):
@@ -201,13 +207,10 @@ def fallback(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        budget = [config.small_bytes]
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items()}
-        except _NotSmallError:
+        known: list[Any] = []
+        if _known((*args, *keywords.values()), known) > config.small_bytes:
             return gathered(function, *args, **keywords)
-        return fresh(function(*known, **named))
+        return _called(function, known, keywords)
 
     FUNCTIONS[function] = call
     FALLBACKS.add(call)

@@ -32,6 +32,8 @@ NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number
     np.timedelta64
 }
 """The types of NumPy's scalars that are numbers."""
+_PLAIN_OR_NUMERIC = _PLAIN | NUMERIC
+_new = object.__new__
 
 
 def is_array_like(a: Any) -> bool:
@@ -114,7 +116,8 @@ class Handle:
     @property
     def shape(self) -> Shape:
         """Lengths of the axes; a filtered array counts its elements now."""
-        return self._views[-1].shape if self._views else self._cell.shape
+        shown = self._peek()
+        return self._node().shape if shown is None else shown.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -171,10 +174,10 @@ class Handle:
     def _seen(self, view: View, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
         self._own()
-        h = object.__new__(Late.ndarray)
-        h._cell = self._cell
+        h = _new(Late.ndarray)
+        cell = h._cell = self._cell
         h._views = (*self._views, view)
-        h._state = self._cell.value
+        h._state = cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]
 
@@ -224,6 +227,16 @@ class Handle:
         if base is None or not self._views:
             return base
         return self._peek()
+
+    def _open(self) -> Any:
+        """The NumPy array to write into where nobody else has a claim on its memory, else None."""
+        cell = self._cell
+        base = cell.value
+        if base is None or cell._node is not None or cell.borrowed or cell.frozen or cell.blank:
+            return None
+        if not self._views:
+            return base
+        return self._shown if self._state is base else None
 
     def _check_writable(self) -> None:
         """Refuse to write to a scalar."""
@@ -276,9 +289,9 @@ def wrap(value: Any) -> ndarray:
             return scalar(value)
         if is_subclass(value):
             return value  # type: ignore[return-value]
-    cell = object.__new__(Cell)
+    cell = _new(Cell)
     cell.value = value
-    h = object.__new__(Late.ndarray)
+    h = _new(Late.ndarray)
     h._cell = cell
     h._views = ()
     h._state = None
@@ -288,7 +301,7 @@ def wrap(value: Any) -> ndarray:
 def scalar(value: Any) -> ndarray:
     """What stands for a NumPy scalar: numbers and records are ours; texts, times and objects stay."""
     if value.__class__ in NUMERIC:
-        h = object.__new__(Late.scalar)
+        h = _new(Late.scalar)
         h._number = value
         return h  # type: ignore[no-any-return]
     return make(Cell(value, frozen=True)) if isinstance(value, np.void) else value
@@ -311,7 +324,7 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     order = order.upper() if isinstance(order, str) else order
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
-        return make(Cell(np.array(value, order=order)))
+        return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
     masked = a._masked()
     if masked is not None:
         return wrap_masked(masked)
@@ -381,6 +394,9 @@ def _nested(items: Any, stacked: bool) -> Any:
     """A sequence with arrays in it: stacked if all are, else with their values; others as they are."""
     if _PLAIN.issuperset(map(type, items)):
         return items
+    numbers = [i._number if type(i) is Late.scalar else i for i in items]
+    if _PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
+        return tuple(numbers) if isinstance(items, tuple) else numbers
     parts = [
         _nested(i, stacked) if isinstance(i, list | tuple) else as_handle(i) if is_array_like(i) else i
         for i in items

@@ -15,6 +15,7 @@ from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -443,6 +444,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """The norm of a vector or a matrix."""
     x = as_handle(x)
+    value = x._peek()
+    if value is not None and ord is None and axis is None and not keepdims and _runs_at_once(value):
+        return wrap(np.linalg.norm(value))
     if x.dtype.kind not in "fc":
         x = x.astype(float)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
@@ -458,6 +462,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)
     raise ValueError(f"Improper number of dimensions to norm: axes {axes} of shape {x.shape}")
+
+
+def _runs_at_once(value: Any) -> bool:
+    """Whether NumPy folds a value at the memory's speed, by its dot product with itself, and where it is."""
+    if value.nbytes <= config.small_bytes:
+        return True
+    return config.small_bytes > 0 and value.dtype.kind == "f" and value.flags.forc and in_process()
 
 
 def _is_vector_here(x: ndarray) -> bool:

@@ -75,6 +75,9 @@ def _cycled(base: Handle, key: Any, value: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     """Each element several times."""
     a = as_handle(a)
+    value = a._peek()
+    if value is not None and repeats.__class__ is int and 0 <= repeats * value.nbytes < config.small_bytes:
+        return wrap(np.repeat(value, repeats, axis))
     if axis is None:
         a, axis = ravel(a), 0
     where = build.axis_index(axis, a.ndim)
@@ -164,7 +167,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     return flip(swapaxes(m, first, second), second)
 
 
-@numpy_function(np.roll, eager=True)
+@numpy_function(np.roll, folds=True)
 def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """Elements moved around an axis, the last ones coming first."""
     a = as_handle(a)

@@ -142,7 +142,8 @@ def _folded(
             )
             result = build.map_("where", mask, result, neutral)
         return result
-    if dtype is not None and name not in _LOGICAL and node.dtype.kind != target.kind:
+    casts = dtype is not None and name not in _LOGICAL and node.dtype.kind != target.kind
+    if casts and target != row.dtype(node.dtype):
         node = build.cast(node, target)
     return build.fold(name, node, axes, dtype=target, where=mask)
 
@@ -307,8 +308,10 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
 def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     """`argmin` or `argmax`."""
     a = as_handle(a)
-    keepdims = False if keepdims is _NONE else keepdims
     value = a._peek()
+    if value is not None and out is None and keepdims is False and value.nbytes <= config.small_bytes:
+        return wrap(getattr(value, name)(axis))
+    keepdims = False if keepdims is _NONE else keepdims
     if value is not None and is_prompt(value):
         result = wrap(getattr(value, name)(axis, keepdims=keepdims))
         return _into(name, result, out)
@@ -455,6 +458,21 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     values = build.broadcast(build.cast(updates._node(), a.dtype), positions.shape)
     node = build.scatter(flat, positions.reshape(-1)._node(), build.reshape(values, (positions.size,)), name)
     a._write_node(build.reshape(node, a.shape))
+
+
+def repeat_at(function: ufuncs.ufunc, a: ndarray, indices: Any) -> None:
+    """`ufunc.at` of a function of one operand: as often for an element as its index occurs."""
+    plain_indices = _plain_key(indices)
+    here = a._in_place() if a._peek() is not None and plain_indices is not None else None
+    if here is not None:
+        function.np.at(here, plain_indices)
+        return
+    zeros = build.broadcast(build.constant(np.int64(0)), a.shape)
+    times = wrap_node(zeros)
+    accumulate_at("add", times, indices, np.int64(1))
+    for n in range(int(times.max()) if times.size else 0):
+        once = build.cast(function(a)._node(), a.dtype)  # as NumPy does, whatever the dtypes
+        a._write_node(build.map_("where", ufuncs.greater(times, n)._node(), once, a._node()))
 
 
 def _check_update(name: str, a: ndarray, b: ndarray) -> None:

@@ -34,7 +34,7 @@ from spartan_ng.api.handle import (
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.evaluation import at_once_bytes, in_process
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -70,6 +70,7 @@ class ufunc:
         self.nin, self.nout = row.nin, row.nout
         self.nargs = row.nin + row.nout
         self.of_scalars = _OF_SCALARS.get(name)
+        self.gives_bool = name in _COMPARISONS
         self.identity = getattr(row.function, "identity", None)
         self.signature = None
         self.types = getattr(row.function, "types", [])
@@ -91,7 +92,13 @@ class ufunc:
         try:
             if keywords or len(args) != self.nin:
                 return self._full(args, **keywords)
-            return self._two(*args) if self.nin == 2 else self._some(args)
+            if self.nin == 2:
+                return self._two(*args)
+            if self.nargs == 2 and isinstance(args[0], Handle):
+                x = args[0]._peek()
+                if x is not None and x.nbytes <= config.small_bytes:
+                    return wrap(self.np(x))
+            return self._some(args)
         except SubclassError:
             return by_numpy(self.np, *args, **keywords)
 
@@ -109,7 +116,8 @@ class ufunc:
             if y is None:
                 return self._lazy((a, b))
             nbytes += y.nbytes
-        if nbytes > config.small_bytes and not _has_objects(x, y):
+        large = nbytes > config.small_bytes and not (self.gives_bool and _is_small_answer(x, y))
+        if large and not _has_objects(x, y):
             return self._lazy((a, b))
         if weak and nbytes:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):
@@ -127,9 +135,6 @@ class ufunc:
 
     def _some(self, args: tuple[Any, ...]) -> Any:
         """Any number of operands and nothing else."""
-        if self.nin == 1 and isinstance(args[0], Handle):
-            x = args[0]._peek()
-            return self._lazy(args) if x is None or weight(x) > config.small_bytes else self._now((x,))
         known = small_values(args)
         return self._lazy(args) if known is None else self._now(known)
 
@@ -297,11 +302,9 @@ class ufunc:
         if self.nin == 2 and b is None:
             raise ValueError("second operand needed for ufunc")
         if b is None:
-            value = a.compute()  # type: ignore[attr-defined]
-            by_numpy(self.np.at, value, indices)
-            a[...] = value  # type: ignore[index]
-            return
-        reductions.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
+            reductions.repeat_at(self, a, indices)  # type: ignore[arg-type]
+        else:
+            reductions.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
 
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
@@ -382,6 +385,15 @@ def _bounded(operands: tuple[Any, ...]) -> bool:
     longest = max(map(len, shapes))
     size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
     return size * 8 <= max(config.small_bytes, 8 * max(map(prod, shapes)))  # type: ignore[no-any-return]
+
+
+def _is_small_answer(x: Any, y: Any) -> bool:
+    """Whether comparing what is here gives so few booleans that a plan would take longer to begin."""
+    small = config.small_bytes
+    if not small or x.__class__ is not np.ndarray or x.size > small:
+        return False
+    alike = y.__class__ in _WEAK or (isinstance(y, np.ndarray | np.generic) and y.shape in ((), x.shape))
+    return alike and x.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
 
 
 def common_mask(operands: list[Any]) -> Masked | None:
