@@ -280,15 +280,19 @@ class ndarray(Methods):
         if value is not None and value.ndim:
             return len(value)
         shape = self.shape
+        if not shape and self._cell.frozen and self.dtype.names:
+            return len(self.dtype.names)
         if not shape:
             raise TypeError("len() of unsized object")
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         shape = self.shape
+        if not shape and self._cell.frozen and self.dtype.names:
+            return (self[name] for name in self.dtype.names)
         if not shape:
             raise TypeError("iteration over a 0-d array")
-        if len(shape) == 1:
+        if len(shape) == 1 and self.dtype.kind != "V":
             value = self._force()
             return iter(value) if value.dtype.kind in "USO" else map(scalar, value)
         return (self[i] for i in range(shape[0]))

@@ -158,22 +158,22 @@ def _cosine(M: Any, *weights: float) -> ndarray:
     return total  # type: ignore[no-any-return]
 
 
-def hanning(M: int) -> ndarray:
+def hanning(M: Any) -> ndarray:
     """The Hann window."""
     return _cosine(M, 0.5, 0.5)
 
 
-def hamming(M: int) -> ndarray:
+def hamming(M: Any) -> ndarray:
     """The Hamming window."""
     return _cosine(M, 0.54, 0.46)
 
 
-def blackman(M: int) -> ndarray:
+def blackman(M: Any) -> ndarray:
     """The Blackman window."""
     return _cosine(M, 0.42, 0.5, 0.08)
 
 
-def bartlett(M: int) -> ndarray:
+def bartlett(M: Any) -> ndarray:
     """The triangular window."""
     M = _length(M)
     if M < 1:
@@ -184,7 +184,7 @@ def bartlett(M: int) -> ndarray:
     return where(ufuncs.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))  # type: ignore[no-any-return]
 
 
-def kaiser(M: int, beta: float) -> ndarray:
+def kaiser(M: Any, beta: float) -> ndarray:
     """The Kaiser window, made of Bessel functions."""
     M = _length(M)
     if M == 1:

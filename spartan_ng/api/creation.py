@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.dispatch import by_numpy, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, in_order, is_subclass, make, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, in_order, is_subclass, make, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -104,7 +104,7 @@ def asarray(
 def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
     """As `asarray`, but an array of a subclass of NumPy's passes through."""
     if isinstance(a, np.ndarray) and is_subclass(a):
-        return np.asanyarray(a, dtype, order)  # type: ignore[return-value, no-any-return]
+        return np.asanyarray(a, dtype, order)  # type: ignore[return-value]
     return asarray(a, dtype, order)
 
 
@@ -606,28 +606,3 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
     """An array from a function of its coordinates, which it gets as arrays."""
     return function(*indices(shape_tuple(shape), dtype), **keywords)
-
-
-@numpy_function(np.fromiter)
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
-    """A 1-d array from an iterable."""
-    return wrap(np.fromiter(iter, dtype, count))
-
-
-@numpy_function(np.frombuffer)
-def frombuffer(
-    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
-) -> ndarray:
-    """A 1-d array of a buffer's elements."""
-    return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
-
-
-@numpy_function(np.fromstring)
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
-    """A 1-d array from text."""
-    return wrap(np.fromstring(string, dtype, count, sep=sep))
-
-
-def from_numpy(a: Any) -> ndarray:
-    """A copy of a NumPy array."""
-    return copied(as_handle(a))

@@ -1,10 +1,10 @@
 """NumPy's error state (`np.errstate`, `np.seterr`) over arrays that are computed later.
 
 Two rules join the two. Where a statement asks to be told of floating-point errors by an exception, a call, a
-print or a log, its functions are NumPy's own on the driver, at once: the error is seen where NumPy shows it, once,
-on every backend. Where a statement asks not to be told, the values it builds are computed without telling, even
-if that happens after the block. Under NumPy's default, warnings, everything stays lazy: a warning is given
-when the values are computed, if it is by NumPy's loops and in this process.
+print or a log, its functions are NumPy's own on the driver, at once: the error is seen where NumPy shows it,
+once, on every backend. Where a statement asks not to be told, the values it builds are computed without
+telling, even if that happens after the block. Under NumPy's default, warnings, everything stays lazy: a
+warning is given when the values are computed, if it is by NumPy's loops and in this process.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ def wrap(value: Any) -> ndarray:
 
 
 def scalar(value: Any) -> ndarray:
-    """What stands for a NumPy scalar: a number or a record is ours, texts, times and objects are as they are."""
+    """What stands for a NumPy scalar: numbers and records are ours; texts, times and objects stay."""
     if value.__class__ in NUMERIC:
         h = _new(Late.scalar)
         h._number = value
@@ -379,8 +379,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     elif isinstance(a, np.ndarray):
         if is_subclass(a):
             raise SubclassError(
-                f"{type(a).__name__} is a subclass of NumPy's array class, and works with NumPy's functions only; "
-                "np.asarray gives its elements"
+                f"{type(a).__name__} is a subclass of NumPy's array class, and works with NumPy's functions "
+                "only; np.asarray gives its elements"
             )
     elif is_array_like(a):
         a = a.__array__()
@@ -391,7 +391,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
 
 
 def _nested(items: Any, stacked: bool) -> Any:
-    """A sequence with arrays in it: stacked if all are arrays, else with their values; others as they are."""
+    """A sequence with arrays in it: stacked if all are, else with their values; others as they are."""
     if _PLAIN.issuperset(map(type, items)):
         return items
     numbers = [i._number if type(i) is Late.scalar else i for i in items]

@@ -89,7 +89,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     if value is not None:
         shown = value[key]
         if not isinstance(shown, np.ndarray):
-            return _record(a, key, shown) if isinstance(shown, np.void) else wrap(shown)
+            return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())
         view = Basic()
@@ -99,18 +99,19 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         a._cell.pick()
         if a._cell.value is not None:
             return _basic(a, key, a._peek())
-    steps = basic_steps(key, a.shape)
+    whole, steps = a, basic_steps(key, a.shape)
     for step in steps:
         a = a._see(step)
     if not a.shape and not _keeps_axes(key):
         one = wrap_node(a._node())
+        if a.dtype.kind == "V":
+            return _record(whole, key, one)
         return one._force()[()] if a.dtype.kind in "USO" else one
     return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
 
 
-def _record(a: Handle, key: Any, shown: Any) -> ndarray:
+def _record(a: Handle, key: Any, record: ndarray) -> ndarray:
     """An element of a structured array; its fields may be set, which sets them in the array."""
-    record = wrap(shown)
     if not a._cell.frozen:
         record._cell.origin = (a, key)
     return record
@@ -416,8 +417,7 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         names = a.dtype.names or ()
         field = names[key] if isinstance(key, int) else key
         array[field][place] = value
-        a._cell.value = a._cell.value.copy()
-        a._cell.value[field] = value._force() if isinstance(value, Handle) else value
+        a._cell = array[place]._cell
         return
     if _names_fields(key):
         a._check_writable()

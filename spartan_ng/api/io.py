@@ -129,6 +129,26 @@ def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
 
 
+@numpy_function(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
+    """A 1-d array from an iterable."""
+    return wrap(np.fromiter(iter, dtype, count))
+
+
+@numpy_function(np.frombuffer)
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
+) -> ndarray:
+    """A 1-d array of a buffer's elements."""
+    return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
+
+
+@numpy_function(np.fromstring)
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
+    """A 1-d array from text."""
+    return wrap(np.fromstring(string, dtype, count, sep=sep))
+
+
 def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> ndarray:
     """Read an array from raw bytes or text."""
     return wrap(np.fromfile(file, dtype, count, sep, offset))

@@ -37,7 +37,7 @@ def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
-    order = order.upper() if isinstance(order, str) else order
+    order = str(order).upper()
     value = a._peek()
     if value is not None and order == "C" and not copy and not a._cell.frozen and value.flags.c_contiguous:
         try:
@@ -68,7 +68,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
 def ravel(a: Any, order: str = "C") -> ndarray:
     """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
     a = as_handle(a)
-    order = order.upper() if isinstance(order, str) else order
+    order = str(order).upper()
     if order == "K" and a.ndim > 1:
         axes = order_of(a._layout())
         a = a if axes is None else transpose(a, axes)
@@ -260,7 +260,7 @@ def concatenate(
         return result
     if out.shape != result.shape:
         raise ShapeError(f"Output array is the wrong shape: {out.shape}, not {result.shape}")
-    return ufuncs.stored("concatenate", result, out, True)
+    return ufuncs.stored("concatenate", result, out, True)  # type: ignore[no-any-return]
 
 
 concat = concatenate

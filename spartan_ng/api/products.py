@@ -141,7 +141,10 @@ def outer(a: Any, b: Any, out: Any = None) -> ndarray:
 
 @numpy_function(np.vecdot)
 def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **keywords: Any) -> ndarray:
-    """Dot products of vectors along an axis, the first ones conjugated; with more of NumPy's keywords by NumPy."""
+    """Dot products of vectors along an axis, the first ones conjugated.
+
+    With more of NumPy's keywords it is NumPy's, on the driver.
+    """
     if keywords:
         return _by_numpy(np.vecdot, x1, x2, out, axis=axis, **keywords)
     a, b = as_handle(x1), as_handle(x2)

@@ -412,7 +412,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if values.size == 0:
         raise ValueError("Cannot insert from an empty array!")
     count = int(flags.sum())
-    arr[flags] = resize(values, (count,)).astype(arr.dtype)
+    indexing.setitem(arr, flags, as_handle(resize(values, (count,)), arr.dtype))
 
 
 @numpy_function(np.putmask)
@@ -467,8 +467,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     where = 0 if axis is None else build.axis_index(axis, a.ndim)
     if as_handle(indices).ndim != a.ndim:
         raise ShapeError(
-            f"`indices` (shape {as_handle(indices).shape}) and `arr` (shape {a.shape}) must have the same number "
-            "of dimensions"
+            f"`indices` (shape {as_handle(indices).shape}) and `arr` (shape {a.shape}) must have the same "
+            "number of dimensions"
         )
     a[_along(a, as_handle(indices), where)] = values
 

@@ -12,6 +12,7 @@ from spartan_ng.api import creation, reductions, ufuncs
 from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.forcing import count_true
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
