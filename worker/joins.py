@@ -45,7 +45,9 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
     if all(p.rank == ex.rank for p in whole.pieces):
         rows = dense(ex.load(run, whole))
-        _compress_here(ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out)
+        _compress_here(
+            ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out
+        )
         ex.put(run, stage.slot, out)
         return
     places = np.flatnonzero(mask)[lo:hi]

@@ -140,6 +140,7 @@ class Arithmetic(Handle):
     __le__ = _operator(ufuncs.less_equal)
     __gt__ = _operator(ufuncs.greater)
     __ge__ = _operator(ufuncs.greater_equal)
+
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)

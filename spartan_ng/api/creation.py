@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, wrap, wrap_node
+from spartan_ng.api.handle import NUMERIC, Handle, Late, as_handle, copied, in_order, make, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -39,6 +39,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
 
 
 _NUMBERS = frozenset({int, float, bool, complex})
+_ELEMENTS = _NUMBERS | NUMERIC
 
 
 @numpy_function(np.array)
@@ -54,8 +55,12 @@ def array(
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
     kind = object.__class__
-    if (kind is list or kind is tuple) and object and ndmin <= 1 and _NUMBERS.issuperset(map(type, object)):
-        return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
+    if (kind is list or kind is tuple) and object and ndmin <= 1:
+        plain = object
+        if not _NUMBERS.issuperset(map(type, object)):
+            plain = [i._number if type(i) is Late.scalar else i for i in object]
+        if plain is object or _ELEMENTS.issuperset(map(type, plain)):
+            return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)
         if copy and h is object:
