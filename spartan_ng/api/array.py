@@ -38,6 +38,7 @@ from spartan_ng.api.handle import (
 )
 from spartan_ng.api.methods import Methods
 from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
+from spartan_ng.config import config
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
@@ -387,7 +388,14 @@ class ndarray(Methods):
             shown = self._shown if self._state is value else None
         kind = key.__class__
         if shown is None or kind not in _QUICK:
-            if type(key) is Late.scalar and key._number.dtype.kind in "iu":
+            if kind is ndarray and shown is not None:
+                index = key._peek()
+                if index is not None and index.ndim and index.nbytes * shown.nbytes < config.small_bytes:
+                    try:
+                        return wrap(shown[index])
+                    except IndexError:  # ours name the shapes
+                        pass
+            elif type(key) is Late.scalar and key._number.dtype.kind in "iu":
                 return self[int(key._number)]
             return indexing.getitem(self, key)
         try:

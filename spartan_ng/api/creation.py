@@ -11,7 +11,18 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.dispatch import by_numpy, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, in_order, is_subclass, make, wrap, wrap_node
+from spartan_ng.api.handle import (
+    NUMERIC,
+    Handle,
+    Late,
+    as_handle,
+    copied,
+    in_order,
+    is_subclass,
+    make,
+    wrap,
+    wrap_node,
+)
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -39,6 +50,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
 
 
 _NUMBERS = frozenset({int, float, bool, complex})
+_ELEMENTS = _NUMBERS | NUMERIC
 
 
 @numpy_function(np.array)
@@ -57,8 +69,12 @@ def array(
     kind = object.__class__
     if ndmax:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
-    if (kind is list or kind is tuple) and object and ndmin <= 1 and _NUMBERS.issuperset(map(type, object)):
-        return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
+    if (kind is list or kind is tuple) and object and ndmin <= 1:
+        plain = object
+        if not _NUMBERS.issuperset(map(type, object)):
+            plain = [i._number if type(i) is Late.scalar else i for i in object]
+        if plain is object or _ELEMENTS.issuperset(map(type, plain)):
+            return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)
         if copy and h is object:

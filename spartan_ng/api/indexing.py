@@ -37,10 +37,6 @@ _SIMPLE = frozenset({int, slice, NoneType, EllipsisType})
 def getitem(a: Handle, key: Any) -> ndarray:
     """`a[key]`."""
     value = a._peek()
-    if isinstance(key, Handle) and value is not None:
-        index = key._peek()
-        if _is_tiny_index(index, value):
-            return wrap(value[index])
     if _names_fields(key):
         return _field(a, key, value)
     if _is_simple(key):
@@ -57,17 +53,6 @@ def getitem(a: Handle, key: Any) -> ndarray:
     if _is_mask(key):
         return _filter(a, key)
     return _fancy(a, _parse(key, a.shape))
-
-
-def _is_tiny_index(index: Any, value: Any) -> bool:
-    """Whether NumPy takes an array's elements through an index array at once, and there are few."""
-    return (
-        index.__class__ is np.ndarray
-        and value.__class__ is np.ndarray
-        and index.ndim > 0
-        and index.dtype.kind in "biu"
-        and index.nbytes * value.nbytes < config.small_bytes
-    )
 
 
 def _is_element(key: Any, ndim: int) -> bool:

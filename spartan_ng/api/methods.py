@@ -138,11 +138,11 @@ class Methods(Arithmetic):
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
         """The index of the first greatest element."""
-        return reductions.argmax(self, axis, out, keepdims=keepdims)
+        return reductions.extreme_place("argmax", self, axis, out, keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
         """The index of the first least element."""
-        return reductions.argmin(self, axis, out, keepdims=keepdims)
+        return reductions.extreme_place("argmin", self, axis, out, keepdims)
 
     def mean(
         self,

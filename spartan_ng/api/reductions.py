@@ -305,7 +305,7 @@ def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
     return reduce("logical_and", a, axis, _truth(a), out, keepdims, _NONE, where)
 
 
-def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
+def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     """`argmin` or `argmax`."""
     a = as_handle(a)
     value = a._peek()
@@ -332,13 +332,13 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
 @numpy_function(np.argmax)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the first greatest element."""
-    return _arg("argmax", a, axis, out, keepdims)
+    return extreme_place("argmax", a, axis, out, keepdims)
 
 
 @numpy_function(np.argmin)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the first least element."""
-    return _arg("argmin", a, axis, out, keepdims)
+    return extreme_place("argmin", a, axis, out, keepdims)
 
 
 @numpy_function(np.count_nonzero, folds=True)

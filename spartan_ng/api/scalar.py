@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.api.array import compute, ndarray
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.handle import register_scalar
@@ -82,6 +84,9 @@ class Scalar(ndarray):
         except AttributeError:
             self._made = Cell(self._number, frozen=True)
             return self._made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return super().__array__(dtype, copy) if copy is False else np.asarray(self._number, dtype)
 
     def _peek(self) -> Any:
         return self._number
