@@ -16,7 +16,6 @@ from spartan_ng.api.handle import (
     Handle,
     Late,
     as_handle,
-    copied,
     in_order,
     is_subclass,
     make,
