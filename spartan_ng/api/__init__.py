@@ -6,6 +6,7 @@ from spartan_ng.api import (
     random,
     scalar,  # noqa: F401 (gives numbers their class)
     special,
+    testing,
 )
 from spartan_ng.api.array import (
     compute,
@@ -31,10 +32,7 @@ from spartan_ng.api.creation import (
     empty,
     empty_like,
     eye,
-    frombuffer,
     fromfunction,
-    fromiter,
-    fromstring,
     full,
     full_like,
     identity,
@@ -199,8 +197,11 @@ from spartan_ng.api.histograms import (
 from spartan_ng.api.io import (
     compress_columns,
     from_sparse,
+    frombuffer,
     fromfile,
+    fromiter,
     fromregex,
+    fromstring,
     genfromtxt,
     load,
     loadtxt,
@@ -989,6 +990,7 @@ __all__ = [
     "tan",
     "tanh",
     "tensordot",
+    "testing",
     "tile",
     "timedelta64",
     "trace",

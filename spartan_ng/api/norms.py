@@ -8,9 +8,11 @@ import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import as_handle
+from spartan_ng.api.handle import as_handle, wrap
 from spartan_ng.api.products import dot
+from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """The norm of a vector or a matrix."""
     x = as_handle(x)
+    value = x._peek()
+    if value is not None and ord is None and axis is None and not keepdims and _runs_at_once(value):
+        return wrap(np.linalg.norm(value))
     if x.dtype.kind not in "fc":
         x = x.astype(float)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
@@ -35,6 +40,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)
     raise ValueError(f"Improper number of dimensions to norm: axes {axes} of shape {x.shape}")
+
+
+def _runs_at_once(value: Any) -> bool:
+    """Whether NumPy folds a value at the memory's speed, by its dot product with itself, and where it is."""
+    if value.nbytes <= config.small_bytes:
+        return True
+    return config.small_bytes > 0 and value.dtype.kind == "f" and value.flags.forc and in_process()
 
 
 def _is_vector_here(x: ndarray) -> bool:

@@ -46,6 +46,8 @@ class Fold:
         """The state of one block; `offset` is the block's first global index along `axes[0]`."""
         kind = None if out.kind in "mM" else out  # NumPy takes no unit of time there
         if where is None:
+            if self.ufunc is np.add and x.dtype == bool and out.kind == "i" and len(axes) == x.ndim:
+                return (out.type(np.count_nonzero(x)),)  # a tenth of the time of a sum that casts
             return (self.ufunc.reduce(x, axis=axes, dtype=kind),)
         initial = self.identity if self.identity is not None else _initial(self.ufunc, out)
         return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
