@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, in_order, make, wrap, wrap_node
+from spartan_ng.api.dispatch import by_numpy, numpy_function
+from spartan_ng.api.handle import Handle, as_handle, copied, in_order, is_subclass, make, wrap, wrap_node
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, Handle):
         shape = shape._force().tolist()
     lengths: tuple[int, ...]
+    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
+        return shape  # type: ignore[no-any-return]
     try:
         lengths = (operator.index(shape),)
     except TypeError:
@@ -48,11 +51,14 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
     kind = object.__class__
-    if (kind is list or kind is tuple) and object and object[0].__class__ in _NUMBERS and ndmin <= 1:
+    if ndmax:
+        return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
+    if (kind is list or kind is tuple) and object and ndmin <= 1 and _NUMBERS.issuperset(map(type, object)):
         return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not sparse.issparse(object):
         h = as_handle(object, dtype)
@@ -97,7 +103,9 @@ def asarray(
 
 @numpy_function(np.asanyarray)
 def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
-    """As `asarray`; there are no subclasses."""
+    """As `asarray`, but an array of a subclass of NumPy's passes through."""
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return np.asanyarray(a, dtype, order)  # type: ignore[return-value, no-any-return]
     return asarray(a, dtype, order)
 
 
@@ -136,6 +144,8 @@ def astype(
     x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: bool = True, device: Any = None
 ) -> ndarray:
     """The elements as another dtype."""
+    if not isinstance(x, Handle | np.ndarray | np.generic):
+        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
     x = as_handle(x)
     dtype = np.dtype(dtype)
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -147,7 +157,9 @@ def astype(
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
-    if dtype.kind in "USV" and not dtype.itemsize:  # as long as the longest text: only the values tell
+    length_open = dtype.kind in "USV" and not dtype.itemsize
+    if length_open or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"):
+        # as long as the longest text, as fine as the finest time: only the values tell
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
@@ -171,11 +183,31 @@ def _few(shape: Any) -> bool:
     return n <= config.small_bytes and config.small_bytes > 0
 
 
+_BLANK_BYTES = 1 << 28
+"""Zeros up to so large are asked of the operating system at once, which has them for nothing."""
+
+
+def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
+    """Zeros: NumPy's where they are small, and where programs run in this process and can write to them."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
+    dtype = np.dtype(float if dtype is None else dtype)
+    lengths = shape_tuple(shape)
+    if 0 < config.small_bytes < prod(lengths) * dtype.itemsize <= _BLANK_BYTES and in_process():
+        h = wrap(np.zeros(lengths, dtype))
+        h._cell.blank = True
+    else:
+        h = _constant(0, lengths, dtype)
+    return in_order(h, order)
+
+
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths = shape_tuple(shape)
     if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.full(lengths, value, dtype))
+        return wrap(
+            np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
+        )
     one = value._node() if isinstance(value, Handle) else np.asarray(value)
     node = (
         build.cast(one, dtype)
@@ -201,9 +233,7 @@ def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """Zeros."""
-    if _few(shape):
-        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
-    return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
+    return _zeros(shape, dtype, order)
 
 
 @numpy_function(np.ones)
@@ -219,9 +249,7 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros."""
-    if _few(shape):
-        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
-    return in_order(_constant(0, shape, np.dtype(float if dtype is None else dtype)), order)
+    return _zeros(shape, dtype, order)
 
 
 @numpy_function(np.full)
@@ -459,10 +487,11 @@ def eye(
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     kind = np.dtype(dtype)
     if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.eye(rows, columns, k, kind))
+        return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
     i = build.reshape(build.iota(rows), (rows, 1))
     shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
-    return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    ones = wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    return in_order(ones, order)
 
 
 def _within(k: Any, rows: int, columns: int) -> np.int64:
@@ -540,6 +569,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     if x.ndim != 1:
         raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
     n = x.shape[0] if N is None else N
+    if n == 0:
+        return zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
     from spartan_ng.api import manipulation
 

@@ -31,18 +31,19 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 @numpy_function(np.savez)
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
     """Write several arrays to an uncompressed `.npz` file."""
-    _savez(np.savez, file, args, keywords)
+    _savez(np.savez, file, args, keywords, allow_pickle)
 
 
 @numpy_function(np.savez_compressed)
 def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
     """Write several arrays to a compressed `.npz` file."""
-    _savez(np.savez_compressed, file, args, keywords)
+    _savez(np.savez_compressed, file, args, keywords, allow_pickle)
 
 
-def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool) -> None:
     found = values(*(as_handle(a) for a in (*args, *named.values())))
-    write(file, *found[: len(args)], **dict(zip(named, found[len(args) :], strict=True)))
+    by_name = dict(zip(named, found[len(args) :], strict=True))
+    write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
 
 
 class Archive(Mapping[str, Any]):
@@ -51,6 +52,14 @@ class Archive(Mapping[str, Any]):
     def __init__(self, opened: Any) -> None:
         self._opened = opened
         self.files = list(opened.files)
+        self.f = type(opened.f)(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else NumPy's archive has: `zip`, `fid`."""
+        return getattr(self._opened, name)
+
+    def __repr__(self) -> str:
+        return repr(self._opened)
 
     def __getitem__(self, name: str) -> ndarray:
         return wrap(np.asarray(self._opened[name]))

@@ -20,7 +20,7 @@ _NONE: Any = np._NoValue
 
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
-    value = a._peek()
+    value = reductions.promptly(a)
     if value is None or isinstance(where, Handle) or not reductions.is_prompt(value):
         return None
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
@@ -184,7 +184,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> nda
     return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.average)
+@numpy_function(np.average, folds=True)
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:

@@ -34,8 +34,12 @@ _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
 
-def run_direct(roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10) -> list[Any] | None:
+def run_direct(
+    roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10, order: Sequence[Node] | None = None
+) -> list[Any] | None:
     """The values of `roots`, or None if a plan for `threads` threads should make them.
+
+    `order` is the roots' graph, where the caller has walked it.
 
     It should where `most_bytes` is 0, where an operator touches more than that or takes more than
     `MOST_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
@@ -44,7 +48,7 @@ def run_direct(roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10) -
     """
     if not most_bytes:
         return None
-    order = topological(roots)
+    order = topological(roots) if order is None else order
     if len(order) > MOST_NODES:
         return None
     counted, touched, alone = 0, 0, True

@@ -45,7 +45,9 @@ def test_values_are_a_plans(name, monkeypatch):
     values = numpy.random.default_rng(0).integers(0, 9, (6, 8)) * 1.5
     found = {}
     for direct in (True, False):
-        monkeypatch.setattr(session.Session, "_direct", _always if direct else lambda self, roots: None)
+        monkeypatch.setattr(
+            session.Session, "_direct", _always if direct else lambda self, roots, order: None
+        )
         with config.override(small_bytes=0):
             found[direct] = PROGRAMS[name](np.array(values)).compute()
     numpy.testing.assert_array_equal(found[True], found[False])
@@ -53,8 +55,8 @@ def test_values_are_a_plans(name, monkeypatch):
     numpy.testing.assert_array_equal(numpy.signbit(found[True]), numpy.signbit(found[False]))
 
 
-def _always(self, roots):
-    values = run_direct(roots, 1 << 20)
+def _always(self, roots, order):
+    values = run_direct(roots, 1 << 20, order=order)
     assert values is not None
     return [ArrayRef(v.shape, v.dtype, value=v) for v in values]
 
