@@ -14,6 +14,7 @@ from benchmarks.workloads import CASES
 STUDIES = (
     *("functions", "tiling", "app-tilings", "scaling", "skew"),
     *("cascades", "planning", "cuboids", "strategies", "network", "cold", "algorithms"),
+    "vector-math",
 )
 """What is not side by side with other systems: tables of their own, in modules of their names."""
 

@@ -1,5 +1,7 @@
 """Programs that several benchmarks run, and their inputs: array code for any library that speaks NumPy.
 
+Inputs are NumPy's, or made by the library that `np` names, with the same numbers.
+
 Importing this module loads NumPy alone, so that a fresh process can time what a library loads by itself.
 """
 
@@ -24,22 +26,22 @@ Text = Callable[..., Any]
 """A workload's text: `text(np, *inputs)`."""
 
 
-def vectors() -> Inputs:
+def vectors(np: Any = numpy) -> Inputs:
     """Three vectors of doubles."""
-    random = numpy.random.default_rng(0)
+    random = np.random.default_rng(0)
     return {name: random.random(ELEMENTS) for name in "XYZ"}
 
 
-def options() -> Inputs:
+def options(np: Any = numpy) -> Inputs:
     """Prices, strikes and years of options."""
-    random = numpy.random.default_rng(1)
+    random = np.random.default_rng(1)
     bounds = {"S": (10, 50), "K": (10, 50), "T": (1, 2)}
     return {name: random.uniform(*b, OPTIONS) for name, b in bounds.items()}
 
 
-def table() -> Inputs:
+def table(np: Any = numpy) -> Inputs:
     """A tall matrix, a weight for each column, a label for each row."""
-    random = numpy.random.default_rng(2)
+    random = np.random.default_rng(2)
     X = random.standard_normal((ROWS, COLUMNS))
     return {"X": X, "w": random.standard_normal(COLUMNS) * 0.1, "y": (random.random(ROWS) > 0.5) * 1.0}
 
@@ -96,11 +98,11 @@ def add_transposed(np: Any, A: Any) -> Any:
     return A + A.T
 
 
-def normals(*shape: int) -> Callable[[], Inputs]:
+def normals(*shape: int) -> Callable[..., Inputs]:
     """One array of normal numbers, and a vector for its columns where it has some."""
 
-    def inputs() -> Inputs:
-        random = numpy.random.default_rng(0)
+    def inputs(np: Any = numpy) -> Inputs:
+        random = np.random.default_rng(0)
         X = random.standard_normal(shape)
         return (
             {"X": X}
@@ -132,7 +134,7 @@ def lloyd(np: Any, X: Any, centers: Any) -> Any:
     return centers
 
 
-def points() -> Inputs:
+def points(np: Any = numpy) -> Inputs:
     """Points without clusters, so that labels go on changing, and the first ones as centers."""
-    X = numpy.random.default_rng(0).standard_normal((POINTS, COLUMNS))
+    X = np.random.default_rng(0).standard_normal((POINTS, COLUMNS))
     return {"X": X, "start": X[:CLUSTERS].copy()}

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import JobCancelled
 from spartan_ng.plan.plan import Plan, Stage
+from spartan_ng.worker.blas import single_blas
 from spartan_ng.worker.lending import Lending, borrow
 from spartan_ng.worker.program import Program, Task
 from spartan_ng.worker.regions import Operand, Piece, gathered
@@ -139,7 +139,6 @@ class Executor:
         self._pool = ThreadPoolExecutor(max(threads - 1, 1), "blocks") if threads > 1 else None
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
-        self._blas: ThreadpoolController | None = None
 
     def close(self) -> None:
         """Let the threads go."""
@@ -382,11 +381,7 @@ class Executor:
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""
-        if self.threads == 1:
-            return nullcontext()
-        if self._blas is None:
-            self._blas = ThreadpoolController()
-        return self._blas.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+        return nullcontext() if self.threads == 1 else single_blas()
 
 
 def _unpacked(value: Any) -> Any:

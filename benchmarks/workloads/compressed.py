@@ -1,7 +1,8 @@
 """Compressed columns against dense ones, on data that come with scikit-learn.
 
-The digits' 64 pixels have 17 values each (rows drawn again to 2e5), the photographs' channels 256. The
-titles say how many bytes the compressed matrices take; vectors and results are dense on both sides.
+The digits' 64 pixels have 17 values each (rows drawn again to 2e5), the photographs' channels 256 in a matrix
+that the cache holds, and their shades, a column each, two. The titles say how many bytes the compressed
+matrices take; vectors and results are dense on both sides.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ def photographs() -> Inputs:
     images = datasets.load_sample_images().images
     pixels = numpy.concatenate([i.reshape(-1, 3) for i in images]).astype(float)
     return _with_vectors(pixels, numpy.random.default_rng(0))
+
+
+def shades() -> Inputs:
+    """The photographs' channels in sixteen shades each, a column for every shade."""
+    images = datasets.load_sample_images().images
+    shade = numpy.concatenate([i.reshape(-1, 3) for i in images]) // 16
+    one_hot = numpy.eye(16)[shade].reshape(len(shade), 48)
+    return _with_vectors(one_hot, numpy.random.default_rng(0))
 
 
 def _with_vectors(X: Any, random: numpy.random.Generator) -> Inputs:
@@ -72,11 +81,15 @@ def _case(text: Text, name: str, title: str, inputs: Callable[[], Inputs]) -> Ca
 
 
 _DIGITS = f"digits, {DRAWN} × 64: 102.4 MB dense, 4.9 MB compressed"
+_SHADES = "shades of photographs, 546560 × 48: 209.9 MB dense, 1.8 MB compressed"
 _PIXELS = "pixels of photographs, 546560 × 3: 13.1 MB dense, 1.6 MB compressed"
 COMPRESSED_CASES = (
     _case(squares, "squares-digits", f"sum(X ** 2), {_DIGITS}", digits),
     _case(times_vector, "times-vector-digits", f"X @ v, {_DIGITS}", digits),
     _case(vector_times, "vector-times-digits", f"u @ X, {_DIGITS}", digits),
+    _case(squares, "squares-shades", f"sum(X ** 2), {_SHADES}", shades),
+    _case(times_vector, "times-vector-shades", f"X @ v, {_SHADES}", shades),
+    _case(vector_times, "vector-times-shades", f"u @ X, {_SHADES}", shades),
     _case(squares, "squares-pixels", f"sum(X ** 2), {_PIXELS}", photographs),
     _case(times_vector, "times-vector-pixels", f"X @ v, {_PIXELS}", photographs),
     _case(vector_times, "vector-times-pixels", f"u @ X, {_PIXELS}", photographs),

@@ -14,6 +14,7 @@ import numpy as np
 
 from spartan_ng.api.forcing import count_true, live, run
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
@@ -140,7 +141,7 @@ class Cell:
             return
         # This cell, the name above, and the argument: nobody else knows it.
         if not (value.flags.owndata and sys.getrefcount(value) == 3):
-            self.value = value.copy(order="K")
+            self.value = private_copy(value)
         self.borrowed = False
 
     def holds(self, node: Node) -> bool:
@@ -197,9 +198,9 @@ class Cell:
                 if self.value.nbytes > config.small_bytes:
                     self._node = build.data(ref)
                     return None
-                self.value = self.value.copy(order="K")
+                self.value = private_copy(self.value)
         if self.borrowed or not self.value.flags.writeable:
-            self.value = self.value.copy(order="K")
+            self.value = private_copy(self.value)
             self.borrowed = False
         return self.value
 

@@ -22,6 +22,7 @@ from spartan_ng.api.handle import (
     wrap,
     wrap_node,
 )
+from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -82,7 +83,7 @@ def array(
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
-            h = make(type(h._cell)(value.copy(order="K") if np.shares_memory(value, object) else value))
+            h = make(type(h._cell)(private_copy(value) if np.shares_memory(value, object) else value))
         elif h._cell.frozen:
             h = h.copy()
     if h.ndim < ndmin:

@@ -104,11 +104,19 @@ class CompressedMatrix:
         )
         return CompressedMatrix(groups, hi - lo, self.width, self.dtype, False, layouts[1])
 
-    def _counts(self) -> list[Array]:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copies: what is remembered may hold addresses, and stays here."""
+        return CompressedMatrix, (self.groups, self.rows, self.width, self.dtype, self.turned)
+
+    def counts(self) -> list[Array]:
         """How many rows have each tuple of each group; counted once."""
-        if "counts" not in self._known:
-            self._known["counts"] = [g.counts() for g in self.groups]
-        return self._known["counts"]  # type: ignore[no-any-return]
+        return self.remembered("counts", lambda: [g.counts() for g in self.groups])  # type: ignore[no-any-return]
+
+    def remembered(self, name: str, make: Callable[[], Any]) -> Any:
+        """What depends on the layouts alone, made once for all matrices that share them."""
+        if name not in self._known:
+            self._known[name] = make()
+        return self._known[name]
 
     # --- folds and products --------------------------------------------------------------------------
 
@@ -120,7 +128,7 @@ class CompressedMatrix:
         if inner == (1,):
             return self._fold_rows(name, dtype)
         out = np.empty(self.width, dtype)
-        for g, counts in zip(self.groups, self._counts(), strict=True):
+        for g, counts in zip(self.groups, self.counts(), strict=True):
             here = counts > 0  # a part of the rows need not have every tuple
             d = g.dictionary[here].astype(dtype, copy=False)
             if name == "add":
@@ -156,7 +164,7 @@ class CompressedMatrix:
         """`self.T @ other`: the vector summed for each tuple, then a product with the dictionary."""
         columns = [other] if other.ndim == 1 else list(other.T)
         out = np.empty((self.width, len(columns)), np.result_type(self.dtype, other.dtype, np.float64))
-        for g, counts in zip(self.groups, self._counts(), strict=True):
+        for g, counts in zip(self.groups, self.counts(), strict=True):
             here = counts > 0
             sums = np.stack([g.gather(v) for v in columns], axis=1)
             out[list(g.columns)] = g.dictionary[here].T @ sums[here]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
 
@@ -93,7 +94,7 @@ def _compressed(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
         return contract(dense(a), b, la, lb, lo)
     left = a.T if la[0] == shape.inner[0] else a
     right = b.T if b.ndim == 2 and lb[1] == shape.inner[0] else b
-    out = left @ right
+    out = dictionaries.multiply(left, right)
     return out.T if shape.order_out == [1, 0] else out
 
 

@@ -1,0 +1,39 @@
+"""Copies by several threads: NumPy's elements and order of axes, in memory of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spartan_ng.arrays.copying import private_copy
+from spartan_ng.config import config
+
+N = 1200
+MATRIX = np.arange(N * N, dtype=float).reshape(N, N)
+VALUES = {
+    "rows": MATRIX,
+    "columns": MATRIX.T,
+    "steps": MATRIX[::-1, ::2],
+    "three axes": MATRIX.reshape(4, 300, N).transpose(1, 2, 0),
+    "few rows": MATRIX.reshape(2, -1),
+    "one row": MATRIX.reshape(1, -1),
+    "stretched": np.broadcast_to(np.arange(N * 1.0), (N, N)),
+    "dates": MATRIX.astype("datetime64[s]"),
+    "objects": np.full(700_000, None),
+    "records": np.zeros(600_000, [("a", "i4"), ("b", "f8")]),
+    "one long text": np.array(b"a" * 5_000_000),
+    "few elements": np.arange(5),
+    "none": MATRIX[:0],
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_numpys_copy(name):
+    value = VALUES[name]
+    with config.override(threads=3):
+        made = private_copy(value)
+    plain = value.copy(order="K")
+    assert (made.dtype, made.strides) == (plain.dtype, plain.strides)
+    assert not np.shares_memory(made, value)
+    assert made.flags.writeable
+    np.testing.assert_array_equal(made, plain)

@@ -1,0 +1,109 @@
+"""Compiled products over dictionaries: NumPy's on every layout, in parts, for vectors and matrices."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from spartan_ng.compressed import compress_columns
+from spartan_ng.compressed.groups import Group
+from spartan_ng.compressed.matrix import CompressedMatrix
+from spartan_ng.config import config
+from spartan_ng.kernels.compiled import compile, dictionaries
+from tests.api.test_compressed import table
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """Everything is worth a kernel, and the kernel is there."""
+    asked = []
+
+    def at_hand(source):
+        asked.append(compile.at_hand(source))
+        return asked[-1]
+
+    monkeypatch.setattr(dictionaries, "WORTH", 0)
+    monkeypatch.setattr(dictionaries, "at_hand", at_hand)
+    with config.override(kernels="compile"):
+        yield
+    assert asked, "no product came to a kernel"
+    assert None not in asked
+
+
+def wide(rows):
+    """Layouts of all kinds: three groups of bytes, codes of two bytes, offsets, runs, and plain columns."""
+    base = table(rows)
+    many = RANDOM.integers(0, 600, rows) * 1.5
+    bytes_ = [RANDOM.integers(0, n, rows) / 3 for n in (200, 210, 220, 230)]
+    return np.column_stack([base, many, *bytes_])
+
+
+def apart(values):
+    """Compressed, with each column in a group of its own."""
+    groups = []
+    for c in range(values.shape[1]):
+        (g,) = compress_columns(values[:, c : c + 1]).groups
+        groups.append(Group((c,), g.dictionary, g.layout))
+    return CompressedMatrix(tuple(groups), len(values), values.shape[1], values.dtype)
+
+
+def check(X, columns):
+    A = X.toarray()
+    rows, width = A.shape
+    b = RANDOM.random(width if columns == 0 else (width, columns))
+    u = RANDOM.random(rows if columns == 0 else (rows, columns))
+    np.testing.assert_allclose(dictionaries.multiply(X, b), A @ b, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(dictionaries.multiply(X.T, u), A.T @ u, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3])
+@pytest.mark.parametrize("rows", [5000, 4096, 20_001])
+def test_numpys_products(rows, columns):
+    check(compress_columns(wide(rows)), columns)
+    X = apart(wide(rows))
+    assert {"DDC", "OLE", "RLE", "plain"} <= {g.name for g in X.groups}
+    check(X, columns)
+    check(X[rows // 3 : rows - 7], columns)
+    check(X[:, 1:9], columns)
+    check(X.map(np.tanh), columns)
+
+
+def test_a_copy_has_addresses_of_its_own():
+    X = compress_columns(wide(5000))
+    check(X, 0)
+    again = pickle.loads(pickle.dumps(X))
+    assert not again._known
+    check(again, 0)
+
+
+@pytest.mark.parametrize("alike", range(1, 7))
+def test_any_number_of_groups_of_bytes(alike):
+    values = np.column_stack([RANDOM.integers(0, 250, 9000) * 1.0 for _ in range(alike)])
+    X = compress_columns(values)
+    assert [g.name for g in X.groups] == ["DDC"] * alike
+    check(X, 0)
+    check(X, 2)
+
+
+def test_what_a_part_lacks_does_not_count():
+    """An infinity in other rows must not become NaN, and one in these rows stays in its own."""
+    values = wide(6000)
+    values[:10, 0] = np.inf
+    X = compress_columns(values)
+    for part, rows in ((X[100:], slice(100, None)), (X[5:], slice(5, None))):
+        A = values[rows]
+        u, v = RANDOM.random(len(A)), RANDOM.random(A.shape[1])
+        np.testing.assert_allclose(dictionaries.multiply(part.T, u), A.T @ u)
+        np.testing.assert_allclose(dictionaries.multiply(part, v), A @ v)
+
+
+def test_other_operands_are_left_to_numpy():
+    values = wide(3000)
+    X = compress_columns(values.astype("f4"))
+    v = RANDOM.random(values.shape[1]).astype("f4")
+    np.testing.assert_allclose(dictionaries.multiply(X, v), X.toarray() @ v, rtol=1e-4)
+    check(compress_columns(values), 0)
