@@ -27,7 +27,7 @@ from spartan_ng.plan.plan import Fused, Row
 N = 3001
 """Elements: some strips and a rest."""
 FLOAT = np.dtype(np.float64)
-VECTOR_MATH = {"exp": 2e-15, "log": 2e-15, "expit": 2e-15, "erf": 2e-15, "log_ndtr": 4e-15}
+VECTOR_MATH = ("exp", "log", "expit", "erf")
 
 
 def evaluate(node, kernels):
@@ -125,7 +125,7 @@ def test_formulas_mean_what_numpy_means(dtype):
             wanted.append(value)
     assert {r.fn for r in rows} >= {"where", "equal", "logical_and"}
     for row, got, value in zip(rows, run_segment(rows, [], inputs), wanted, strict=True):
-        rtol = VECTOR_MATH.get(row.fn, 0)
+        rtol = 2e-15 if row.fn in VECTOR_MATH else 0
         np.testing.assert_allclose(got, value, rtol=rtol, err_msg=f"{row.fn} {dtype}")
 
 
@@ -140,11 +140,8 @@ def probe(node):
     return build.map_("positive", node)
 
 
-@pytest.mark.parametrize(
-    ("name", "low", "high", "units"),
-    [("exp", -746, 710, 4), ("log", -745, 709, 4), ("erf", -7, 7, 4), ("log_ndtr", -500, 40, 12)],
-)
-def test_vector_math_over_the_whole_range(name, low, high, units):
+@pytest.mark.parametrize(("name", "low", "high"), [("exp", -746, 710), ("log", -745, 709), ("erf", -7, 7)])
+def test_vector_math_over_the_whole_range(name, low, high):
     x = np.concatenate([np.linspace(low, high, 100_000), np.linspace(-1, 1, 1001) * 1e-8])
     if name == "log":
         x = np.concatenate([np.exp(x), [5e-324, 1e-310, 2.2250738585072014e-308, 1.7e308, 0.0, -1.0]])
@@ -153,7 +150,7 @@ def test_vector_math_over_the_whole_range(name, low, high, units):
     got = compiled(probe(build.map_(name, build.constant(x))))
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(all="ignore"):
-        assert np.where(same, 0, np.abs(got - wanted) / np.spacing(np.abs(wanted))).max() <= units
+        assert np.where(same, 0, np.abs(got - wanted) / np.spacing(np.abs(wanted))).max() <= 4
 
 
 @pytest.mark.parametrize("source", ["f4", "f8", "i1", "i8", "u4", "?"])

@@ -26,7 +26,7 @@ from spartan_ng.kernels.compiled.intrinsics import (
     accumulate_add, accumulate_multiply, ceil, choose, copysign, floor, greatest, least, load, magnitude,
     multiply_add, pointer, rint, sqrt, trunc,
 )
-from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log, log_ndtr
+from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
 
 f4, f8, b1 = np.float32, np.float64, np.bool_
 i1, i2, i4, i8 = np.int8, np.int16, np.int32, np.int64

@@ -77,7 +77,6 @@ _ROWS = [
     Formula("log", "d", "log({0})"),
     Formula("expit", "d", "expit({0})", beats_numpy=True),
     Formula("erf", "d", "erf({0})", beats_numpy=True),
-    Formula("log_ndtr", "d", "log_ndtr({0})", beats_numpy=True),
     Formula("isnan", "f", "{0} != {0}"),
     Formula("isinf", "f", "magnitude({0}) == infinity"),
     Formula("isfinite", "f", "magnitude({0}) < infinity"),
