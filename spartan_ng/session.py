@@ -88,20 +88,21 @@ class Session:
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         values: dict[Node, ArrayRef] = {r: r.data for r in roots if r.data is not None}
-        found = self._direct(wanted)
+        same = wanted == nodes
+        found = self._direct(wanted, order if same else topological(wanted))
         if found is not None:
             values.update(zip(wanted, found, strict=True))
         elif wanted:
-            planned, leaves = self.plan(wanted, order if wanted == nodes else None)
+            planned, leaves = self.plan(wanted, order if same else None)
             refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
             values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
         return [values[r] for r in roots]
 
-    def _direct(self, roots: Sequence[Node]) -> list[ArrayRef] | None:
+    def _direct(self, roots: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef] | None:
         """The values of a program that is one NumPy call, where it runs in this process."""
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
-        found = run_direct(roots, _DIRECT * config.small_bytes, self.backend.threads)
+        found = run_direct(roots, _DIRECT * config.small_bytes, self.backend.threads, order)
         if found is None:
             return None
         return [ArrayRef(v.shape, v.dtype, value=v) for v in found]

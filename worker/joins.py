@@ -38,9 +38,19 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     assert task.box is not None, "checked by the caller"
     mask = dense(ex.load(run, task.operands[0]))
     lo, hi = task.box[0]
-    places = np.flatnonzero(mask)[lo:hi]
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    read = stage.reads[0]
+    box = (*((0, n) for n in mask.shape), *task.box[1:])
+    whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
+    if all(p.rank == ex.rank for p in whole.pieces):
+        rows = dense(ex.load(run, whole))
+        _compress_here(
+            ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out
+        )
+        ex.put(run, stage.slot, out)
+        return
+    places = np.flatnonzero(mask)[lo:hi]
     if places.size:
         inner = prod(mask.shape[1:])
         rest = [(0, n) for n in mask.shape[1:]] + list(task.box[1:])
@@ -48,6 +58,29 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
         flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
         np.take(flat, rows * inner + places % inner, axis=0, out=out)
     ex.put(run, stage.slot, out)
+
+
+_PIECE = 1 << 16
+"""Rows of a mask whose places still lie in the cache when they are looked up."""
+
+
+def _compress_here(ex: Executor, run: Run, rows: Any, mask: Any, lo: int, out: Any) -> None:
+    """The kept rows from number `lo` on that `out` has room for: counted piece by piece, then copied."""
+    pieces = [slice(at, at + _PIECE) for at in range(0, mask.size, _PIECE)]
+    small = len(pieces) <= 1
+    counts = ex.parallel(run, pieces, lambda: lambda p: np.count_nonzero(mask[p]), small)
+    ends = np.cumsum(counts) - lo
+
+    def copy(item: tuple[slice, int, int]) -> None:
+        """Copy a piece's rows, but for those before and after `out`."""
+        piece, begin, end = item
+        first, last = max(begin, 0), min(end, len(out))
+        if first < last:
+            places = np.flatnonzero(mask[piece])[first - begin : last - begin]
+            np.take(rows[piece], places, axis=0, out=out[first:last], mode="clip")  # in range, so not checked
+
+    items = [(p, int(e) - c, int(e)) for p, c, e in zip(pieces, counts, ends, strict=True)]
+    ex.parallel(run, items, lambda: copy, small)
 
 
 def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:

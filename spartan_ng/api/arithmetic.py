@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+import sys
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api import products, ufuncs
-from spartan_ng.api.handle import Handle, wrap, wrap_node
+from spartan_ng.api.dispatch import fresh
+from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -17,12 +21,66 @@ from spartan_ng.graph import build
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
-_OPERANDS = (Handle, int, float, complex, np.generic, np.ndarray, list, tuple, str, bytes, date, timedelta)
+_OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
+
+_NUMBERS = frozenset({int, float, bool, complex})
 
 
 def _ours(other: Any) -> bool:
     """Whether an operator takes this operand, or leaves it to the operand's own operator."""
-    return isinstance(other, _OPERANDS) or sparse.issparse(other)
+    if isinstance(other, _OPERANDS):
+        return True
+    if isinstance(other, np.ndarray):
+        return not is_subclass(other)
+    foreign = hasattr(other, "__array_ufunc__") or getattr(other, "__array_priority__", 0) > 0
+    return not foreign or sparse.issparse(other)
+
+
+def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """The operator that is a ufunc of two operands.
+
+    This is the path of programs of many tiny operations: a small array on the driver and a number, or two
+    such arrays, go to NumPy's ufunc without further questions; everything else is for ours.
+    """
+    numpys: Callable[..., Any] = function.np
+
+    def method(self: Arithmetic, other: Any) -> Any:
+        x, y = self._peek(), other
+        nbytes = sys.maxsize
+        if x.__class__ is np.ndarray:
+            if other.__class__ in _NUMBERS:
+                nbytes = x.nbytes
+            elif isinstance(other, Handle):
+                y = other._peek()
+                if y is not None:
+                    nbytes = x.nbytes * y.nbytes  # no result is larger, however they broadcast
+        if nbytes < config.small_bytes:
+            try:
+                return wrap(numpys(y, x) if reflected else numpys(x, y))
+            except ValueError:  # ours name the shapes
+                pass
+        if not _ours(other):
+            return NotImplemented
+        return function._two(other, self) if reflected else function._two(self, other)
+
+    return method
+
+
+def _sign(function: ufuncs.ufunc) -> Callable[[Any], Any]:
+    """The operator that is a ufunc of one operand."""
+    numpys: Callable[..., Any] = function.np
+
+    def method(self: Arithmetic) -> Any:
+        x = self._peek()
+        if x.__class__ is np.ndarray and x.nbytes <= config.small_bytes:
+            return wrap(numpys(x))
+        return function(self)
+
+    return method
+
+
+_equal, _not_equal = _operator(ufuncs.equal), _operator(ufuncs.not_equal)
+_times = _operator(ufuncs.multiply, reflected=True)
 
 
 class Arithmetic(Handle):
@@ -30,41 +88,22 @@ class Arithmetic(Handle):
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> ndarray:
-        return ufuncs.add._two(self, other) if _ours(other) else NotImplemented
-
-    def __radd__(self, other: Any) -> ndarray:
-        return ufuncs.add._two(other, self) if _ours(other) else NotImplemented
-
-    def __sub__(self, other: Any) -> ndarray:
-        return ufuncs.subtract._two(self, other) if _ours(other) else NotImplemented
-
-    def __rsub__(self, other: Any) -> ndarray:
-        return ufuncs.subtract._two(other, self) if _ours(other) else NotImplemented
-
-    def __mul__(self, other: Any) -> ndarray:
-        return ufuncs.multiply._two(self, other) if _ours(other) else NotImplemented
+    __add__ = _operator(ufuncs.add)
+    __radd__ = _operator(ufuncs.add, reflected=True)
+    __sub__ = _operator(ufuncs.subtract)
+    __rsub__ = _operator(ufuncs.subtract, reflected=True)
+    __mul__ = _operator(ufuncs.multiply)
+    __truediv__ = _operator(ufuncs.divide)
+    __rtruediv__ = _operator(ufuncs.divide, reflected=True)
+    __floordiv__ = _operator(ufuncs.floor_divide)
+    __rfloordiv__ = _operator(ufuncs.floor_divide, reflected=True)
+    __mod__ = _operator(ufuncs.remainder)
+    __rmod__ = _operator(ufuncs.remainder, reflected=True)
 
     def __rmul__(self, other: Any) -> ndarray:
-        return ufuncs.multiply._two(other, self) if _ours(other) else NotImplemented
-
-    def __truediv__(self, other: Any) -> ndarray:
-        return ufuncs.divide._two(self, other) if _ours(other) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> ndarray:
-        return ufuncs.divide._two(other, self) if _ours(other) else NotImplemented
-
-    def __floordiv__(self, other: Any) -> ndarray:
-        return ufuncs.floor_divide._two(self, other) if _ours(other) else NotImplemented
-
-    def __rfloordiv__(self, other: Any) -> ndarray:
-        return ufuncs.floor_divide._two(other, self) if _ours(other) else NotImplemented
-
-    def __mod__(self, other: Any) -> ndarray:
-        return ufuncs.remainder._two(self, other) if _ours(other) else NotImplemented
-
-    def __rmod__(self, other: Any) -> ndarray:
-        return ufuncs.remainder._two(other, self) if _ours(other) else NotImplemented
+        if isinstance(other, np.ndarray) and is_subclass(other):  # a matrix asks what the other one is
+            return other * self._force()  # type: ignore[no-any-return]
+        return _times(self, other)  # type: ignore[no-any-return]
 
     def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
         return ufuncs.divmod(self, other) if _ours(other) else NotImplemented
@@ -77,8 +116,7 @@ class Arithmetic(Handle):
             return NotImplemented
         return _power(self, other)
 
-    def __rpow__(self, other: Any) -> ndarray:
-        return ufuncs.power._two(other, self) if _ours(other) else NotImplemented
+    __rpow__ = _operator(ufuncs.power, reflected=True)
 
     def __matmul__(self, other: Any) -> ndarray:
         return products.matmul(self, other) if _ours(other) else NotImplemented
@@ -86,47 +124,20 @@ class Arithmetic(Handle):
     def __rmatmul__(self, other: Any) -> ndarray:
         return products.matmul(other, self) if _ours(other) else NotImplemented
 
-    def __and__(self, other: Any) -> ndarray:
-        return ufuncs.bitwise_and._two(self, other) if _ours(other) else NotImplemented
-
-    def __rand__(self, other: Any) -> ndarray:
-        return ufuncs.bitwise_and._two(other, self) if _ours(other) else NotImplemented
-
-    def __or__(self, other: Any) -> ndarray:
-        return ufuncs.bitwise_or._two(self, other) if _ours(other) else NotImplemented
-
-    def __ror__(self, other: Any) -> ndarray:
-        return ufuncs.bitwise_or._two(other, self) if _ours(other) else NotImplemented
-
-    def __xor__(self, other: Any) -> ndarray:
-        return ufuncs.bitwise_xor._two(self, other) if _ours(other) else NotImplemented
-
-    def __rxor__(self, other: Any) -> ndarray:
-        return ufuncs.bitwise_xor._two(other, self) if _ours(other) else NotImplemented
-
-    def __lshift__(self, other: Any) -> ndarray:
-        return ufuncs.left_shift._two(self, other) if _ours(other) else NotImplemented
-
-    def __rlshift__(self, other: Any) -> ndarray:
-        return ufuncs.left_shift._two(other, self) if _ours(other) else NotImplemented
-
-    def __rshift__(self, other: Any) -> ndarray:
-        return ufuncs.right_shift._two(self, other) if _ours(other) else NotImplemented
-
-    def __rrshift__(self, other: Any) -> ndarray:
-        return ufuncs.right_shift._two(other, self) if _ours(other) else NotImplemented
-
-    def __neg__(self) -> ndarray:
-        return ufuncs.negative(self)  # type: ignore[no-any-return]
-
-    def __pos__(self) -> ndarray:
-        return ufuncs.positive(self)  # type: ignore[no-any-return]
-
-    def __abs__(self) -> ndarray:
-        return ufuncs.absolute(self)  # type: ignore[no-any-return]
-
-    def __invert__(self) -> ndarray:
-        return ufuncs.invert(self)  # type: ignore[no-any-return]
+    __and__ = _operator(ufuncs.bitwise_and)
+    __rand__ = _operator(ufuncs.bitwise_and, reflected=True)
+    __or__ = _operator(ufuncs.bitwise_or)
+    __ror__ = _operator(ufuncs.bitwise_or, reflected=True)
+    __xor__ = _operator(ufuncs.bitwise_xor)
+    __rxor__ = _operator(ufuncs.bitwise_xor, reflected=True)
+    __lshift__ = _operator(ufuncs.left_shift)
+    __rlshift__ = _operator(ufuncs.left_shift, reflected=True)
+    __rshift__ = _operator(ufuncs.right_shift)
+    __rrshift__ = _operator(ufuncs.right_shift, reflected=True)
+    __neg__ = _sign(ufuncs.negative)
+    __pos__ = _sign(ufuncs.positive)
+    __abs__ = _sign(ufuncs.absolute)
+    __invert__ = _sign(ufuncs.invert)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         """A number rounded, as NumPy's scalars are."""
@@ -137,27 +148,26 @@ class Arithmetic(Handle):
 
     # --- comparisons -------------------------------------------------------------------------------
 
-    def __lt__(self, other: Any) -> ndarray:
-        return ufuncs.less._two(self, other) if _ours(other) else NotImplemented
-
-    def __le__(self, other: Any) -> ndarray:
-        return ufuncs.less_equal._two(self, other) if _ours(other) else NotImplemented
-
-    def __gt__(self, other: Any) -> ndarray:
-        return ufuncs.greater._two(self, other) if _ours(other) else NotImplemented
-
-    def __ge__(self, other: Any) -> ndarray:
-        return ufuncs.greater_equal._two(self, other) if _ours(other) else NotImplemented
+    __lt__ = _operator(ufuncs.less)
+    __le__ = _operator(ufuncs.less_equal)
+    __gt__ = _operator(ufuncs.greater)
+    __ge__ = _operator(ufuncs.greater_equal)
 
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
-        return ufuncs.equal._two(self, other) if _ours(other) else NotImplemented
+        try:
+            return _equal(self, other)  # type: ignore[no-any-return]
+        except TypeError:
+            return _unlike(operator.eq, self, other)
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.not_equal, self, other)
-        return ufuncs.not_equal._two(self, other) if _ours(other) else NotImplemented
+        try:
+            return _not_equal(self, other)  # type: ignore[no-any-return]
+        except TypeError:
+            return _unlike(operator.ne, self, other)
 
     def __hash__(self) -> int:
         """A scalar's hash; an array has none."""
@@ -221,10 +231,24 @@ def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     return wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape))
 
 
+def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarray:
+    """Equality of what no ufunc compares: records field by field; texts and numbers are never equal."""
+    return fresh(compare(*values(a, other)))  # type: ignore[no-any-return]
+
+
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
     """`a op= other`; a scalar is not changed, Python rebinds the name to the result instead."""
     if a._cell.frozen or not _ours(other):
         return NotImplemented  # type: ignore[no-any-return]
+    target = a._open()
+    if target is not None and target.nbytes <= config.small_bytes:
+        known = other if other.__class__ in _NUMBERS else other._peek() if isinstance(other, Handle) else None
+        if known is not None:
+            try:
+                function.np(target, known, out=target)
+                return a  # type: ignore[return-value]
+            except ValueError:  # read-only memory is copied; our errors name the shapes
+                pass
     masked = a._masked()
     if masked is not None:
         result = function(a, other)
@@ -234,12 +258,12 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             a._cell.masked = again
             return a  # type: ignore[return-value]
     value = a._peek()
-    known = ufuncs.small_values((other,))
-    if value is not None and known is not None and value.nbytes <= config.small_bytes:
+    operands = ufuncs.small_values((other,))
+    if value is not None and operands is not None and value.nbytes <= config.small_bytes:
         target = a._in_place()
         if target is not None:
             try:
-                function.np(target, known[0], out=target)
+                function.np(target, operands[0], out=target)
             except ValueError as error:
                 if "broadcast" in str(error):
                     raise ShapeError(str(error)) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import weakref
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
+from spartan_ng.api.flags import Flags
 from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import (
     NUMERIC,
@@ -34,45 +37,27 @@ from spartan_ng.api.handle import (
     wrap,
 )
 from spartan_ng.api.methods import Methods
-from spartan_ng.api.views import Basic, Broadcast, Part, Transpose, full_shape
+from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
+from spartan_ng.config import config
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
+_QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({int, float, bool, complex})
+_NO_SUBCLASSES = (
+    "{0} is a subclass of spartan_ng.ndarray, whose operations give arrays without a subclass: "
+    "hold an array in an attribute instead, or derive from numpy.ndarray"
+)
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
 _new = object.__new__
 
 
-def _position(k: Any) -> Any:
-    """A part of a key, an element of an integer array as Python's integer."""
-    return int(k._number) if type(k) is Late.scalar and k._number.dtype.kind in "iu" else k
-
-
-class Flags:
-    """What NumPy tells about an array's memory, as far as it has a meaning here."""
-
-    def __init__(self, array: Handle) -> None:
-        layout = array._layout()
-        self.c_contiguous = bool(layout.flags.c_contiguous)
-        self.f_contiguous = bool(layout.flags.f_contiguous)
-        self.owndata = not array._views
-        self.aligned = True
-        self._array = array
-
-    @property
-    def writeable(self) -> bool:
-        """Whether elements may be written; may be set to False, and back."""
-        locked = any(type(v).__name__ == "Broadcast" for v in self._array._views)
-        return not self._array._cell.frozen and not locked
-
-    @writeable.setter
-    def writeable(self, value: bool) -> None:
-        self._array.setflags(write=bool(value))  # type: ignore[attr-defined]
-
-    def __getitem__(self, name: str) -> bool:
-        return bool(getattr(self, name.lower()))
+def _plain(key: Any) -> Any:
+    """A key with NumPy's own value in place of an array on the driver that is all of it."""
+    known = key._peek() if isinstance(key, Handle) else None
+    return key if known is None else known
 
 
 class ndarray(Methods):
@@ -85,11 +70,24 @@ class ndarray(Methods):
     __slots__ = ()
     __array_priority__ = 1000.0
 
-    def __new__(cls, shape: Any = None, dtype: Any = float) -> Self:
-        """An array of zeros, or (without a shape) an empty shell for a cell."""
+    def __new__(
+        cls,
+        shape: Any = None,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Self:
+        """An array of zeros or of a copy of a buffer, or (without a shape) an empty shell for a cell."""
         if shape is None:
             return object.__new__(cls)
-        return creation.zeros(shape, dtype)  # type: ignore[return-value]
+        if cls is not ndarray:
+            raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
+        if buffer is None:
+            return creation.zeros(shape, dtype, order or "C")  # type: ignore[return-value]
+        source = buffer._force() if isinstance(buffer, Handle) else buffer
+        return wrap(np.ndarray(shape, dtype, source, offset, strides, order).copy())  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
 
@@ -100,7 +98,7 @@ class ndarray(Methods):
         if value is None or self._cell.frozen:
             return manipulation.transpose(self)
         shown = value.T
-        return self._seen(Transpose(tuple(range(shown.ndim))[::-1], shown.shape), shown)
+        return self._seen(REVERSED[shown.ndim], shown)
 
     @property
     def mT(self) -> ndarray:
@@ -112,7 +110,7 @@ class ndarray(Methods):
     @property
     def real(self) -> ndarray:
         """The real part; writing to it writes to the array."""
-        return self._see(Part("real", self.shape)) if self.dtype.kind == "c" else self
+        return self._see(Part("real")) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -122,7 +120,7 @@ class ndarray(Methods):
     def imag(self) -> ndarray:
         """The imaginary part; writing to it writes to the array."""
         if self.dtype.kind == "c":
-            return self._see(Part("imag", self.shape))
+            return self._see(Part("imag"))
         return creation.zeros_like(self)
 
     @imag.setter
@@ -134,7 +132,8 @@ class ndarray(Methods):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes; a filtered array counts its elements now."""
-        return self._views[-1].shape if self._views else self._cell.shape
+        shown = self._peek()
+        return self._node().shape if shown is None else shown.shape
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -164,7 +163,11 @@ class ndarray(Methods):
     @property
     def base(self) -> ndarray | None:
         """The array this is a view of, or None."""
-        return make(self._cell) if self._views else None
+        if not self._views:
+            return None
+        owner = self._cell.owner
+        found = owner() if owner is not None else None
+        return make(self._cell) if found is None or found._views else found
 
     @property
     def device(self) -> str:
@@ -193,7 +196,9 @@ class ndarray(Methods):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = np.asarray(self._force())
+        value = self._peek()
+        if value.__class__ is not np.ndarray:
+            value = np.asarray(self._force())
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
@@ -201,8 +206,8 @@ class ndarray(Methods):
         if copy:
             return value.copy()
         shown = value.view()
-        shown.setflags(write=False)
-        return shown
+        shown.setflags(False)
+        return shown  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
@@ -276,15 +281,19 @@ class ndarray(Methods):
         if value is not None and value.ndim:
             return len(value)
         shape = self.shape
+        if not shape and self._cell.frozen and self.dtype.names:
+            return len(self.dtype.names)
         if not shape:
             raise TypeError("len() of unsized object")
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         shape = self.shape
+        if not shape and self._cell.frozen and self.dtype.names:
+            return (self[name] for name in self.dtype.names)
         if not shape:
             raise TypeError("iteration over a 0-d array")
-        if len(shape) == 1:
+        if len(shape) == 1 and self.dtype.kind != "V":
             value = self._force()
             return iter(value) if value.dtype.kind in "USO" else map(scalar, value)
         return (self[i] for i in range(shape[0]))
@@ -373,19 +382,22 @@ class ndarray(Methods):
     def __getitem__(self, key: Any) -> Any:
         """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
-        value = cell.value
+        shown = value = cell.value
+        views = self._views
+        if views and value is not None:
+            shown = self._shown if self._state is value else None
         kind = key.__class__
-        if value is None or kind not in _QUICK:
-            if type(key) is Late.scalar and key._number.dtype.kind in "iu":
+        if shown is None or kind not in _QUICK:
+            if kind is ndarray and shown is not None:
+                index = key._peek()
+                if index is not None and index.ndim and index.nbytes * shown.nbytes < config.small_bytes:
+                    try:
+                        return wrap(shown[index])
+                    except IndexError:  # ours name the shapes
+                        pass
+            elif type(key) is Late.scalar and key._number.dtype.kind in "iu":
                 return self[int(key._number)]
             return indexing.getitem(self, key)
-        views = self._views
-        if views:
-            if self._state is not value:
-                return indexing.getitem(self, key)
-            shown = self._shown
-        else:
-            shown = value
         try:
             element = shown[key]
         except (IndexError, TypeError):
@@ -394,31 +406,35 @@ class ndarray(Methods):
             number = _new(Late.scalar)
             number._number = element
             return number
-        simple = kind is not tuple or _SIMPLE.issuperset(map(type, key))
-        if simple and element.__class__ is np.ndarray and not cell.frozen:
-            view = _new(ndarray)
-            view._cell, view._state, view._shown = cell, value, element
-            view._views = (*views, Basic(key, shown.shape, element.shape))
-            return view
-        return indexing.getitem(self, key)
+        # What has axes to take an integer or a slice is no scalar; a tuple may hold arrays, or be empty.
+        if kind is tuple and (cell.frozen or not _SIMPLE.issuperset(map(type, key))):
+            return indexing.getitem(self, key)
+        if element.__class__ is not np.ndarray:
+            return indexing.getitem(self, key)
+        if not views and cell.owner is None:
+            cell.owner = weakref.ref(self)
+        step = _new(Basic)
+        step.key = key
+        view = _new(ndarray)
+        view._cell = cell
+        view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
+        view._state = value
+        view._shown = element
+        return view
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
-        cell = self._cell
-        base = cell.value
-        if base is not None and cell._node is None and not cell.borrowed and not cell.frozen:
-            target = base if not self._views else self._shown if self._state is base else None
-            if key.__class__ not in _QUICK:
-                key = _position(key)
-            if target is not None and key.__class__ in _QUICK:
-                kind = value.__class__
-                known = value if kind in _NUMBERS else value._peek() if isinstance(value, ndarray) else None
-                if known is not None:
-                    try:
-                        target[key] = known
-                        return
-                    except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
-                        pass
+        target = self._open()
+        if target is not None:
+            plain = key if key.__class__ in _QUICK else _plain(key)
+            kind = value.__class__
+            known = value if kind in _NUMBERS else value._peek() if isinstance(value, Handle) else None
+            if known is not None and plain.__class__ in _QUICK_TO_WRITE:
+                try:
+                    target[plain] = known
+                    return
+                except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
+                    pass
         indexing.setitem(self, key, value)
 
     def fill(self, value: Any) -> None:
@@ -464,7 +480,17 @@ class ndarray(Methods):
         return result
 
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes."""
+        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes.
+
+        Raises
+        ------
+        TypeError : a subclass of this class is asked for: what operations give has no subclass
+        """
+        for asked in (dtype, type):
+            if isinstance(asked, builtins.type) and issubclass(asked, Handle) and asked is not ndarray:
+                raise TypeError(_NO_SUBCLASSES.format(asked.__name__))
+            if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
+                return self.compute().view(*(d for d in (dtype, type) if d is not None))  # type: ignore[no-any-return]
         if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
             return make(self._cell, self._views)
         return fresh(self._force().view(dtype))  # type: ignore[no-any-return]
@@ -475,9 +501,13 @@ class ndarray(Methods):
             raise ValueError(f"device {device!r} is not 'cpu'")
         return self
 
-    def conj(self) -> ndarray:
-        """Complex conjugates."""
-        return ufuncs.conjugate(self)  # type: ignore[no-any-return]
+    def conj(self, out: Any = None) -> ndarray:
+        """Complex conjugates; of real numbers, the array itself."""
+        if self.dtype.kind in "cO" or out is not None:
+            return ufuncs.conjugate(self, out=out)  # type: ignore[no-any-return]
+        if self.dtype.kind not in "biuf":
+            raise TypeError(f"cannot conjugate non-numeric dtype: {self.dtype}")
+        return self
 
     conjugate = conj
 

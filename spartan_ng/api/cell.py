@@ -12,11 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.forcing import count_true, live
+from spartan_ng.api.forcing import count_true, live, run
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
+
+_PICKS = 8
+"""So many single elements are read from or written to a lazy array before it is evaluated for them."""
+_PICKED_BYTES = 1 << 28
+"""Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
 
 
 class Masked:
@@ -53,6 +59,11 @@ class Cell:
     borrowed : whether somebody else may see the value's memory; it is copied before the first write, and, if
         the other one may write to it, before it becomes a leaf of a graph
 
+    `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
+    `picks` counts the elements that were read and written one by one since the last evaluation.
+    `origin` is the structured array that a record is an element of, and its key there; `owner` the array
+    without views that the first view was made of.
+
     `order` lists the axes from the largest stride to the least where a value was not in C order: views were
     made for that layout, so the next value gets it, too.
     """
@@ -62,7 +73,11 @@ class Cell:
     masked: Masked | None = None
     frozen: bool = False
     borrowed: bool = False
+    blank: bool = False
+    picks: int = 0
     order: tuple[int, ...] | None = None
+    origin: tuple[Any, Any] | None = None
+    owner: weakref.ref[Any] | None = None
     _node: Node | None = None
 
     def __init__(
@@ -109,6 +124,9 @@ class Cell:
                 self._node = self.masked.compact()
                 self.masked = None
                 live[self._node] = weakref.ref(self)
+            elif self.blank:
+                zero = build.constant(np.zeros((), self.value.dtype))
+                self._node = build.broadcast(zero, self.value.shape)
             else:
                 self._take_possession()
                 array = np.asarray(self.value)
@@ -129,6 +147,17 @@ class Cell:
         """Whether `node` still is what the cell stands for."""
         return self.value is None and self._node is node
 
+    def pick(self) -> None:
+        """Note that one element is asked for; a program that walks over the elements wants them here.
+
+        Each single write to a lazy value is a step of the graph, each single read a program of its own.
+        """
+        if self.value is not None or self._node is None or self._node.format != "dense":
+            return
+        self.picks += 1
+        if self.picks > _PICKS and self._node.nbytes <= _PICKED_BYTES and config.small_bytes and in_process():
+            self.adopt(run([self._node])[0])
+
     def rebind(self, node: Node) -> None:
         """Become another lazy value (of the same shape and dtype)."""
         if self.value is not None:
@@ -142,6 +171,7 @@ class Cell:
     def adopt(self, ref: ArrayRef) -> None:
         """Become the evaluated form of the same elements."""
         self.masked = None
+        self.picks = 0
         self._node = build.data(ref)
         if ref.format == "dense" and ref.value is not None:
             self.value = laid_out(ref.value, self.order)
@@ -155,6 +185,8 @@ class Cell:
         """
         if self.value is None or self.frozen:
             return None
+        if self.blank:  # what a graph has taken is the constant, not this memory
+            self.blank, self._node = False, None
         node = self._node
         if node is not None:
             watch = weakref.ref(node.data)

@@ -11,13 +11,13 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.handle import Handle, values, wrap
+from spartan_ng.api.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import at_once_bytes, in_process
 
@@ -43,14 +43,15 @@ def numpy_function(
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small:
-    there, it may take more than small operands.
+    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small
+    or a mere copy: there, it may take more than small operands.
     """
 
     def enter(ours: F) -> F:
-        called: Any = ours
         if eager or whole or folds:
-            called = _with_shortcut(ours, functions[0], whole, folds)
+            called: Any = _with_shortcut(ours, functions[0], whole, folds)
+        else:
+            called = _leaving_subclasses(ours, functions[0])
         for f in functions:
             FUNCTIONS[f] = called
         return called  # type: ignore[no-any-return]
@@ -58,56 +59,91 @@ def numpy_function(
     return enter
 
 
+def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
+    """`ours`, but NumPy's function where an operand's class has rules of its own."""
+
+    @functools.wraps(ours)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return ours(*args, **keywords)
+        except SubclassError:
+            return by_numpy(numpys, *args, **keywords)
+
+    return call  # type: ignore[return-value]
+
+
 def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
+    checked = _leaving_subclasses(ours, numpys)
     takes_out = "out" in inspect.signature(ours).parameters
     beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
         if keywords and not beyond.isdisjoint(keywords):
-            return ours(*args, **keywords)
+            return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
-            return ours(*args, **keywords)
-        budget = [config.small_bytes]
-        if budget[0] and (whole or folds) and in_process():
-            budget[0] = sys.maxsize if whole else at_once_bytes(budget[0])
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items() if v is not None or k == "axis"}
-        except _NotSmallError:
-            return ours(*args, **keywords)
-        return fresh(numpys(*known, **named))
+            return checked(*args, **keywords)
+        known: list[Any] = []
+        nbytes = _known((*args, *keywords.values()) if keywords else args, known)
+        small = config.small_bytes
+        if nbytes > small:
+            if not small or not (whole or folds) or nbytes >= _MUCH or not in_process():
+                return checked(*args, **keywords)
+            if not whole and nbytes > at_once_bytes(small):
+                return checked(*args, **keywords)
+        return _called(numpys, known, keywords)
 
     return call  # type: ignore[return-value]
 
 
-class _NotSmallError(Exception):
-    """An argument is lazy, sparse, or too large."""
+_MUCH = sys.maxsize
+"""Bytes of what is lazy or sparse."""
+_PLAIN = frozenset({int, float, bool, complex, str, type(None)})
 
 
-def _known(a: Any, budget: list[int]) -> Any:
-    """The NumPy form of an argument, if it fits what is left of the budget."""
-    if isinstance(a, Handle):
-        a = a._peek()
-        if a is None:
-            raise _NotSmallError
-    elif isinstance(a, list | tuple):
-        if any(isinstance(i, Handle | list | tuple | np.ndarray) or sparse.issparse(i) for i in a):
-            return type(a)([_known(i, budget) for i in a])
-        return a
-    elif sparse.issparse(a):
-        raise _NotSmallError
-    budget[0] -= getattr(a, "nbytes", 0)
-    if budget[0] < 0:
-        raise _NotSmallError
-    return a
+def _known(arguments: Iterable[Any], known: list[Any]) -> int:
+    """Append the NumPy forms of arguments to `known`; their bytes, or `_MUCH` where one has no such form."""
+    nbytes = 0
+    for a in arguments:
+        if isinstance(a, Handle):
+            a = a._peek()
+            if a is None:
+                return _MUCH
+            nbytes += weight(a)
+        elif a.__class__ not in _PLAIN:
+            if isinstance(a, list | tuple):
+                parts: list[Any] = []
+                nbytes += _known(a, parts)
+                a = tuple(parts) if isinstance(a, tuple) else parts
+            elif sparse.issparse(a) or is_array_like(a):
+                return _MUCH
+            elif not isinstance(a, type):
+                nbytes += weight(a)
+        known.append(a)
+    return nbytes
+
+
+def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, Any]) -> Any:
+    """What a NumPy function gives for known arguments, the last of them those of the keywords."""
+    if not keywords:
+        return fresh(numpys(*known))
+    n = len(known) - len(keywords)
+    return fresh(numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True))))
+
+
+def weight(value: Any) -> int:
+    """The bytes that decide whether NumPy works on a value at once; objects never leave the driver."""
+    nbytes: int = getattr(value, "nbytes", 0)
+    return 0 if nbytes and value.dtype.hasobject else nbytes
 
 
 def fresh(result: Any) -> Any:
     """NumPy's results as arrays with memory of their own."""
     if isinstance(result, np.ndarray):
-        return wrap(result if result.flags.owndata and result.flags.writeable else result.copy())
+        if is_subclass(result):
+            return result
+        return wrap(result if result.base is None and result.flags.writeable else result.copy())
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):
@@ -116,6 +152,14 @@ def fresh(result: Any) -> Any:
     if isinstance(result, list):
         return [fresh(r) for r in result]
     return result
+
+
+def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Run a NumPy function on gathered operands; what it gives is an array of its own."""
+    found: list[Handle] = []
+    _collect((args, keywords), found)
+    values(*found)
+    return fresh(function(*_plain(list(args)), **_plain(keywords)))
 
 
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -128,10 +172,7 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
             FallbackWarning,
             stacklevel=3,
         )
-    found: list[Handle] = []
-    _collect((args, keywords), found)
-    values(*found)
-    return fresh(function(*_plain(list(args)), **_plain(keywords)))
+    return by_numpy(function, *args, **keywords)
 
 
 def _collect(a: Any, found: list[Handle]) -> None:
@@ -166,13 +207,10 @@ def fallback(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        budget = [config.small_bytes]
-        try:
-            known = [_known(a, budget) for a in args]
-            named = {k: _known(v, budget) for k, v in keywords.items()}
-        except _NotSmallError:
+        known: list[Any] = []
+        if _known((*args, *keywords.values()), known) > config.small_bytes:
             return gathered(function, *args, **keywords)
-        return fresh(function(*known, **named))
+        return _called(function, known, keywords)
 
     FUNCTIONS[function] = call
     FALLBACKS.add(call)

@@ -18,7 +18,7 @@ from spartan_ng.api import creation
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.forcing import known_count
 from spartan_ng.api.handle import Handle, as_handle, make, settle, wrap, wrap_masked, wrap_node
-from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, bounded, expanded
+from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, basic_steps, bounded, expanded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -55,6 +55,12 @@ def getitem(a: Handle, key: Any) -> ndarray:
     return _fancy(a, _parse(key, a.shape))
 
 
+def _is_element(key: Any, ndim: int) -> bool:
+    """Whether a simple key names a single element."""
+    items = key if key.__class__ is tuple else (key,)
+    return len(items) == ndim and all(i.__class__ is int for i in items)
+
+
 def _is_simple(key: Any) -> bool:
     """Whether a key is made of Python integers, slices, None and an ellipsis."""
     kind = key.__class__
@@ -68,20 +74,32 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     if value is not None:
         shown = value[key]
         if not isinstance(shown, np.ndarray):
-            return shown if value.dtype.kind in "USO" else wrap(shown)
+            return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())
-        view = Basic(key, value.shape, shown.shape)
-        h = make(a._cell, (*a._views, view))
-        h._state, h._shown = a._cell.value, shown
-        return h
-    steps = Basic(key, a.shape, ()).steps
+        view = Basic()
+        view.key = key
+        return a._seen(view, shown)
+    if _is_element(key, a.ndim):
+        a._cell.pick()
+        if a._cell.value is not None:
+            return _basic(a, key, a._peek())
+    whole, steps = a, basic_steps(key, a.shape)
     for step in steps:
         a = a._see(step)
     if not a.shape and not _keeps_axes(key):
         one = wrap_node(a._node())
+        if a.dtype.kind == "V":
+            return _record(whole, key, one)
         return one._force()[()] if a.dtype.kind in "USO" else one
     return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
+
+
+def _record(a: Handle, key: Any, record: ndarray) -> ndarray:
+    """An element of a structured array; its fields may be set, which sets them in the array."""
+    if not a._cell.frozen:
+        record._cell.origin = (a, key)
+    return record
 
 
 def _names_fields(key: Any) -> bool:
@@ -97,7 +115,9 @@ def _field(a: Handle, key: Any, value: Any) -> ndarray:
     field = of_one[key]
     if isinstance(value, np.void):
         return wrap(field)
-    h = a._see(Field(key, field.dtype, a.shape))
+    if np.shape(field):  # elements with axes of their own are NumPy's to lay out
+        make(a._cell)._force()
+    h = a._see(Field(key, field.dtype))
     return wrap_node(h._node()) if a._cell.frozen else h
 
 
@@ -234,9 +254,9 @@ def _parse(key: Any, shape: tuple[int, ...]) -> _Key:
     inside = False
     axis = 0
     items = list(key) if isinstance(key, tuple) else [key]
-    dots = any(i is Ellipsis for i in items)
     full = expanded(key, len(shape), consumed)
-    gap = items.index(Ellipsis) if dots and len(full) == len(items) - 1 else -1
+    place = next((i for i, k in enumerate(items) if k is Ellipsis), -1)
+    gap = place if len(full) == len(items) - 1 else -1
     for position, item in enumerate(full):
         if position == gap:
             inside = False
@@ -377,6 +397,13 @@ def _index_shape(key: _Key, arrays: list[int]) -> tuple[int, ...]:
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
+    if a._cell.origin is not None:
+        array, place = a._cell.origin
+        names = a.dtype.names or ()
+        field = names[key] if isinstance(key, int) else key
+        array[field][place] = value
+        a._cell = array[place]._cell
+        return
     if _names_fields(key):
         a._check_writable()
         setitem(_field(a, key, a._peek()), ..., value)
@@ -384,6 +411,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     known = value._peek() if isinstance(value, Handle) else value
     if not _is_simple(key):
         key = _canonical(key)
+    if a._cell.value is None and _is_simple(key) and _is_element(key, a.ndim):
+        a._cell.pick()
     if known is not None and a._cell.value is not None:
         plain = key if _is_simple(key) else _plain_key(key)
         if plain is not None:
@@ -421,7 +450,7 @@ def _plain_key(key: Any) -> Any:
 
 def _view(a: Handle, key: Any) -> Handle:
     """The view to write into, also where reading would give a scalar."""
-    for step in Basic(key, a.shape, ()).steps:
+    for step in basic_steps(key, a.shape):
         a = a._see(step)
     return a
 
@@ -524,7 +553,7 @@ def known_length(mask: Handle) -> int | None:
 
 def transposed(a: Handle, axes: tuple[int, ...]) -> ndarray:
     """The transposed view."""
-    return a._see(Transpose(axes, tuple(a.shape[i] for i in axes)))
+    return a._see(Transpose(axes))
 
 
 def reshaped(a: Handle, shape: tuple[int, ...]) -> ndarray:

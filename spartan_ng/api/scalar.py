@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.api.array import compute, ndarray
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.handle import register_scalar
@@ -19,15 +21,18 @@ _NUMBERS = frozenset({int, float, bool, complex})
 _new = object.__new__
 
 
-def _binary(function: Callable[[Any, Any], Any], of_arrays: Any) -> Any:
-    """An operator: on two numbers by Python's `function`, else as for arrays."""
+def _binary(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any) -> Any:
+    """An operator: on two numbers by Python's `function`, else as for arrays.
+
+    An array to the right is quickest as the first operand of the operator `turned` around.
+    """
 
     def method(self: Scalar, other: Any) -> Any:
         kind = type(other)
         if kind is Scalar:
             other = other._number
         elif kind not in _NUMBERS:
-            return of_arrays(self, other)
+            return turned(other, self) if kind is ndarray else of_arrays(self, other)
         made = _new(Scalar)
         made._number = function(self._number, other)
         return made
@@ -80,6 +85,9 @@ class Scalar(ndarray):
             self._made = Cell(self._number, frozen=True)
             return self._made
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return super().__array__(dtype, copy) if copy is False else np.asarray(self._number, dtype)
+
     def _peek(self) -> Any:
         return self._number
 
@@ -109,24 +117,24 @@ class Scalar(ndarray):
     def __hash__(self) -> int:
         return hash(self._number)
 
-    __add__ = __iadd__ = _binary(operator.add, ndarray.__add__)
+    __add__ = __iadd__ = _binary(operator.add, ndarray.__add__, ndarray.__radd__)
     __radd__ = _reflected(operator.add, ndarray.__radd__)
-    __sub__ = __isub__ = _binary(operator.sub, ndarray.__sub__)
+    __sub__ = __isub__ = _binary(operator.sub, ndarray.__sub__, ndarray.__rsub__)
     __rsub__ = _reflected(operator.sub, ndarray.__rsub__)
-    __mul__ = __imul__ = _binary(operator.mul, ndarray.__mul__)
+    __mul__ = __imul__ = _binary(operator.mul, ndarray.__mul__, ndarray.__rmul__)
     __rmul__ = _reflected(operator.mul, ndarray.__rmul__)
-    __truediv__ = __itruediv__ = _binary(operator.truediv, ndarray.__truediv__)
+    __truediv__ = __itruediv__ = _binary(operator.truediv, ndarray.__truediv__, ndarray.__rtruediv__)
     __rtruediv__ = _reflected(operator.truediv, ndarray.__rtruediv__)
-    __floordiv__ = __ifloordiv__ = _binary(operator.floordiv, ndarray.__floordiv__)
+    __floordiv__ = __ifloordiv__ = _binary(operator.floordiv, ndarray.__floordiv__, ndarray.__rfloordiv__)
     __rfloordiv__ = _reflected(operator.floordiv, ndarray.__rfloordiv__)
-    __mod__ = __imod__ = _binary(operator.mod, ndarray.__mod__)
+    __mod__ = __imod__ = _binary(operator.mod, ndarray.__mod__, ndarray.__rmod__)
     __rmod__ = _reflected(operator.mod, ndarray.__rmod__)
-    __lt__ = _binary(operator.lt, ndarray.__lt__)
-    __le__ = _binary(operator.le, ndarray.__le__)
-    __gt__ = _binary(operator.gt, ndarray.__gt__)
-    __ge__ = _binary(operator.ge, ndarray.__ge__)
-    __eq__ = _binary(operator.eq, ndarray.__eq__)
-    __ne__ = _binary(operator.ne, ndarray.__ne__)
+    __lt__ = _binary(operator.lt, ndarray.__lt__, ndarray.__gt__)
+    __le__ = _binary(operator.le, ndarray.__le__, ndarray.__ge__)
+    __gt__ = _binary(operator.gt, ndarray.__gt__, ndarray.__lt__)
+    __ge__ = _binary(operator.ge, ndarray.__ge__, ndarray.__le__)
+    __eq__ = _binary(operator.eq, ndarray.__eq__, ndarray.__eq__)
+    __ne__ = _binary(operator.ne, ndarray.__ne__, ndarray.__ne__)
     __neg__ = _unary(operator.neg)
     __abs__ = _unary(abs)
 

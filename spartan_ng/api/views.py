@@ -6,6 +6,7 @@ the view's elements replaced. A chain of views writes through by putting back fr
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
@@ -20,11 +21,6 @@ from spartan_ng.ops.functions import UserFunction
 
 class View(Protocol):
     """One step from a base to a part of it."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of what is seen."""
-        ...
 
     def apply(self, base: Node) -> Node:
         """What is seen of `base`."""
@@ -88,7 +84,6 @@ class Transpose:
     """The axes in another order."""
 
     axes: tuple[int, ...]
-    shape: tuple[int, ...]
 
     def apply(self, base: Node) -> Node:
         """The transposed node."""
@@ -101,6 +96,10 @@ class Transpose:
     def put(self, base: Node, value: Node) -> Node:
         """Transpose back."""
         return build.transpose(value, tuple(int(a) for a in np.argsort(self.axes)))
+
+
+REVERSED = tuple(Transpose(tuple(range(ndim))[::-1]) for ndim in range(65))
+"""All axes reversed, for each number of axes that NumPy has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,6 @@ class Part:
     """The real or the imaginary part of complex elements."""
 
     name: str
-    shape: tuple[int, ...]
 
     def apply(self, base: Node) -> Node:
         """The part of a node."""
@@ -174,7 +172,6 @@ class Field:
 
     names: str | list[str]
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
 
     def apply(self, base: Node) -> Node:
         """The field of a node."""
@@ -236,16 +233,18 @@ COMPLEX = UserFunction(joined, origin="real and imag")
 def written(base: Node, views: tuple[View, ...], value: Node) -> Node:
     """`base` after `value` is written through a chain of views."""
     plain: tuple[View, ...] = ()
-    for view in views:
-        for step in view.steps if isinstance(view, Basic) else (view,):
+    shown = base
+    for n, view in enumerate(views, 1):
+        for step in basic_steps(view.key, shown.shape) if isinstance(view, Basic) else (view,):
             plain = appended(plain, step)
+        if n < len(views):
+            shown = view.apply(shown)
     if not plain:
         return value
     seen = [base]
-    views = plain
-    for view in views[:-1]:
+    for view in plain[:-1]:
         seen.append(view.apply(seen[-1]))
-    for view, node in zip(reversed(views), reversed(seen), strict=True):
+    for view, node in zip(reversed(plain), reversed(seen), strict=True):
         value = view.put(node, value)
     return value
 
@@ -256,7 +255,7 @@ def appended(views: tuple[View, ...], view: View) -> tuple[View, ...]:
     if isinstance(view, Slice) and isinstance(last, Slice):
         return (*views[:-1], last.then(view))
     if isinstance(view, Transpose) and isinstance(last, Transpose):
-        return (*views[:-1], Transpose(tuple(last.axes[a] for a in view.axes), view.shape))
+        return (*views[:-1], Transpose(tuple(last.axes[a] for a in view.axes)))
     return (*views, view)
 
 
@@ -287,10 +286,11 @@ def layout_of(
 
 def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
     """A shape argument as a tuple, its one -1 worked out; raises NumPy's error with both shapes."""
-    asked = (
-        (int(shape.__index__()),) if hasattr(shape, "__index__") and not hasattr(shape, "__len__") else None
-    )
-    wanted = asked if asked is not None else tuple(int(n.__index__()) for n in shape)
+    single = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    lengths = (shape,) if single else tuple(shape)
+    if any(n is True or n is False for n in lengths):
+        raise TypeError(f"an integer is required: shape {shape!r} has a bool in it")
+    wanted = tuple(operator.index(n) for n in lengths)
     if wanted.count(-1) == 1:
         rest = prod(n for n in wanted if n != -1)
         if rest > 0 and size % rest == 0:
@@ -303,32 +303,16 @@ def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
 class Basic:
     """An index of integers, slices, None and an ellipsis, worked out only when a node asks for it.
 
-    Parameters
-    ----------
-    key : as the user wrote it, NumPy's to apply to a value
-    source : the shape it is applied to
-    shape : the shape of what is seen
+    Loops make these by the million, so it is the key alone, as it was written: NumPy's to apply to a value.
     """
 
-    __slots__ = ("_steps", "key", "shape", "source")
+    __slots__ = ("key",)
 
-    def __init__(self, key: Any, source: tuple[int, ...], shape: tuple[int, ...]) -> None:
-        self.key = key
-        self.source = source
-        self.shape = shape
-
-    @property
-    def steps(self) -> tuple[View, ...]:
-        """The slice, and the reshape that drops and adds axes."""
-        try:
-            return self._steps
-        except AttributeError:
-            self._steps: tuple[View, ...] = basic_steps(self.key, self.source)
-            return self._steps
+    key: Any
 
     def apply(self, base: Node) -> Node:
         """The indexed node."""
-        for step in self.steps:
+        for step in basic_steps(self.key, base.shape):
             base = step.apply(base)
         return base
 
@@ -338,7 +322,7 @@ class Basic:
 
     def put(self, base: Node, value: Node) -> Node:
         """Write through both steps."""
-        return written(base, self.steps, value)
+        return written(base, basic_steps(self.key, base.shape), value)
 
 
 def expanded(key: Any, ndim: int, consumed: Any = None) -> list[Any]:

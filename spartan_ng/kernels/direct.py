@@ -30,21 +30,27 @@ MOST_FLOPS = 1 << 22
 
 FEW_THREADS = 2
 """So many threads read memory hardly faster than one does."""
+_WIDE = 64
+"""A product of matrices of so many rows and columns keeps BLAS and its threads at work on arithmetic."""
 _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
 
-def run_direct(roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10) -> list[Any] | None:
+def run_direct(
+    roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10, order: Sequence[Node] | None = None
+) -> list[Any] | None:
     """The values of `roots`, or None if a plan for `threads` threads should make them.
+
+    `order` is the roots' graph, where the caller has walked it.
 
     It should where `most_bytes` is 0, where an operator touches more than that or takes more than
     `MOST_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
     dense value here. A lone fold of everything may touch more where threads are few, and a lone product
-    that gives a small matrix may, because BLAS has threads of its own.
+    of matrices may, because BLAS has threads of its own.
     """
     if not most_bytes:
         return None
-    order = topological(roots)
+    order = topological(roots) if order is None else order
     if len(order) > MOST_NODES:
         return None
     counted, touched, alone = 0, 0, True
@@ -72,7 +78,11 @@ def run_direct(roots: Sequence[Node], most_bytes: int, threads: int = 1 << 10) -
 
 
 def _is_stream(node: Node, threads: int) -> bool:
-    """Whether NumPy's loop takes in the operands as fast as our threads would."""
+    """Whether NumPy takes in the operands as fast as our threads would."""
+    matrices = (node, *node.inputs)
+    floats = node.fn == "contract" and node.dtype.char in "fdFD"
+    if floats and all(n.ndim == 2 and min(n.shape) >= _WIDE for n in matrices):
+        return True
     if node.nbytes > TINY_BYTES:
         return False
     return node.fn == "contract" or (

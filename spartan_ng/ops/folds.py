@@ -45,6 +45,8 @@ class Fold:
     def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
         """The state of one block; `offset` is the block's first global index along `axes[0]`."""
         if where is None:
+            if self.ufunc is np.add and x.dtype == bool and out.kind == "i" and len(axes) == x.ndim:
+                return (out.type(np.count_nonzero(x)),)  # a tenth of the time of a sum that casts
             return (self.ufunc.reduce(x, axis=axes, dtype=out),)
         initial = self.identity if self.identity is not None else _initial(self.ufunc, out)
         return (self.ufunc.reduce(x, axis=axes, dtype=out, where=where, initial=initial),)

@@ -122,3 +122,61 @@ def test_elements_are_instances_of_numpys_scalars():
     assert np.where(a > x, x, i).tolist() == [1, 1, 1.5, 1.5]
     assert copy.deepcopy(x) == pickle.loads(pickle.dumps(x)) == 1.5
     assert sorted(np.random.permutation(np.array([3])[0]).tolist()) == [0, 1, 2]
+
+
+def test_items_of_a_lazy_array_do_not_grow_a_graph(mode):
+    """After a few of them the array is evaluated, and elements are NumPy's."""
+    a, b = np.ones(200_000) * 2, numpy.ones(200_000) * 2
+    twice = a * 2
+    for m in (a, b):
+        for i in range(1, 30):
+            m[i] = m[i - 1] + i
+    assert (a._cell.value is not None) == (mode == "eager")
+    numpy.testing.assert_array_equal(a, b)
+    numpy.testing.assert_array_equal(twice, numpy.full(200_000, 4.0))
+
+
+def test_large_zeros_are_written_in_place_and_captured_as_zeros(mode):
+    a = np.zeros((400, 500))
+    captured = a + 1
+    view = a[1]
+    for i in range(20):
+        a[i, i] = i
+        view[5] += 1
+    between = a * 1
+    a[0, 1] = 7
+    wanted = numpy.zeros((400, 500))
+    wanted[range(20), range(20)] = range(20)
+    wanted[1, 5] += 20
+    numpy.testing.assert_array_equal(captured, numpy.ones((400, 500)))
+    numpy.testing.assert_array_equal(between, wanted)
+    wanted[0, 1] = 7
+    numpy.testing.assert_array_equal(a, wanted)
+    assert np.empty((400, 500)).shape == (400, 500)
+
+
+def test_index_arrays_as_numpys(mode):
+    a, b = np.arange(12.0).reshape(3, 4), numpy.arange(12.0).reshape(3, 4)
+    i, j = np.array([2, 0, 2]), numpy.array([2, 0, 2])
+    taken, wanted = a[i], b[j]
+    a[i] = a[i] + 1
+    b[j] = b[j] + 1
+    a[a > 9] = -1
+    b[b > 9] = -1
+    a[np.array([1])[0], :] = np.arange(4)
+    b[numpy.array([1])[0], :] = numpy.arange(4)
+    numpy.testing.assert_array_equal(taken, wanted)
+    numpy.testing.assert_array_equal(a, b)
+    for bad in (np.array([3]), np.array([1.5]), np.array([True, False])):
+        with pytest.raises(IndexError):
+            a[bad]
+        with pytest.raises(IndexError):
+            a[bad] = 0.0
+
+
+def test_arrays_of_scalars_and_numbers(mode):
+    x, y = np.arange(3.0), numpy.arange(3.0)
+    for m, a in ((np, x), (numpy, y)):
+        assert m.array([a[1], 2, a[2] > 1]).dtype == float
+    numpy.testing.assert_array_equal(np.array([[x[1], 2], [3, x[2]]]), numpy.array([[y[1], 2], [3, y[2]]]))
+    assert np.array([np.arange(3)[1], True]).dtype == numpy.array([numpy.arange(3)[1], True]).dtype

@@ -45,7 +45,9 @@ def test_values_are_a_plans(name, monkeypatch):
     values = numpy.random.default_rng(0).integers(0, 9, (6, 8)) * 1.5
     found = {}
     for direct in (True, False):
-        monkeypatch.setattr(session.Session, "_direct", _always if direct else lambda self, roots: None)
+        monkeypatch.setattr(
+            session.Session, "_direct", _always if direct else lambda self, roots, order: None
+        )
         with config.override(small_bytes=0):
             found[direct] = PROGRAMS[name](np.array(values)).compute()
     numpy.testing.assert_array_equal(found[True], found[False])
@@ -53,8 +55,8 @@ def test_values_are_a_plans(name, monkeypatch):
     numpy.testing.assert_array_equal(numpy.signbit(found[True]), numpy.signbit(found[False]))
 
 
-def _always(self, roots):
-    values = run_direct(roots, 1 << 20)
+def _always(self, roots, order):
+    values = run_direct(roots, 1 << 20, order=order)
     assert values is not None
     return [ArrayRef(v.shape, v.dtype, value=v) for v in values]
 
@@ -103,3 +105,37 @@ def test_lone_folds_and_small_products_may_touch_more():
     found = run_direct([product], 1 << 10, threads=8)
     assert found is not None
     numpy.testing.assert_array_equal(found[0], numpy.full((3, 3), 50_000.0))
+
+
+def test_a_lone_product_of_wide_matrices_is_left_to_blas():
+    a, row = np.ones((600, 600)), np.ones((600, 1))
+    square, thin = (
+        build.matmul(a._node(), a._node(), a.dtype),
+        build.matmul(row._node(), row.T._node(), a.dtype),
+    )
+    (found,) = run_direct([square], 1 << 10, threads=2) or [None]
+    numpy.testing.assert_array_equal(found, numpy.full((600, 600), 600.0))
+    assert run_direct([build.map_("negative", square)], 1 << 10, threads=2) is None
+    assert run_direct([thin], 1 << 10, threads=2) is None
+
+
+@pytest.mark.parametrize(("shape", "ndim"), [((300_000,), 1), ((300, 1000), 2), ((3000, 100), 1)])
+@pytest.mark.parametrize("small_bytes", [1 << 20, 0])
+def test_rows_kept_by_a_mask_are_numpys(shape, ndim, small_bytes):
+    theirs = numpy.random.default_rng(0).random(shape)
+    mask = theirs > 0.4 if ndim == len(shape) else theirs[:, 0] > 0.4
+    with config.override(small_bytes=small_bytes):
+        ours = np.array(theirs)
+        kept = ours[np.array(mask)]
+        numpy.testing.assert_array_equal(kept, theirs[mask])
+        assert kept.dtype == theirs.dtype
+
+
+def test_trues_are_counted():
+    flags = numpy.random.default_rng(0).random((700, 500)) > 0.3
+    ours = np.array(flags)
+    with config.override(small_bytes=0):
+        assert int(ours.sum()) == int(np.count_nonzero(ours)) == int(flags.sum())
+        numpy.testing.assert_array_equal(ours.sum(axis=0), flags.sum(axis=0))
+        assert ours.sum(dtype=numpy.float32).dtype == numpy.float32
+        assert np.sum(ours, dtype=int).dtype == int
