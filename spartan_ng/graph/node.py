@@ -48,9 +48,6 @@ class Op(StrEnum):
     RESHAPE = "reshape"
     BROADCAST = "broadcast"
 
-    __hash__ = str.__hash__
-    """An enum's own is a Python function, and every set and every plan's key asks for it."""
-
 
 OPERATORS = frozenset({Op.MAP, Op.FILTER, Op.FOLD, Op.SCAN, Op.JOIN_UPDATE})
 VIEWS = frozenset({Op.SLICE, Op.TRANSPOSE, Op.RESHAPE, Op.BROADCAST})

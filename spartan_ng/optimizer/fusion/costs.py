@@ -33,6 +33,8 @@ STEP_NS = 1_000
 """The same for one operator of a stage, and for one operand."""
 PRODUCT_FACTOR = 4
 """So many times more operations a second does BLAS do in a dense product than a loop does in maps."""
+PRODUCT_RESULT = 8
+"""Operations that an element of a product's result costs at least: BLAS writes it, the next one reads it."""
 _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
 """Of several templates that may end at an operator the first is taken: it references the most operands."""
 
@@ -61,7 +63,7 @@ class Rates:
 def compute_ps(node: Node, flops: int, share: float, rates: Rates) -> int:
     """Picoseconds of a part of a node's operations; dense products are BLAS's."""
     if node.fn == "contract" and share == 1.0:
-        return flops * rates.flop // PRODUCT_FACTOR
+        return max(flops // PRODUCT_FACTOR, PRODUCT_RESULT * node.size) * rates.flop
     return int(flops * rates.flop * share)
 
 
