@@ -291,7 +291,8 @@ def nanquantile(
     a = as_handle(a)
     keepdims = keepdims is not _NONE and bool(keepdims)
     if method != "linear" or weights is not None or a.dtype.kind == "c":
-        return gathered(np.nanquantile, a, q, axis, out, False, method, keepdims, weights=weights)  # type: ignore[no-any-return]
+        found = gathered(np.nanquantile, a, q, axis, None, False, method, keepdims, weights=weights)
+        return stored_in(out, found, "nanquantile")
     if not _has_nan(a) or not a.size:
         return quantile(a, q, axis, out, overwrite_input, method, keepdims)
     fractions = np.asarray(q._force() if isinstance(q, Handle) else q, dtype=float)
@@ -317,8 +318,17 @@ def nanquantile(
 
 
 @numpy_function(np.nanpercentile, whole=True)
-def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = _NONE,
+    **keywords: Any,
+) -> ndarray:
     """Values below which given percentages of the values that are not NaN lie."""
     weak = isinstance(q, int | float) and not isinstance(q, np.generic)
     part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
-    return nanquantile(a, part, axis, out, **keywords)
+    return nanquantile(a, part, axis, out, overwrite_input, method, keepdims, **keywords)

@@ -282,7 +282,8 @@ def quantile(
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
     if method != "linear" or weights is not None or a.dtype.kind == "c":
-        return gathered(np.quantile, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)  # type: ignore[no-any-return]
+        found = gathered(np.quantile, a, q, axis, None, False, method, keepdims, weights=weights)
+        return stored_in(out, found, "quantile")
     lines, _, kept = sorted_lines(a.reshape(1) if a.ndim == 0 else a, axis)
     if a.dtype.kind == "b":
         raise TypeError("numpy boolean subtract, the `-` operator, is not supported")
@@ -302,7 +303,7 @@ def quantile(
         step = y - x
         part = y - step * (1 - t) if t >= 0.5 else x + step * t
         part = logic.where(ufuncs.isnan(last), last, part)
-        found.append(part.reshape(kept) if keepdims else part)
+        found.append(part.reshape(kept) if keepdims else part if part.ndim else part[()])
     result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
@@ -310,8 +311,17 @@ def quantile(
 
 
 @numpy_function(np.percentile, whole=True)
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    **keywords: Any,
+) -> ndarray:
     """Values below which given percentages of the values lie."""
     weak = isinstance(q, int | float) and not isinstance(q, np.generic)
     part = q / 100 if weak else np.asarray(q._force() if isinstance(q, Handle) else q) / 100
-    return quantile(a, part, axis, out, **keywords)
+    return quantile(a, part, axis, out, overwrite_input, method, keepdims, **keywords)
