@@ -39,7 +39,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
         shape = shape._force().tolist()
     lengths: tuple[int, ...]
     if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
-        return shape  # type: ignore[no-any-return]
+        return shape
     try:
         lengths = (operator.index(shape),)
     except TypeError:
@@ -502,35 +502,3 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     from spartan_ng.api import manipulation
 
     return manipulation.stack(columns if increasing else columns[::-1], axis=1)
-
-
-@numpy_function(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
-    """Coordinate matrices from coordinate vectors."""
-    if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    n = len(xi)
-    lines = []
-    for i, x in enumerate(xi):
-        axis = {0: 1, 1: 0}.get(i, i) if indexing == "xy" and n > 1 else i
-        lines.append(as_handle(x).reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1)))
-    if sparse:
-        return tuple(line.copy() if copy else line for line in lines)
-    shape = np.broadcast_shapes(*(line.shape for line in lines))
-    return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
-
-
-@numpy_function(np.indices)
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    """An array of grid indices."""
-    shape = shape_tuple(dimensions)
-    grids = meshgrid(*(arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
-    from spartan_ng.api import manipulation
-
-    return grids if sparse else manipulation.stack(grids) if grids else zeros((0,), dtype)
-
-
-@numpy_function(np.fromfunction)
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
-    """An array from a function of its coordinates, which it gets as arrays."""
-    return function(*indices(shape_tuple(shape), dtype), **keywords)

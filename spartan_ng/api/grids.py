@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, sorting
+from spartan_ng.api import creation, manipulation, sorting
 from spartan_ng.api.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, wrap
+from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -45,6 +46,36 @@ class _Joiner:
 
 r_ = _Joiner(np.r_)
 c_ = _Joiner(np.c_)
+
+
+@numpy_function(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
+    """Coordinate matrices from coordinate vectors."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    n = len(xi)
+    lines = []
+    for i, x in enumerate(xi):
+        axis = {0: 1, 1: 0}.get(i, i) if indexing == "xy" and n > 1 else i
+        lines.append(as_handle(x).reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1)))
+    if sparse:
+        return tuple(line.copy() if copy else line for line in lines)
+    shape = np.broadcast_shapes(*(line.shape for line in lines))
+    return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
+
+
+@numpy_function(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """An array of grid indices."""
+    shape = creation.shape_tuple(dimensions)
+    grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
+    return grids if sparse else manipulation.stack(grids) if grids else creation.zeros((0,), dtype)
+
+
+@numpy_function(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
+    """An array from a function of its coordinates, which it gets as arrays."""
+    return function(*indices(creation.shape_tuple(shape), dtype), **keywords)
 
 
 @numpy_function(np.fill_diagonal)

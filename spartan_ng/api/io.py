@@ -130,9 +130,9 @@ def fromregex(file: Any, regexp: Any, dtype: Any, encoding: Any = None) -> ndarr
 
 @numpy_function(np.genfromtxt)
 def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
-    """Read an array from text with missing values."""
+    """Read an array from text with missing values; NumPy's masked array with `usemask`."""
     result = np.genfromtxt(fname, *args, **keywords)
-    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(result)  # type: ignore[redundant-expr, unreachable]
 
 
 @numpy_function(np.fromiter)

@@ -69,7 +69,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any)
 
     x = as_handle(x)
     given = condlist
-    if isscalar(condlist) or (not isinstance(condlist[0], list | tuple | Handle | np.ndarray) and x.ndim):
+    if isscalar(condlist) or (x.ndim and not np.ndim(condlist[0])):  # one condition, not a list of them
         given = [condlist]
     conditions = [as_handle(c, bool) for c in given]
     if len(funclist) not in (len(conditions), len(conditions) + 1):

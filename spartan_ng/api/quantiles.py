@@ -201,15 +201,35 @@ def nanquantile(
 
 
 @numpy_function(np.percentile, whole=True)
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
     """Values below which given percentages of the values lie."""
-    return quantile(a, _fractions(q), axis, out, **keywords)
+    return quantile(a, _fractions(q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 @numpy_function(np.nanpercentile, whole=True)
-def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = _NONE,
+    *,
+    weights: Any = None,
+) -> ndarray:
     """Values below which given percentages of the values that are not NaN lie."""
-    return nanquantile(a, _fractions(q), axis, out, **keywords)
+    return nanquantile(a, _fractions(q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 def _fractions(q: Any) -> Any:

@@ -379,9 +379,11 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
     flags = as_handle(mask, bool)
     values = as_handle(vals).ravel()
-    if values.size == 0:
-        raise ValueError("Cannot insert from an empty array!")
     count = int(flags.sum())
+    if values.size == 0 and count:
+        raise ValueError("Cannot insert from an empty array!")
+    if not count:
+        return
     indexing.setitem(arr, flags, as_handle(resize(values, (count,)), arr.dtype))
 
 

@@ -103,6 +103,11 @@ ROWS = {
     """,
     "places": """
         np.put(np.zeros(3), [0], [])
+        np.place(np.zeros(3), [False] * 3, [])
+        np.piecewise([0, 0], np.array([True, False]), [1])
+        np.percentile([1, 2, 3], 50, None, None, False)
+        (lambda y: (np.percentile(np.arange(9.0), 40, out=y, method='lower'), y)[1])(np.zeros(()))
+        (lambda y: (np.nanpercentile([1, np.nan, 3], 40, out=y, method='lower'), y)[1])(np.zeros(()))
         np.arange(3).take(1, mode='bad')
         np.place([1], [True], [1])
         np.put_along_axis(np.zeros((2, 2)), np.array([0]), 1, 1)

@@ -1,5 +1,8 @@
 """Structured records written through their fields and elements, sorted, grouped and joined; business days."""
 
+# mypy: ignore-errors
+# (texts for dates, which the types of NumPy do not allow)
+
 import numpy as np
 
 kind = np.dtype([("name", "U8"), ("age", "i4"), ("pay", "f8"), ("since", "M8[D]")])
