@@ -29,7 +29,7 @@ def _ours(other: Any) -> bool:
     return isinstance(other, _OPERANDS) or sparse.issparse(other)
 
 
-def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
     """The operator that is a ufunc of two operands.
 
     This is the path of programs of many tiny operations: a small array on the driver and a number, or two
@@ -59,7 +59,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
     return method
 
 
-def _sign(function: ufuncs.ufunc) -> Callable[[Any], Any]:
+def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
     """The operator that is a ufunc of one operand."""
     numpys: Callable[..., Any] = function.np
 
@@ -144,12 +144,12 @@ class Arithmetic(Handle):
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
-        return _equal(self, other)  # type: ignore[no-any-return]
+        return _equal(self, other)
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.not_equal, self, other)
-        return _not_equal(self, other)  # type: ignore[no-any-return]
+        return _not_equal(self, other)
 
     def __hash__(self) -> int:
         """A scalar's hash; an array has none."""

@@ -203,9 +203,9 @@ class ndarray(Methods):
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
-            return value.astype(dtype)
+            return value.astype(dtype)  # type: ignore[no-any-return]
         if copy:
-            return value.copy()
+            return value.copy()  # type: ignore[no-any-return]
         shown = value.view()
         shown.setflags(False)
         return shown  # type: ignore[no-any-return]

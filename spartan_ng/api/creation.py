@@ -28,7 +28,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
         shape = shape._force().tolist()
     lengths: tuple[int, ...]
     if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
-        return shape  # type: ignore[no-any-return]
+        return shape
     try:
         lengths = (operator.index(shape),)
     except TypeError:

@@ -122,7 +122,12 @@ def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, An
 def fresh(result: Any) -> Any:
     """NumPy's results as arrays with memory of their own."""
     if isinstance(result, np.ndarray):
-        return wrap(result if result.base is None else result.copy())
+        base = result.base
+        if base is None:
+            return wrap(result)
+        # The view of a whole array that nobody else knows: this name, the view, and the argument.
+        whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
+        return wrap(result if whole and sys.getrefcount(base) == 3 else result.copy())
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):

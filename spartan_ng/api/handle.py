@@ -94,7 +94,7 @@ class Handle:
     def shape(self) -> Shape:
         """Lengths of the axes; a filtered array counts its elements now."""
         shown = self._peek()
-        return self._node().shape if shown is None else shown.shape  # type: ignore[no-any-return]
+        return self._node().shape if shown is None else shown.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:

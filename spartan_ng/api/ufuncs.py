@@ -352,7 +352,7 @@ def _is_small_answer(x: Any, y: Any) -> bool:
     if not small or x.__class__ is not np.ndarray or x.size > small:
         return False
     alike = y.__class__ in _WEAK or (isinstance(y, np.ndarray | np.generic) and y.shape in ((), x.shape))
-    return alike and x.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
+    return alike and x.nbytes <= at_once_bytes(small)
 
 
 def common_mask(operands: list[Any]) -> Masked | None:

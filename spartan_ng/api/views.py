@@ -301,7 +301,8 @@ def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
 class Basic:
     """An index of integers, slices, None and an ellipsis, worked out only when a node asks for it.
 
-    Loops make these by the million, so it is the key alone, as the user wrote it: NumPy's to apply to a value.
+    Loops make these by the million, so it is the key alone, as the user wrote it, which NumPy applies to a
+    value.
     """
 
     __slots__ = ("key",)
