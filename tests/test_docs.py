@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-RUN = ["user-guide.md", "operators.md"]
+RUN = ["user-guide.md", "operators.md", "differences.md"]
 """Pages whose blocks run one after the other, in one namespace."""
 
 

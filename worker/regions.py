@@ -57,15 +57,14 @@ class Operand:
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
             return array if self.order == (0, 1) else array.T
         kept = [o for o in self.order if o >= 0]
-        array = array[
-            tuple(
-                0 if axis not in kept else slice(None, None, -1 if flip else None)
-                for axis, flip in enumerate(self.flips)
-            )
-        ]
+        lines = (
+            0 if axis not in kept else slice(None, None, -1 if flip else None)
+            for axis, flip in enumerate(self.flips)
+        )
+        array = array[(*lines, ...)]  # an array also where no axis is left
         rest = sorted(kept)
         array = array.transpose([rest.index(o) for o in kept])
-        return array[tuple(None if o < 0 else slice(None) for o in self.order)]
+        return array[(*(None if o < 0 else slice(None) for o in self.order), ...)]
 
 
 def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -> Operand:

@@ -6,6 +6,7 @@ from spartan_ng.api import (
     random,
     scalar,  # noqa: F401 (gives numbers their class)
     special,
+    testing,
 )
 from spartan_ng.api.array import (
     compute,
@@ -30,10 +31,7 @@ from spartan_ng.api.creation import (
     empty,
     empty_like,
     eye,
-    frombuffer,
     fromfunction,
-    fromiter,
-    fromstring,
     full,
     full_like,
     geomspace,
@@ -208,7 +206,10 @@ from spartan_ng.api.histograms import (
 from spartan_ng.api.io import (
     compress_columns,
     from_sparse,
+    frombuffer,
     fromfile,
+    fromiter,
+    fromstring,
     genfromtxt,
     load,
     loadtxt,
@@ -994,6 +995,7 @@ __all__ = [
     "tan",
     "tanh",
     "tensordot",
+    "testing",
     "tile",
     "timedelta64",
     "trace",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -11,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api import products, ufuncs
-from spartan_ng.api.handle import Handle, wrap, wrap_node
+from spartan_ng.api.dispatch import fresh
+from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -19,14 +21,19 @@ from spartan_ng.graph import build
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
-_OPERANDS = (Handle, int, float, complex, np.generic, np.ndarray, list, tuple, str, bytes, date, timedelta)
+_OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
 
 _NUMBERS = frozenset({int, float, bool, complex})
 
 
 def _ours(other: Any) -> bool:
     """Whether an operator takes this operand, or leaves it to the operand's own operator."""
-    return isinstance(other, _OPERANDS) or sparse.issparse(other)
+    if isinstance(other, _OPERANDS):
+        return True
+    if isinstance(other, np.ndarray):
+        return not is_subclass(other)
+    foreign = hasattr(other, "__array_ufunc__") or getattr(other, "__array_priority__", 0) > 0
+    return not foreign or sparse.issparse(other)
 
 
 def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
@@ -73,6 +80,7 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
 
 
 _equal, _not_equal = _operator(ufuncs.equal), _operator(ufuncs.not_equal)
+_times = _operator(ufuncs.multiply, reflected=True)
 
 
 class Arithmetic(Handle):
@@ -85,13 +93,17 @@ class Arithmetic(Handle):
     __sub__ = _operator(ufuncs.subtract)
     __rsub__ = _operator(ufuncs.subtract, reflected=True)
     __mul__ = _operator(ufuncs.multiply)
-    __rmul__ = _operator(ufuncs.multiply, reflected=True)
     __truediv__ = _operator(ufuncs.divide)
     __rtruediv__ = _operator(ufuncs.divide, reflected=True)
     __floordiv__ = _operator(ufuncs.floor_divide)
     __rfloordiv__ = _operator(ufuncs.floor_divide, reflected=True)
     __mod__ = _operator(ufuncs.remainder)
     __rmod__ = _operator(ufuncs.remainder, reflected=True)
+
+    def __rmul__(self, other: Any) -> ndarray:
+        if isinstance(other, np.ndarray) and is_subclass(other):  # a matrix asks what the other one is
+            return other * self._force()  # type: ignore[no-any-return]
+        return _times(self, other)  # type: ignore[no-any-return]
 
     def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
         return ufuncs.divmod(self, other) if _ours(other) else NotImplemented
@@ -144,12 +156,18 @@ class Arithmetic(Handle):
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
-        return _equal(self, other)
+        try:
+            return _equal(self, other)
+        except TypeError:
+            return _unlike(operator.eq, self, other)
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.not_equal, self, other)
-        return _not_equal(self, other)
+        try:
+            return _not_equal(self, other)
+        except TypeError:
+            return _unlike(operator.ne, self, other)
 
     def __hash__(self) -> int:
         """A scalar's hash; an array has none."""
@@ -211,6 +229,11 @@ def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     if a._cell.frozen:
         return wrap(answer)
     return wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape))
+
+
+def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarray:
+    """Equality of what no ufunc compares: records field by field; texts and numbers are never equal."""
+    return fresh(compare(*values(a, other)))  # type: ignore[no-any-return]
 
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import weakref
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
+from spartan_ng.api.flags import Flags
 from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import (
     NUMERIC,
@@ -42,6 +45,10 @@ _QUICK = frozenset({int, tuple, slice})
 _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({int, float, bool, complex})
+_NO_SUBCLASSES = (
+    "{0} is a subclass of spartan_ng.ndarray, whose operations give arrays without a subclass: "
+    "hold an array in an attribute instead, or derive from numpy.ndarray"
+)
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
 _new = object.__new__
@@ -51,31 +58,6 @@ def _plain(key: Any) -> Any:
     """A key with NumPy's own value in place of an array on the driver that is all of it."""
     known = key._peek() if isinstance(key, Handle) else None
     return key if known is None else known
-
-
-class Flags:
-    """What NumPy tells about an array's memory, as far as it has a meaning here."""
-
-    def __init__(self, array: Handle) -> None:
-        layout = array._layout()
-        self.c_contiguous = bool(layout.flags.c_contiguous)
-        self.f_contiguous = bool(layout.flags.f_contiguous)
-        self.owndata = not array._views
-        self.aligned = True
-        self._array = array
-
-    @property
-    def writeable(self) -> bool:
-        """Whether elements may be written; may be set to False, and back."""
-        locked = any(type(v).__name__ == "Broadcast" for v in self._array._views)
-        return not self._array._cell.frozen and not locked
-
-    @writeable.setter
-    def writeable(self, value: bool) -> None:
-        self._array.setflags(write=bool(value))  # type: ignore[attr-defined]
-
-    def __getitem__(self, name: str) -> bool:
-        return bool(getattr(self, name.lower()))
 
 
 class ndarray(Methods):
@@ -88,11 +70,24 @@ class ndarray(Methods):
     __slots__ = ()
     __array_priority__ = 1000.0
 
-    def __new__(cls, shape: Any = None, dtype: Any = float) -> Self:
-        """An array of zeros, or (without a shape) an empty shell for a cell."""
+    def __new__(
+        cls,
+        shape: Any = None,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Self:
+        """An array of zeros or of a copy of a buffer, or (without a shape) an empty shell for a cell."""
         if shape is None:
             return object.__new__(cls)
-        return creation.zeros(shape, dtype)  # type: ignore[return-value]
+        if cls is not ndarray:
+            raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
+        if buffer is None:
+            return creation.zeros(shape, dtype, order or "C")  # type: ignore[return-value]
+        source = buffer._force() if isinstance(buffer, Handle) else buffer
+        return wrap(np.ndarray(shape, dtype, source, offset, strides, order).copy())  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
 
@@ -168,7 +163,11 @@ class ndarray(Methods):
     @property
     def base(self) -> ndarray | None:
         """The array this is a view of, or None."""
-        return make(self._cell) if self._views else None
+        if not self._views:
+            return None
+        owner = self._cell.owner
+        found = owner() if owner is not None else None
+        return make(self._cell) if found is None or found._views else found
 
     @property
     def device(self) -> str:
@@ -282,15 +281,19 @@ class ndarray(Methods):
         if value is not None and value.ndim:
             return len(value)
         shape = self.shape
+        if not shape and self._cell.frozen and self.dtype.names:
+            return len(self.dtype.names)
         if not shape:
             raise TypeError("len() of unsized object")
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         shape = self.shape
+        if not shape and self._cell.frozen and self.dtype.names:
+            return (self[name] for name in self.dtype.names)
         if not shape:
             raise TypeError("iteration over a 0-d array")
-        if len(shape) == 1:
+        if len(shape) == 1 and self.dtype.kind != "V":
             value = self._force()
             return iter(value) if value.dtype.kind in "USO" else map(scalar, value)
         return (self[i] for i in range(shape[0]))
@@ -408,6 +411,8 @@ class ndarray(Methods):
             return indexing.getitem(self, key)
         if element.__class__ is not np.ndarray:
             return indexing.getitem(self, key)
+        if not views and cell.owner is None:
+            cell.owner = weakref.ref(self)
         step = _new(Basic)
         step.key = key
         view = _new(ndarray)
@@ -475,7 +480,17 @@ class ndarray(Methods):
         return result
 
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes."""
+        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes.
+
+        Raises
+        ------
+        TypeError : a subclass of this class is asked for: what operations give has no subclass
+        """
+        for asked in (dtype, type):
+            if isinstance(asked, builtins.type) and issubclass(asked, Handle) and asked is not ndarray:
+                raise TypeError(_NO_SUBCLASSES.format(asked.__name__))
+            if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
+                return self.compute().view(*(d for d in (dtype, type) if d is not None))  # type: ignore[no-any-return]
         if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
             return make(self._cell, self._views)
         return fresh(self._force().view(dtype))  # type: ignore[no-any-return]
@@ -486,9 +501,13 @@ class ndarray(Methods):
             raise ValueError(f"device {device!r} is not 'cpu'")
         return self
 
-    def conj(self) -> ndarray:
-        """Complex conjugates."""
-        return ufuncs.conjugate(self)  # type: ignore[no-any-return]
+    def conj(self, out: Any = None) -> ndarray:
+        """Complex conjugates; of real numbers, the array itself."""
+        if self.dtype.kind in "cO" or out is not None:
+            return ufuncs.conjugate(self, out=out)  # type: ignore[no-any-return]
+        if self.dtype.kind not in "biuf":
+            raise TypeError(f"cannot conjugate non-numeric dtype: {self.dtype}")
+        return self
 
     conjugate = conj
 

@@ -37,7 +37,6 @@ NAMES = frozenset(
         "record",
         "strings",
         "test",
-        "testing",
         "typing",
     }
 )

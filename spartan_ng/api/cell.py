@@ -61,6 +61,9 @@ class Cell:
 
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `picks` counts the elements that were read and written one by one since the last evaluation.
+    `origin` is the structured array that a record is an element of, and its key there; `owner` the array
+    without views that the first view was made of.
+
     `order` lists the axes from the largest stride to the least where a value was not in C order: views were
     made for that layout, so the next value gets it, too.
     """
@@ -73,6 +76,8 @@ class Cell:
     blank: bool = False
     picks: int = 0
     order: tuple[int, ...] | None = None
+    origin: tuple[Any, Any] | None = None
+    owner: weakref.ref[Any] | None = None
     _node: Node | None = None
 
     def __init__(

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import NUMERIC, Handle, Late, as_handle, copied, in_order, make, wrap, wrap_node
+from spartan_ng.api.dispatch import by_numpy, numpy_function
+from spartan_ng.api.handle import (
+    NUMERIC,
+    Handle,
+    Late,
+    as_handle,
+    in_order,
+    is_subclass,
+    make,
+    wrap,
+    wrap_node,
+)
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -51,10 +61,13 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
     kind = object.__class__
+    if ndmax:
+        return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
         plain = object
         if not _NUMBERS.issuperset(map(type, object)):
@@ -104,7 +117,9 @@ def asarray(
 
 @numpy_function(np.asanyarray)
 def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
-    """As `asarray`; there are no subclasses."""
+    """As `asarray`, but an array of a subclass of NumPy's passes through."""
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return np.asanyarray(a, dtype, order)  # type: ignore[return-value]
     return asarray(a, dtype, order)
 
 
@@ -143,6 +158,8 @@ def astype(
     x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: bool = True, device: Any = None
 ) -> ndarray:
     """The elements as another dtype."""
+    if not isinstance(x, Handle | np.ndarray | np.generic):
+        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
     x = as_handle(x)
     dtype = np.dtype(dtype)
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -154,7 +171,9 @@ def astype(
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
-    if dtype.kind in "USV" and not dtype.itemsize:  # as long as the longest text: only the values tell
+    length_open = dtype.kind in "USV" and not dtype.itemsize
+    if length_open or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"):
+        # as long as the longest text, as fine as the finest time: only the values tell
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
@@ -200,7 +219,9 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths = shape_tuple(shape)
     if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.full(lengths, value, dtype))
+        return wrap(
+            np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
+        )
     one = value._node() if isinstance(value, Handle) else np.asarray(value)
     node = (
         build.cast(one, dtype)
@@ -480,10 +501,11 @@ def eye(
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     kind = np.dtype(dtype)
     if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.eye(rows, columns, k, kind))
+        return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
     i = build.reshape(build.iota(rows), (rows, 1))
     shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
-    return wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    ones = wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    return in_order(ones, order)
 
 
 def _within(k: Any, rows: int, columns: int) -> np.int64:
@@ -561,6 +583,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     if x.ndim != 1:
         raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
     n = x.shape[0] if N is None else N
+    if n == 0:
+        return zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
     from spartan_ng.api import manipulation
 
@@ -597,28 +621,3 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
     """An array from a function of its coordinates, which it gets as arrays."""
     return function(*indices(shape_tuple(shape), dtype), **keywords)
-
-
-@numpy_function(np.fromiter)
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
-    """A 1-d array from an iterable."""
-    return wrap(np.fromiter(iter, dtype, count))
-
-
-@numpy_function(np.frombuffer)
-def frombuffer(
-    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
-) -> ndarray:
-    """A 1-d array of a buffer's elements."""
-    return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
-
-
-@numpy_function(np.fromstring)
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
-    """A 1-d array from text."""
-    return wrap(np.fromstring(string, dtype, count, sep=sep))
-
-
-def from_numpy(a: Any) -> ndarray:
-    """A copy of a NumPy array."""
-    return copied(as_handle(a))

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.api.handle import Handle, values, wrap
+from spartan_ng.api.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import at_once_bytes, in_process
 
@@ -48,9 +48,10 @@ def numpy_function(
     """
 
     def enter(ours: F) -> F:
-        called: Any = ours
         if eager or whole or folds:
-            called = _with_shortcut(ours, functions[0], whole, folds)
+            called: Any = _with_shortcut(ours, functions[0], whole, folds)
+        else:
+            called = _leaving_subclasses(ours, functions[0])
         for f in functions:
             FUNCTIONS[f] = called
         return called  # type: ignore[no-any-return]
@@ -58,27 +59,39 @@ def numpy_function(
     return enter
 
 
+def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
+    """`ours`, but NumPy's function where an operand's class has rules of its own."""
+
+    @functools.wraps(ours)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return ours(*args, **keywords)
+        except SubclassError:
+            return by_numpy(numpys, *args, **keywords)
+
+    return call  # type: ignore[return-value]
+
+
 def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
+    checked = _leaving_subclasses(ours, numpys)
     takes_out = "out" in inspect.signature(ours).parameters
     beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
         if keywords and not beyond.isdisjoint(keywords):
-            return ours(*args, **keywords)
+            return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
-            return ours(*args, **keywords)
+            return checked(*args, **keywords)
         known: list[Any] = []
-        if keywords:
-            keywords = {k: v for k, v in keywords.items() if v is not None or k == "axis"}
         nbytes = _known((*args, *keywords.values()) if keywords else args, known)
         small = config.small_bytes
         if nbytes > small:
             if not small or not (whole or folds) or nbytes >= _MUCH or not in_process():
-                return ours(*args, **keywords)
+                return checked(*args, **keywords)
             if not whole and nbytes > at_once_bytes(small):
-                return ours(*args, **keywords)
+                return checked(*args, **keywords)
         return _called(numpys, known, keywords)
 
     return call  # type: ignore[return-value]
@@ -97,16 +110,16 @@ def _known(arguments: Iterable[Any], known: list[Any]) -> int:
             a = a._peek()
             if a is None:
                 return _MUCH
-            nbytes += a.nbytes
+            nbytes += weight(a)
         elif a.__class__ not in _PLAIN:
             if isinstance(a, list | tuple):
                 parts: list[Any] = []
                 nbytes += _known(a, parts)
-                a = type(a)(parts)
-            elif sparse.issparse(a):
+                a = tuple(parts) if isinstance(a, tuple) else parts
+            elif sparse.issparse(a) or is_array_like(a):
                 return _MUCH
-            else:
-                nbytes += getattr(a, "nbytes", 0)
+            elif not isinstance(a, type):
+                nbytes += weight(a)
         known.append(a)
     return nbytes
 
@@ -119,15 +132,24 @@ def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, An
     return fresh(numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True))))
 
 
+def weight(value: Any) -> int:
+    """The bytes that decide whether NumPy works on a value at once; objects never leave the driver."""
+    nbytes: int = getattr(value, "nbytes", 0)
+    return 0 if nbytes and value.dtype.hasobject else nbytes
+
+
 def fresh(result: Any) -> Any:
     """NumPy's results as arrays with memory of their own."""
     if isinstance(result, np.ndarray):
+        if is_subclass(result):
+            return result
         base = result.base
         if base is None:
-            return wrap(result)
+            return wrap(result if result.flags.writeable else result.copy())
         # The view of a whole array that nobody else knows: this name, the view, and the argument.
         whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
-        return wrap(result if whole and sys.getrefcount(base) == 3 else result.copy())
+        known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
+        return wrap(result.copy() if known else result)
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):
@@ -136,6 +158,14 @@ def fresh(result: Any) -> Any:
     if isinstance(result, list):
         return [fresh(r) for r in result]
     return result
+
+
+def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Run a NumPy function on gathered operands; what it gives is an array of its own."""
+    found: list[Handle] = []
+    _collect((args, keywords), found)
+    values(*found)
+    return fresh(function(*_plain(list(args)), **_plain(keywords)))
 
 
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -148,10 +178,7 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
             FallbackWarning,
             stacklevel=3,
         )
-    found: list[Handle] = []
-    _collect((args, keywords), found)
-    values(*found)
-    return fresh(function(*_plain(list(args)), **_plain(keywords)))
+    return by_numpy(function, *args, **keywords)
 
 
 def _collect(a: Any, found: list[Handle]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from spartan_ng.api.errstate import as_noted
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -59,8 +60,11 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     if not nodes:
         return []
     asked = list(dict.fromkeys(nodes))
-    kept = _worth_keeping(asked)
-    refs = dict(zip([*asked, *(n for n, _ in kept)], evaluate([*asked, *(n for n, _ in kept)]), strict=True))
+    order = topological(asked)
+    kept = _worth_keeping(asked, order)
+    wanted = [*asked, *(n for n, _ in kept)]
+    with as_noted(order):
+        refs = dict(zip(wanted, evaluate(wanted), strict=True))
     for node, cell in kept:
         cell.adopt(refs[node])
     return [refs[n] for n in nodes]
@@ -99,9 +103,8 @@ def known_count(mask: Node) -> int | None:
     return _counts.get(mask)
 
 
-def _worth_keeping(asked: list[Node]) -> list[tuple[Node, Adopter]]:
-    """Nodes on the way, with living cells, whose values should be kept."""
-    order = topological(asked)
+def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node, Adopter]]:
+    """Nodes on the way (all of them in `order`), with living cells, whose values should be kept."""
     again: set[Node] = set()
     sources: dict[Node, int] = {}
     kept: list[tuple[Node, Adopter]] = []

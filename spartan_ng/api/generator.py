@@ -113,7 +113,21 @@ class Generator:
         if size is not None:
             keywords["size"] = shape_tuple(size)
         result = getattr(self._numpy, name)(*plain, **keywords)
-        return wrap(result if isinstance(result, np.ndarray | np.generic) else np.asarray(result)[()])
+        return wrap(result)  # one number is Python's, as NumPy gives it
+
+    def _into(self, out: Any, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any) -> Any:
+        """Draw into an array of the dtype that is drawn, in C order."""
+        kind = np.dtype(dtype)
+        if out.dtype != kind:
+            raise TypeError(f"Supplied output array has the wrong type. Expected {kind}, got {out.dtype}")
+        if size is not None and shape_tuple(size) != out.shape:
+            raise ValueError(f"size {size} must match out.shape {out.shape} when used together")
+        if not out.flags.c_contiguous or not out.flags.writeable:
+            raise ValueError(
+                "Supplied output array must be C-contiguous, writable, aligned, and in machine byte-order."
+            )
+        out[...] = self._draw(name, parameters, out.shape, kind)
+        return out
 
     def _in_parallel(self, size: Any, more: tuple[int, ...] = ()) -> bool:
         """Whether nobody asked for a stream, and the numbers are many."""
@@ -124,8 +138,7 @@ class Generator:
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """Doubles (or floats) in [0, 1)."""
         if out is not None:
-            out[...] = self.random(out.shape, out.dtype)
-            return out  # type: ignore[no-any-return]
+            return self._into(out, "random", (), size, dtype)  # type: ignore[no-any-return]
         kind = np.dtype(dtype)
         if size is not None and kind == _FLOAT and self._jumps():
             shape = shape_tuple(size)
@@ -162,8 +175,7 @@ class Generator:
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """The standard normal distribution."""
         if out is not None:
-            out[...] = self.standard_normal(out.shape, out.dtype)
-            return out  # type: ignore[no-any-return]
+            return self._into(out, "standard_normal", (), size, dtype)  # type: ignore[no-any-return]
         return self._draw("standard_normal", (), size, dtype)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
@@ -174,6 +186,11 @@ class Generator:
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> ndarray:
         """The exponential distribution with scale 1."""
+        if out is not None and method == "zig":
+            return self._into(out, "standard_exponential", (), size, dtype)  # type: ignore[no-any-return]
+        if out is not None:
+            out[...] = self._draw("standard_exponential", (), out.shape, dtype, method=method)
+            return out  # type: ignore[no-any-return]
         if method != "zig":
             return self._draw("standard_exponential", (), size, dtype, method=method)
         return self._draw("standard_exponential", (), size, dtype)
@@ -198,6 +215,8 @@ class Generator:
         self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
     ) -> ndarray:
         """The gamma distribution with scale 1."""
+        if out is not None:
+            return self._into(out, "standard_gamma", (shape,), size, dtype)  # type: ignore[no-any-return]
         if np.dtype(dtype) == np.float64:
             return self._draw("standard_gamma", (shape,), size)
         return self._draw("standard_gamma", (shape,), size, dtype)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api import creation, sorting
-from spartan_ng.api.dispatch import fresh, numpy_function
+from spartan_ng.api.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[ndarray, ...]:
 def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
     """The indices of the main diagonal."""
     a = as_handle(arr)
-    if a.ndim < 2 or len(set(a.shape)) > 1:
+    if a.ndim < 2:
+        raise ValueError(f"input array must be at least 2-d, not of shape {a.shape}")
+    if len(set(a.shape)) > 1:
         raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
     return diag_indices(a.shape[0], a.ndim)
 
@@ -121,7 +124,7 @@ def ix_(*args: Any) -> tuple[ndarray, ...]:
         line = as_handle(given)
         if line.ndim != 1:
             raise ValueError(f"Cross index must be 1 dimensional, not of shape {line.shape}")
-        if line.size == 0:
+        if line.size == 0 and not isinstance(given, Handle | np.ndarray):
             line = line.astype(np.intp)
         if line.dtype.kind == "b":
             (line,) = sorting.nonzero(line)
@@ -149,17 +152,43 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     return iter(np.ndenumerate(as_handle(arr)._force()))
 
 
-def vectorize(pyfunc: Callable[..., Any], *args: Any, **keywords: Any) -> Callable[..., Any]:
-    """A function of scalars as a function of arrays; where these lie with the workers, it runs there."""
-    function = np.vectorize(pyfunc, *args, **keywords)
+class vectorize:
+    """A function of scalars as a function of arrays; where these lie with the workers, it runs there.
 
-    def call(*operands: Any, **named: Any) -> Any:
-        arrays = [as_handle(o) for o in operands]
-        if any(a._peek() is None for a in arrays) and not (named or args or keywords):
-            return _everywhere(pyfunc, arrays)
-        return fresh(function(*(as_handle(o)._force() for o in operands), **named))
+    Takes NumPy's arguments, and may decorate a function.
+    """
 
-    return call
+    def __init__(self, pyfunc: Any = np._NoValue, *args: Any, **keywords: Any) -> None:
+        self._by_numpy: Any = np.vectorize(pyfunc, *args, **keywords)
+        self._has_options = bool(args or keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        """NumPy's attributes: `pyfunc`, `otypes`, `excluded`, `cache`, `signature`, `__name__`."""
+        return getattr(self.__dict__["_by_numpy"], name)
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]
+        """The function's, or the one that was given."""
+        return self._by_numpy.__doc__
+
+    @property
+    def otypes(self) -> Any:
+        """The results' dtypes, found out by a first call where None."""
+        return self._by_numpy.otypes
+
+    @otypes.setter
+    def otypes(self, value: Any) -> None:
+        self._by_numpy.otypes = value
+
+    def __call__(self, *operands: Any, **named: Any) -> Any:
+        """The function of every element, or of the first argument as its decorator."""
+        if self._by_numpy.pyfunc is np._NoValue:
+            self._by_numpy(*operands, **named)
+            return self
+        lazy = any(isinstance(o, Handle) and o._peek() is None and o.size for o in operands)
+        if lazy and not (named or self._has_options):
+            return _everywhere(self._by_numpy.pyfunc, [as_handle(o) for o in operands])
+        return by_numpy(self._by_numpy, *operands, **named)
 
 
 def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
@@ -171,16 +200,25 @@ def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     return mapped(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
 
 
+class _OfObjects:
+    """NumPy's ufunc of a Python function, with its methods; it works on the driver."""
+
+    def __init__(self, function: Any) -> None:
+        self._by_numpy = function
+
+    def __call__(self, *operands: Any, **keywords: Any) -> Any:
+        return by_numpy(self._by_numpy, *operands, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__dict__["_by_numpy"], name)
+        return partial(by_numpy, found) if callable(found) else found
+
+
 def frompyfunc(
     func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
 ) -> Callable[..., Any]:
-    """A Python function as a function of arrays of objects, on the driver."""
-    function: Any = np.frompyfunc(func, nin, nout, identity=identity)
-
-    def call(*operands: Any) -> Any:
-        return fresh(function(*(o._force() if isinstance(o, Handle) else o for o in operands)))
-
-    return call
+    """A Python function as a ufunc over arrays of objects, on the driver."""
+    return _OfObjects(np.frompyfunc(func, nin, nout, identity=identity))
 
 
 @numpy_function(np.require)

@@ -6,12 +6,14 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.cell import Cell, Masked, order_of
+from spartan_ng.api.errstate import note
 from spartan_ng.api.forcing import run, value_of
 from spartan_ng.api.views import Reshape, View, appended, layout_of, written
 from spartan_ng.arrays import ArrayRef
@@ -25,9 +27,30 @@ if TYPE_CHECKING:
 
 Shape: TypeAlias = tuple[int, ...]
 PYTHON_SCALARS = (int, float, complex)
-NUMERIC = frozenset(t for code, t in np.sctypeDict.items() if issubclass(t, np.number | np.bool_))
+_PLAIN = frozenset({int, float, bool, complex, str})
+NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
+    np.timedelta64
+}
 """The types of NumPy's scalars that are numbers."""
+_PLAIN_OR_NUMERIC = _PLAIN | NUMERIC
 _new = object.__new__
+
+
+def is_array_like(a: Any) -> bool:
+    """Whether an object that is no array says how it becomes one; what it gives may be an array of ours."""
+    return not isinstance(a, Handle | np.ndarray | np.generic | type) and hasattr(a, "__array__")
+
+
+class SubclassError(TypeError):
+    """An operand is of a subclass of NumPy's array class, as masked arrays and matrices are.
+
+    Its class says what functions of it mean, so the function that meets it is left to NumPy.
+    """
+
+
+def is_subclass(a: Any) -> bool:
+    """Whether a NumPy array's class has rules of its own; mapped files have none."""
+    return a.__class__ is not np.ndarray and isinstance(a, np.ndarray) and not isinstance(a, np.memmap)
 
 
 class Handle:
@@ -145,16 +168,23 @@ class Handle:
         """A further view of the same cell."""
         if self._cell.frozen:
             return copied(self)._see(view)
+        self._own()
         return make(self._cell, appended(self._views, view))
 
     def _seen(self, view: View, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
+        self._own()
         h = _new(Late.ndarray)
         cell = h._cell = self._cell
         h._views = (*self._views, view)
         h._state = cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]
+
+    def _own(self) -> None:
+        """Be what views of the cell name as their base."""
+        if not self._views and self._cell.owner is None:
+            self._cell.owner = weakref.ref(self)
 
     def _write_node(self, node: Node) -> None:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
@@ -250,9 +280,15 @@ def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
 
 
 def wrap(value: Any) -> ndarray:
-    """An array for a NumPy value that nobody else will write to; a NumPy scalar stays one."""
-    if value.__class__ is not np.ndarray and not isinstance(value, np.ndarray):
-        return scalar(value)
+    """An array for a NumPy value that nobody else will write to.
+
+    A NumPy scalar stays one, and so does an array of a subclass.
+    """
+    if value.__class__ is not np.ndarray:
+        if not isinstance(value, np.ndarray):
+            return scalar(value)
+        if is_subclass(value):
+            return value  # type: ignore[return-value]
     cell = _new(Cell)
     cell.value = value
     h = _new(Late.ndarray)
@@ -263,26 +299,29 @@ def wrap(value: Any) -> ndarray:
 
 
 def scalar(value: Any) -> ndarray:
-    """An array for a NumPy scalar."""
+    """What stands for a NumPy scalar: numbers and records are ours; texts, times and objects stay."""
     if value.__class__ in NUMERIC:
         h = _new(Late.scalar)
         h._number = value
         return h  # type: ignore[no-any-return]
-    return make(Cell(value, frozen=True))
+    return make(Cell(value, frozen=True)) if isinstance(value, np.void) else value
 
 
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
+    note(node)
     return make(Cell(node=node, frozen=not node.shape))
 
 
 def wrap_masked(masked: Masked) -> ndarray:
     """An array whose shape is not known yet."""
+    note(masked.a)
     return make(Cell(masked=masked))
 
 
 def copied(a: Handle, order: Any = "C") -> ndarray:
     """The same elements in a cell of their own."""
+    order = order.upper() if isinstance(order, str) else order
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
@@ -299,7 +338,7 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
 
 def in_order(a: ndarray, order: Any) -> ndarray:
     """An array, copied unless it has the memory layout that is asked for: "C", "F", or None for any."""
-    if order not in ("C", "F") or a.ndim < 2:
+    if order not in ("C", "F") or a.ndim == 0:
         return a
     flags = a._layout().flags
     return a if (flags.f_contiguous if order == "F" else flags.c_contiguous) else a.copy(order)
@@ -316,7 +355,12 @@ def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
 
 
 def as_handle(a: Any, dtype: Any = None) -> ndarray:
-    """Anything array-like as an array; a NumPy array is not copied before that is needed."""
+    """Anything array-like as an array; a NumPy array is not copied before that is needed.
+
+    Raises
+    ------
+    SubclassError : a masked array, a matrix, or an array of another subclass of NumPy's
+    """
     if isinstance(a, Handle):
         if dtype is not None and a.dtype != dtype:
             return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
@@ -324,28 +368,45 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     if sparse.issparse(a):
         return sparse_handle(a, dtype)
     if isinstance(a, np.generic):
-        return wrap(a if dtype is None else a.astype(dtype))
+        if dtype is not None and np.dtype(dtype).hasobject:
+            return make(Cell(np.asarray(a, dtype)))
+        a = a if dtype is None else a.astype(dtype)
+        return scalar(a) if a.__class__ in NUMERIC else make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):
-        a = _nested(a)
+        a = _nested(a, dtype is None or not np.dtype(dtype).hasobject)
+        if isinstance(a, Handle):
+            return as_handle(a, dtype)
+    elif isinstance(a, np.ndarray):
+        if is_subclass(a):
+            raise SubclassError(
+                f"{type(a).__name__} is a subclass of NumPy's array class, and works with NumPy's functions "
+                "only; np.asarray gives its elements"
+            )
+    elif is_array_like(a):
+        a = a.__array__()
         if isinstance(a, Handle):
             return as_handle(a, dtype)
     value = np.asarray(a, dtype)
     return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
 
 
-def _nested(items: Any) -> Any:
-    """A sequence with arrays in it: stacked if all are arrays, else with their values."""
-    if not any(isinstance(i, Handle | list | tuple) for i in items):
+def _nested(items: Any, stacked: bool) -> Any:
+    """A sequence with arrays in it: stacked if all are, else with their values; others as they are."""
+    if _PLAIN.issuperset(map(type, items)):
         return items
     numbers = [i._number if type(i) is Late.scalar else i for i in items]
-    if not any(isinstance(i, Handle | list | tuple) for i in numbers):
-        return numbers
-    parts = [_nested(i) if isinstance(i, list | tuple) else i for i in items]
-    if parts and all(isinstance(i, Handle) for i in parts):
+    if _PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
+        return tuple(numbers) if isinstance(items, tuple) else numbers
+    parts = [
+        _nested(i, stacked) if isinstance(i, list | tuple) else as_handle(i) if is_array_like(i) else i
+        for i in items
+    ]
+    if stacked and parts and all(isinstance(i, Handle) for i in parts):
         return Late.stack(parts)
-    if any(isinstance(i, Handle) for i in parts):
-        parts = [i._force() if isinstance(i, Handle) else i for i in parts]
-    return parts
+    if all(i is j for i, j in zip(parts, items, strict=True)):
+        return items
+    parts = [i._force() if isinstance(i, Handle) else i for i in parts]
+    return tuple(parts) if isinstance(items, tuple) else parts
 
 
 def settle(*arrays: Any) -> None:

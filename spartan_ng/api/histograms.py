@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 
 def _spread(a: Any) -> Any:
-    return statistics.ptp(a)
+    """Greatest minus least; of signed integers unsigned, which cannot overflow."""
+    if a.dtype.kind != "i":
+        return statistics.ptp(a)
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    return reductions.max(a).astype(unsigned) - reductions.min(a).astype(unsigned)
 
 
 def _scott(a: Any) -> Any:
@@ -131,10 +136,14 @@ def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
     if isinstance(bins, str):
         return np.histogram_bin_edges(a._force(), bins, limits, weights)
     if np.ndim(bins) == 0:
+        try:
+            bins = operator.index(bins)
+        except TypeError:
+            raise TypeError(f"`bins` must be an integer, a string, or an array, not {bins!r}") from None
         if limits is None and a.size:
             low, high = values(reductions.min(a), reductions.max(a))
             limits = (low, high)
-        return np.histogram_bin_edges(np.zeros(0, a.dtype), int(bins), limits)
+        return np.histogram_bin_edges(np.zeros(0, a.dtype), bins, limits)
     return np.histogram_bin_edges(np.zeros(0, a.dtype), np.asarray(bins))
 
 
@@ -158,11 +167,20 @@ def histogram(
 ) -> tuple[ndarray, ndarray]:
     """How many values fall into each bin, and the bins' edges."""
     x = as_handle(a).ravel()
+    given = None if weights is None else as_handle(weights).ravel()
+    if given is not None and as_handle(weights).shape != as_handle(a).shape:
+        raise ShapeError(
+            f"weights should have the same shape as a: {as_handle(weights).shape} and {as_handle(a).shape}"
+        )
+    if given is not None and given.dtype.kind not in "biuf":
+        return gathered(np.histogram, a, bins, range, density, weights)  # type: ignore[no-any-return]
     edges = _edges(x, bins, range, weights)
     n = len(edges) - 1
     place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
-    w = None if weights is None else as_handle(weights).ravel().astype(np.float64)._node()
+    w = None if given is None else given.astype(np.float64)._node()
     counts = wrap_node(build.bincount(place, n + 1, w))[:n].copy()
+    if given is not None and given.dtype != counts.dtype:
+        counts = counts.astype(given.dtype)
     if density:
         return counts / np.diff(edges) / counts.sum(), wrap(edges)
     return counts, wrap(edges)
@@ -175,7 +193,11 @@ def histogramdd(
     """How many points fall into each cell of a grid, and the edges along each axis."""
     points = as_handle(sample) if not isinstance(sample, list | tuple) else manipulation.stack(sample, 1)
     d = points.shape[1]
-    each = [bins] * d if np.ndim(bins) == 0 else list(bins)
+    each = list(bins) if hasattr(bins, "__len__") else [bins] * d
+    if len(each) != d:
+        raise ValueError(
+            f"The dimension of bins must be equal to the dimension of the sample x: {len(each)} and {d}"
+        )
     limits = [None] * d if range is None else list(range)
     edges = [_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
     flat: Any = 0

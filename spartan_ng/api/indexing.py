@@ -74,7 +74,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     if value is not None:
         shown = value[key]
         if not isinstance(shown, np.ndarray):
-            return shown if value.dtype.kind in "USO" else wrap(shown)
+            return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())
         view = Basic()
@@ -84,13 +84,22 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         a._cell.pick()
         if a._cell.value is not None:
             return _basic(a, key, a._peek())
-    steps = basic_steps(key, a.shape)
+    whole, steps = a, basic_steps(key, a.shape)
     for step in steps:
         a = a._see(step)
     if not a.shape and not _keeps_axes(key):
         one = wrap_node(a._node())
+        if a.dtype.kind == "V":
+            return _record(whole, key, one)
         return one._force()[()] if a.dtype.kind in "USO" else one
     return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
+
+
+def _record(a: Handle, key: Any, record: ndarray) -> ndarray:
+    """An element of a structured array; its fields may be set, which sets them in the array."""
+    if not a._cell.frozen:
+        record._cell.origin = (a, key)
+    return record
 
 
 def _names_fields(key: Any) -> bool:
@@ -106,6 +115,8 @@ def _field(a: Handle, key: Any, value: Any) -> ndarray:
     field = of_one[key]
     if isinstance(value, np.void):
         return wrap(field)
+    if np.shape(field):  # elements with axes of their own are NumPy's to lay out
+        make(a._cell)._force()
     h = a._see(Field(key, field.dtype))
     return wrap_node(h._node()) if a._cell.frozen else h
 
@@ -243,9 +254,9 @@ def _parse(key: Any, shape: tuple[int, ...]) -> _Key:
     inside = False
     axis = 0
     items = list(key) if isinstance(key, tuple) else [key]
-    dots = any(i is Ellipsis for i in items)
     full = expanded(key, len(shape), consumed)
-    gap = items.index(Ellipsis) if dots and len(full) == len(items) - 1 else -1
+    place = next((i for i, k in enumerate(items) if k is Ellipsis), -1)
+    gap = place if len(full) == len(items) - 1 else -1
     for position, item in enumerate(full):
         if position == gap:
             inside = False
@@ -386,6 +397,13 @@ def _index_shape(key: _Key, arrays: list[int]) -> tuple[int, ...]:
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
+    if a._cell.origin is not None:
+        array, place = a._cell.origin
+        names = a.dtype.names or ()
+        field = names[key] if isinstance(key, int) else key
+        array[field][place] = value
+        a._cell = array[place]._cell
+        return
     if _names_fields(key):
         a._check_writable()
         setitem(_field(a, key, a._peek()), ..., value)

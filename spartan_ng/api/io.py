@@ -31,18 +31,19 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 @numpy_function(np.savez)
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
     """Write several arrays to an uncompressed `.npz` file."""
-    _savez(np.savez, file, args, keywords)
+    _savez(np.savez, file, args, keywords, allow_pickle)
 
 
 @numpy_function(np.savez_compressed)
 def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
     """Write several arrays to a compressed `.npz` file."""
-    _savez(np.savez_compressed, file, args, keywords)
+    _savez(np.savez_compressed, file, args, keywords, allow_pickle)
 
 
-def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool) -> None:
     found = values(*(as_handle(a) for a in (*args, *named.values())))
-    write(file, *found[: len(args)], **dict(zip(named, found[len(args) :], strict=True)))
+    by_name = dict(zip(named, found[len(args) :], strict=True))
+    write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
 
 
 class Archive(Mapping[str, Any]):
@@ -51,6 +52,14 @@ class Archive(Mapping[str, Any]):
     def __init__(self, opened: Any) -> None:
         self._opened = opened
         self.files = list(opened.files)
+        self.f = type(opened.f)(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else NumPy's archive has: `zip`, `fid`."""
+        return getattr(self._opened, name)
+
+    def __repr__(self) -> str:
+        return repr(self._opened)
 
     def __getitem__(self, name: str) -> ndarray:
         return wrap(np.asarray(self._opened[name]))
@@ -118,6 +127,26 @@ def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text with missing values."""
     result = np.genfromtxt(fname, *args, **keywords)
     return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
+
+
+@numpy_function(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
+    """A 1-d array from an iterable."""
+    return wrap(np.fromiter(iter, dtype, count))
+
+
+@numpy_function(np.frombuffer)
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
+) -> ndarray:
+    """A 1-d array of a buffer's elements."""
+    return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
+
+
+@numpy_function(np.fromstring)
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
+    """A 1-d array from text."""
+    return wrap(np.fromstring(string, dtype, count, sep=sep))
 
 
 def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> ndarray:

@@ -35,7 +35,7 @@ def _drawn(name: str) -> Callable[..., ndarray]:
         plain = [a._force() if isinstance(a, Handle) else a for a in args]
         named = {k: v._force() if isinstance(v, Handle) else v for k, v in keywords.items()}
         result = numpys(self._numpy, *plain, **named)
-        return wrap(result if isinstance(result, np.ndarray) else np.asarray(result)[()])
+        return wrap(result)  # one number is Python's, as NumPy gives it
 
     draw.__name__, draw.__doc__ = name, numpys.__doc__
     return draw
@@ -70,7 +70,7 @@ class RandomState:
             return getattr(self._parallel, modern)(*parameters, size=shape)  # type: ignore[no-any-return]
         plain = [p._force() if isinstance(p, Handle) else p for p in parameters]
         result = getattr(self._numpy, name)(*plain, size=shape)
-        return wrap(result if isinstance(result, np.ndarray) else np.asarray(result)[()])
+        return wrap(result)  # one number is Python's, as NumPy gives it
 
     def rand(self, *shape: int) -> ndarray:
         """Doubles in [0, 1)."""
@@ -92,7 +92,7 @@ class RandomState:
         if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
             return self._parallel.integers(low, high, shape, dtype)
         result = self._numpy.randint(low, high, shape, dtype)
-        return wrap(result if isinstance(result, np.ndarray) else np.asarray(result, dtype)[()])  # type: ignore[redundant-expr]
+        return wrap(result)
 
     def standard_normal(self, size: Any = None) -> ndarray:
         """The standard normal distribution."""

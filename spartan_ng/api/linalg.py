@@ -26,13 +26,11 @@ from spartan_ng.api.handle import Handle, as_handle
 from spartan_ng.api.logic import where
 from spartan_ng.api.manipulation import matrix_transpose
 from spartan_ng.api.products import (
-    cross,
     matmul,
     matrix_norm,
     matrix_power,
     multi_dot,
     norm,
-    outer,
     tensordot,
     vecdot,
     vector_norm,
@@ -46,6 +44,29 @@ QRResult: Any = type(np.linalg.qr(np.eye(1)))
 SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 SVDResult: Any = type(np.linalg.svd(np.eye(1)))
 test = np.linalg.test  # type: ignore[attr-defined]
+
+
+@numpy_function(np.linalg.outer)
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of every pair of elements of two vectors."""
+    a, b = as_handle(x1), as_handle(x2)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are x1.ndim={a.ndim} and x2.ndim={b.ndim}."
+        )
+    return products.outer(a, b)
+
+
+@numpy_function(np.linalg.cross)
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross product of vectors of length 3."""
+    a, b = as_handle(x1), as_handle(x2)
+    if a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
+            f"{a.shape[axis]} and {b.shape[axis]} dimensional instead (shapes {a.shape} and {b.shape})"
+        )
+    return products.cross(a, b, axis=axis)
 
 
 @numpy_function(np.linalg.diagonal)

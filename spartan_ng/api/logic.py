@@ -54,6 +54,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     if not condlist:
         raise ValueError("select with an empty condition list is not possible")
     result: Any = default
+    for i, condition in enumerate(condlist):
+        if as_handle(condition).dtype != bool:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
         result = where(condition, choice, result)
     return result  # type: ignore[no-any-return]
@@ -65,9 +68,13 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any)
     from spartan_ng.api import creation
 
     x = as_handle(x)
-    conditions = [
-        as_handle(c, bool) for c in (condlist if isinstance(condlist, list | tuple) else [condlist])
-    ]
+    given = condlist
+    if isscalar(condlist) or (not isinstance(condlist[0], list | tuple | Handle | np.ndarray) and x.ndim):
+        given = [condlist]
+    conditions = [as_handle(c, bool) for c in given]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        n = len(conditions)
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
     if len(funclist) == len(conditions) + 1:
         rest = conditions[0]
         for c in conditions[1:]:
@@ -91,9 +98,25 @@ def clip(
     **keywords: Any,
 ) -> ndarray:
     """Elements limited to a range."""
-    low = a_min if min is _NONE else min
-    high = a_max if max is _NONE else max
-    low, high = (None if v is _NONE else v for v in (low, high))
+    if a_min is _NONE and a_max is _NONE:
+        low, high = (None if v is _NONE else v for v in (min, max))
+    elif a_min is _NONE or a_max is _NONE:
+        raise TypeError(
+            f"clip() missing 1 required positional argument: '{'a_min' if a_min is _NONE else 'a_max'}'"
+        )
+    elif min is not _NONE or max is not _NONE:
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
+        )
+    else:
+        low, high = a_min, a_max
+    if isinstance(low, int) or isinstance(
+        high, int
+    ):  # of Python: beyond the dtype's range they limit nothing
+        kind = as_handle(a).dtype
+        if kind.kind in "iu":
+            low = None if type(low) is int and low <= np.iinfo(kind).min else low
+            high = None if type(high) is int and high >= np.iinfo(kind).max else high
     if low is None and high is None:
         return ufuncs.positive(a, out=out, **keywords) if out is not None else as_handle(a).copy()
     if low is None:
@@ -141,13 +164,14 @@ def fix(x: Any, out: Any = None) -> ndarray:
 @numpy_function(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ndarray:
     """Whether elements are equal within a tolerance."""
-    x, y = as_handle(a), as_handle(b)
-    known = ufuncs.small_values((x, y))
+    known = ufuncs.small_values((a, b, rtol, atol))
     if known is not None:
-        return wrap(np.isclose(*known, rtol, atol, equal_nan))  # type: ignore[call-overload]
-    if y.dtype.kind in "biu":
-        y = y.astype(np.result_type(y.dtype, 1.0))
-    near = (ufuncs.absolute(x - y) <= atol + rtol * ufuncs.absolute(y)) & ufuncs.isfinite(y) | (x == y)
+        return wrap(np.isclose(*known, equal_nan))  # type: ignore[call-overload]
+    x, y = ufuncs.operand(a), ufuncs.operand(b)
+    if isinstance(y, Handle) and y.dtype.kind in "biu":
+        y = as_handle(y, np.result_type(y.dtype, 1.0))
+    far = ufuncs.absolute(ufuncs.subtract(x, y))
+    near = (far <= atol + rtol * ufuncs.absolute(y)) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
     if equal_nan:
         near = near | (ufuncs.isnan(x) & ufuncs.isnan(y))
     return near  # type: ignore[no-any-return]
@@ -184,13 +208,17 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 @numpy_function(np.real)
 def real(val: Any) -> ndarray:
-    """The real part."""
+    """The real part; of a number, a number."""
+    if isinstance(val, int | float | complex):
+        return val.real  # type: ignore[return-value]
     return as_handle(val).real
 
 
 @numpy_function(np.imag)
 def imag(val: Any) -> ndarray:
-    """The imaginary part."""
+    """The imaginary part; of a number, a number."""
+    if isinstance(val, int | float | complex):
+        return val.imag  # type: ignore[return-value]
     return as_handle(val).imag
 
 
@@ -217,13 +245,14 @@ def iscomplex(x: Any) -> ndarray:
 @numpy_function(np.isrealobj)
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is real."""
-    return as_handle(x).dtype.kind != "c"
+    return not iscomplexobj(x)
 
 
 @numpy_function(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex."""
-    return as_handle(x).dtype.kind == "c"
+    kind = getattr(getattr(x, "dtype", None), "type", None)
+    return issubclass(as_handle(x).dtype.type if kind is None else kind, np.complexfloating)
 
 
 @numpy_function(np.real_if_close, eager=True)
@@ -252,13 +281,15 @@ def isneginf(x: Any, out: Any = None) -> ndarray:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
     """NaN and infinities replaced by numbers."""
     a = as_handle(x)
+    if not a.ndim and not a._cell.frozen:
+        return nan_to_num(a[()], copy, nan, posinf, neginf)
     if a.dtype.kind == "c":
         parts = [nan_to_num(p, True, nan, posinf, neginf)._node() for p in (a.real, a.imag)]
         from spartan_ng.api.views import COMPLEX
 
         return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
     if a.dtype.kind != "f":
-        return a.copy() if copy else a
+        return a.copy() if copy and a.ndim else a
     info = np.finfo(a.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf
@@ -268,14 +299,15 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if not copy:
         a[...] = result
         return a
-    return result  # type: ignore[no-any-return]
+    return result if a.ndim else result[()]  # type: ignore[no-any-return]
 
 
 @numpy_function(np.sinc)
 def sinc(x: Any) -> ndarray:
     """sin(pi x) / (pi x)."""
-    x = as_handle(x)
-    y = np.pi * where(x == 0, 1.0e-20, x)
+    x = np.pi * as_handle(x)
+    least = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 1.0e-20
+    y = where(x, x, least)
     return ufuncs.sin(y) / y  # type: ignore[no-any-return]
 
 

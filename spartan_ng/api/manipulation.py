@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api import creation, indexing, ufuncs
 from spartan_ng.api.cell import order_of
+from spartan_ng.api.creation import array
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, wrap, wrap_node
 from spartan_ng.api.views import Broadcast, Reshape, full_shape, without_copy
@@ -36,6 +37,7 @@ def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
+    order = str(order).upper()
     value = a._peek()
     if value is not None and order == "C" and not copy and not a._cell.frozen and value.flags.c_contiguous:
         try:
@@ -66,6 +68,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
 def ravel(a: Any, order: str = "C") -> ndarray:
     """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
     a = as_handle(a)
+    order = str(order).upper()
     if order == "K" and a.ndim > 1:
         axes = order_of(a._layout())
         a = a if axes is None else transpose(a, axes)
@@ -79,7 +82,7 @@ def transpose(a: Any, axes: Any = None) -> ndarray:
     if axes is None:
         order = tuple(range(a.ndim))[::-1]
     else:
-        order = normalize_axis_tuple(axes, a.ndim)
+        order = normalize_axis_tuple([operator.index(n) for n in axes], a.ndim)
         if len(order) != a.ndim:
             raise ValueError(f"axes don't match array: axes {tuple(axes)} and shape {a.shape}")
     return indexing.transposed(a, order)
@@ -241,17 +244,33 @@ def concatenate(
                 f"{parts[0].shape} and the array at index {i} has shape {p.shape}"
             )
     where = build.axis_index(axis, ndim)
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(p.dtype for p in parts))
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    given = dtype if out is None else out.dtype
+    kind = np.dtype(given) if given is not None else np.result_type(*(p.dtype for p in parts))
+    if given is not None and kind.kind in "SU" and not kind.itemsize:  # as long as the longest text
+        kind = np.result_type(*(np.zeros(0, p.dtype).astype(kind).dtype for p in parts))
     for p in parts:
         if not np.can_cast(p.dtype, kind, casting):  # type: ignore[arg-type]
             raise TypeError(
                 f"Cannot cast array data from {p.dtype!r} to {kind!r} according to the rule {casting!r}"
             )
     result = wrap_node(build.concatenate([build.cast(p._node(), kind) for p in parts], where))
-    return result if out is None else ufuncs.stored("concatenate", result, out, True)
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ShapeError(f"Output array is the wrong shape: {out.shape}, not {result.shape}")
+    return ufuncs.stored("concatenate", result, out, True)  # type: ignore[no-any-return]
 
 
 concat = concatenate
+
+
+def _to_join(arrays: Any) -> Any:
+    """Arrays to be joined, which no generator may give, as NumPy has it."""
+    if not hasattr(arrays, "__getitem__"):
+        raise TypeError('arrays to stack must be passed as a "sequence" type such as list or tuple.')
+    return arrays
 
 
 @numpy_function(np.stack, eager=True)
@@ -259,7 +278,7 @@ def stack(
     arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> ndarray:
     """Arrays of one shape along a new axis."""
-    parts = [as_handle(a) for a in arrays]
+    parts = [as_handle(a) for a in _to_join(arrays)]
     if not parts:
         raise ValueError("need at least one array to stack")
     if len({p.shape for p in parts}) > 1:
@@ -271,7 +290,7 @@ def stack(
 @numpy_function(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """Arrays as rows, one below the other."""
-    return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype, casting=casting)
+    return concatenate([atleast_2d(a) for a in _to_join(tup)], 0, dtype=dtype, casting=casting)
 
 
 row_stack = vstack
@@ -280,32 +299,45 @@ row_stack = vstack
 @numpy_function(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """Arrays side by side."""
-    parts = [atleast_1d(a) for a in tup]
+    parts = [atleast_1d(a) for a in _to_join(tup)]
     return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @numpy_function(np.dstack)
 def dstack(tup: Any) -> ndarray:
     """Arrays along the third axis."""
-    return concatenate([atleast_3d(a) for a in tup], 2)
+    return concatenate([atleast_3d(a) for a in _to_join(tup)], 2)
 
 
 @numpy_function(np.column_stack)
 def column_stack(tup: Any) -> ndarray:
     """1-d arrays as the columns of a matrix."""
-    return concatenate([a if a.ndim > 1 else a.reshape(-1, 1) for a in map(as_handle, tup)], 1)
+    return concatenate([a if a.ndim > 1 else a.reshape(-1, 1) for a in map(as_handle, _to_join(tup))], 1)
 
 
 @numpy_function(np.block)
 def block(arrays: Any) -> ndarray:
-    """An array from nested lists of blocks."""
+    """An array from nested lists of blocks; TypeError for tuples, ValueError for lists of unequal depth."""
 
     def depth(a: Any) -> int:
-        return 1 + max(map(depth, a)) if isinstance(a, list) else 0
+        if isinstance(a, tuple):
+            raise TypeError(
+                "np.block: only lists can be used to arrange blocks, and np.block does not take tuples"
+            )
+        if not isinstance(a, list):
+            return 0
+        if not a:
+            raise ValueError("List depths are mismatched or a list is empty")
+        depths = set(map(depth, a))
+        if len(depths) > 1:
+            raise ValueError(
+                f"List depths are mismatched: lists of depths {sorted(depths)} stand side by side"
+            )
+        return 1 + depths.pop()
 
     def build_up(a: Any, level: int, ndim: int) -> Any:
         if not isinstance(a, list):
-            h = as_handle(a)
+            h = array(a)
             return h.reshape((1,) * (ndim - h.ndim) + h.shape)
         return concatenate([build_up(b, level - 1, ndim) for b in a], -level)
 

@@ -50,8 +50,8 @@ class Methods(Arithmetic):
 
     def transpose(self, *axes: Any) -> ndarray:
         """The axes in another order."""
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
-            axes = axes[0]  # type: ignore[assignment]
+        if len(axes) == 1 and not isinstance(axes[0], int | np.integer):
+            return manipulation.transpose(self, axes[0])
         return manipulation.transpose(self, axes or None)
 
     def swapaxes(self, axis1: int, axis2: int) -> ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from spartan_ng.api import logic, manipulation, rearranging, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap_node
-from spartan_ng.api.statistics import mean, median, quantile, sorted_lines, stored_in, var
+from spartan_ng.api.statistics import mean, median, one_of, quantile, sorted_lines, stored_in, var
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -138,6 +138,14 @@ def nanmax(
     return _extreme("fmax", as_handle(a), axis, out, keepdims, initial, where)
 
 
+def _check_inexact(dtype: Any, out: Any) -> None:
+    """A mean of floats needs a dtype of floats."""
+    if dtype is not None and not np.issubdtype(dtype, np.inexact):
+        raise TypeError(f"If a is inexact, then dtype must be inexact, not {dtype}")
+    if out is not None and not np.issubdtype(out.dtype, np.inexact):
+        raise TypeError(f"If a is inexact, then out must be inexact, not {out.dtype}")
+
+
 @numpy_function(np.nanmean, folds=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
@@ -146,6 +154,7 @@ def nanmean(
     a = as_handle(a)
     if not _has_nan(a):
         return mean(a, axis, dtype, out, keepdims, where=where)
+    _check_inexact(dtype, out)
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
     count = reductions.sum(there, axis, np.intp, None, keepdims)
@@ -167,9 +176,13 @@ def nanvar(
 ) -> ndarray:
     """The variance of what is not NaN."""
     a = as_handle(a)
-    ddof = ddof if correction is _NONE else correction
+    ddof = one_of(ddof, correction)
     if not _has_nan(a):
         return var(a, axis, dtype, out, ddof, keepdims, where=where)
+    _check_inexact(dtype, out)
+    if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
+        single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
+        return stored_in(out, single.astype(np.float16), "nanvar")
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     count = reductions.sum(there, axis, np.intp, None, True)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
@@ -200,7 +213,7 @@ def nanstd(
     """The standard deviation of what is not NaN."""
     return stored_in(
         out,
-        ufuncs.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction)),
+        ufuncs.sqrt(nanvar(a, axis, dtype, None, one_of(ddof, correction), keepdims, where=where)),
         "nanstd",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.handle import as_handle, in_order, wrap, wrap_node
 from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -52,6 +53,7 @@ def _quick(function: Any, a: ndarray, b: ndarray) -> ndarray | None:
     return wrap(function(x, y))
 
 
+@numpy_function(np.matmul)
 def matmul(
     x1: Any,
     x2: Any,
@@ -138,28 +140,46 @@ def outer(a: Any, b: Any, out: Any = None) -> ndarray:
 
 
 @numpy_function(np.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
-    """Dot products of vectors along an axis, the first ones conjugated."""
+def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **keywords: Any) -> ndarray:
+    """Dot products of vectors along an axis, the first ones conjugated.
+
+    With more of NumPy's keywords it is NumPy's, on the driver.
+    """
+    if keywords:
+        return _by_numpy(np.vecdot, x1, x2, out, axis=axis, **keywords)
     a, b = as_handle(x1), as_handle(x2)
+    if not a.ndim or not b.ndim:
+        raise ShapeError(f"vecdot: an operand has no axes (shapes {a.shape} and {b.shape})")
     if a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
     a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
     product = a * b
-    return reductions.sum(product, axis, product.dtype)
+    return _with_out(reductions.sum(product, axis, product.dtype), out, "vecdot")
+
+
+def _by_numpy(function: Any, x1: Any, x2: Any, out: Any, **keywords: Any) -> ndarray:
+    """A product with keywords that ours do not have, on the driver."""
+    if "axes" in keywords:
+        keywords.pop("axis", None)
+    return _with_out(gathered(function, x1, x2, **keywords), out, function.__name__)
 
 
 @numpy_function(np.matvec)
-def matvec(x1: Any, x2: Any, /) -> ndarray:
-    """Matrices times vectors."""
-    return matmul(x1, as_handle(x2)[..., None])[..., 0]  # type: ignore[no-any-return]
+def matvec(x1: Any, x2: Any, /, out: Any = None, **keywords: Any) -> ndarray:
+    """Matrices times vectors; with more of NumPy's keywords by NumPy."""
+    if keywords:
+        return _by_numpy(np.matvec, x1, x2, out, **keywords)
+    return _with_out(matmul(x1, as_handle(x2)[..., None])[..., 0], out, "matvec")
 
 
 @numpy_function(np.vecmat)
-def vecmat(x1: Any, x2: Any, /) -> ndarray:
-    """Conjugated vectors times matrices."""
+def vecmat(x1: Any, x2: Any, /, out: Any = None, **keywords: Any) -> ndarray:
+    """Conjugated vectors times matrices; with more of NumPy's keywords by NumPy."""
+    if keywords:
+        return _by_numpy(np.vecmat, x1, x2, out, **keywords)
     x1 = as_handle(x1)
     x1 = ufuncs.conjugate(x1) if x1.dtype.kind == "c" else x1
-    return matmul(x1[..., None, :], x2)[..., 0, :]  # type: ignore[no-any-return]
+    return _with_out(matmul(x1[..., None, :], x2)[..., 0, :], out, "vecmat")
 
 
 @numpy_function(np.tensordot)
@@ -213,6 +233,8 @@ def einsum(
     optimize: Any = True,
 ) -> ndarray:
     """Einstein's sum: contractions of two operands at a time, along NumPy's path."""
+    if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     arrays, terms, result = _einsum_terms(operands)
     _check_sizes(arrays, terms)
     kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
@@ -229,17 +251,21 @@ def einsum(
         terms.append(term)
     node, term = _alone(nodes[0], terms[0], result)
     node = build.transpose(node, [term.index(c) for c in result])
-    return _with_out(wrap_node(node), out, "einsum", "unsafe")
+    return _with_out(in_order(wrap_node(node), order.upper() if order else order), out, "einsum", "unsafe")
 
 
 def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], str]:
     """Arrays, a term of letters for each, and the output's letters, ellipses spelled out."""
+    if len(operands) < 2:
+        raise ValueError("must provide at least an operand and a subscripts list to einsum")
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")
         arrays = [as_handle(a) for a in operands[1:]]
     else:
         arrays = [as_handle(a) for a in operands[0 : len(operands) - len(operands) % 2 : 2]]
         lists = list(operands[1::2]) + ([operands[-1]] if len(operands) % 2 else [])
+        if any(not 0 <= i < 52 for one in lists for i in one if i is not Ellipsis):
+            raise ValueError(f"einsum: a subscript of {lists} is not within the valid range [0, 52)")
         letters = [
             "".join("..." if i is Ellipsis else chr(65 + i + 6 * (i > 25)) for i in one) for one in lists
         ]
@@ -278,7 +304,7 @@ def _check_sizes(arrays: list[ndarray], terms: list[str]) -> None:
                     f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes "
                     f"{[x.shape for x in arrays]}"
                 )
-            sizes[c] = max(sizes[c], n)
+            sizes[c] = n if sizes[c] == 1 else sizes[c]
 
 
 def _needed(terms: list[str], i: int, result: str) -> str:
@@ -320,7 +346,7 @@ def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype
     """Contract two operands; letters of length 1 in one of them are broadcast."""
     sizes = dict(zip(term_a, a.shape, strict=True))
     for c, n in zip(term_b, b.shape, strict=True):
-        sizes[c] = max(sizes.get(c, 1), n)
+        sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
     a = build.broadcast(a, tuple(sizes[c] for c in term_a))
     b = build.broadcast(b, tuple(sizes[c] for c in term_b))
     order = list(dict.fromkeys(term_a + term_b))
@@ -390,6 +416,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
     if axis is not None:
         axisa = axisb = axisc = axis
+    if as_handle(a).ndim < 1 or as_handle(b).ndim < 1:
+        raise ValueError(f"At least one array has zero dimension: shapes {np.shape(a)} and {np.shape(b)}")
     x = manipulation.moveaxis(as_handle(a), axisa, -1)
     y = manipulation.moveaxis(as_handle(b), axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
@@ -527,7 +555,10 @@ def matrix_power(a: Any, n: int) -> ndarray:
     a = as_handle(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, not of shape {a.shape}")
-    n = int(n.__index__())
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"exponent must be an integer, not {n!r}") from None
     if n == 0:
         from spartan_ng.api import manipulation
 

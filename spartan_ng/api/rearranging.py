@@ -323,6 +323,12 @@ def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
     return concatenate((arr, values), axis)
 
 
+def _check_mode(mode: Any) -> None:
+    """NumPy's names of what to do with indices out of bounds."""
+    if mode not in ("raise", "wrap", "clip", 0, 1, 2):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+
+
 @numpy_function(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements (or sub-arrays) at indices along an axis."""
@@ -341,6 +347,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         )
     index = index.astype(np.int64) if index.dtype.kind == "b" else index  # type: ignore[attr-defined]
     n = a.shape[where]
+    _check_mode(mode)
     if mode == "wrap" and n:
         index = index % n
     elif mode == "clip" and n:
@@ -357,12 +364,18 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Set flat elements at indices, in place."""
     if not isinstance(a, Handle):
         raise TypeError(f"argument 1 must be an array, not {type(a).__name__}")
+    _check_mode(mode)
     index = as_handle(ind).ravel()
+    values = as_handle(v).ravel()
+    if index.size == 0 or values.size == 0:
+        return
+    if index.dtype.kind not in "biu":
+        raise TypeError(
+            f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
+        )
+    index = index.astype(np.int64)  # true and false are places, too
     if mode in ("wrap", "clip"):
         index = index % a.size if mode == "wrap" else ufuncs.clip3(index, 0, a.size - 1)
-    values = as_handle(v).ravel()
-    if index.size == 0:
-        return
     Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else resize(values, (index.size,))
 
 
@@ -392,12 +405,14 @@ def extract(condition: Any, arr: Any) -> ndarray:
 @numpy_function(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask is true to values in turn."""
+    if not isinstance(arr, Handle):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
     flags = as_handle(mask, bool)
     values = as_handle(vals).ravel()
     if values.size == 0:
         raise ValueError("Cannot insert from an empty array!")
     count = int(flags.sum())
-    arr[flags] = resize(values, (count,)).astype(arr.dtype)
+    indexing.setitem(arr, flags, as_handle(resize(values, (count,)), arr.dtype))
 
 
 @numpy_function(np.putmask)
@@ -425,7 +440,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
     for i, option in enumerate(options[1:], 1):
         node = build.map_("where", (index == i)._node(), build.cast(option._node(), kind), node)
     result = wrap_node(node)
-    return result if out is None else ufuncs.stored("choose", result, out, True)
+    return result if out is None else ufuncs.stored("choose", result, out, True, "unsafe")
 
 
 @numpy_function(np.take_along_axis)
@@ -450,6 +465,11 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Set elements of each line at indices of their own."""
     a = ravel(arr) if axis is None else arr
     where = 0 if axis is None else build.axis_index(axis, a.ndim)
+    if as_handle(indices).ndim != a.ndim:
+        raise ShapeError(
+            f"`indices` (shape {as_handle(indices).shape}) and `arr` (shape {a.shape}) must have the same "
+            "number of dimensions"
+        )
     a[_along(a, as_handle(indices), where)] = values
 
 

@@ -12,10 +12,12 @@ import numpy as np
 
 from spartan_ng.api import ufuncs
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
@@ -45,7 +47,7 @@ def reduce(
     a = as_handle(a)
     keepdims = False if keepdims is _NONE else keepdims
     where = True if where is _NONE else where
-    value = a._peek()
+    value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
     if value is not None and flags is not None and out is None and is_prompt(value):
         numpys: Any = getattr(np, name)
@@ -61,13 +63,30 @@ def reduce(
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
         result = _fold(name, a, axis, dtype, keepdims, initial, where)
-    return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")
+    return _into(name, result, out, "unsafe")
+
+
+def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarray:
+    """A reduction's result, written to `out` where that is given, which must have its shape."""
+    if out is None:
+        return result  # type: ignore[no-any-return]
+    if out.shape != result.shape:
+        raise ShapeError(f"{name}: output operand of shape {out.shape} for a result of shape {result.shape}")
+    return ufuncs.stored(name, result, out, True, casting)  # type: ignore[no-any-return]
+
+
+def promptly(a: ndarray) -> Any:
+    """The value of an array that is on the driver, or has to be there, to see its errors at once; or None."""
+    value = a._peek()
+    return a._force() if value is None and a.dtype.kind in "fc" and is_strict() else value
 
 
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
     small = config.small_bytes
-    return value.nbytes <= small or value.nbytes <= at_once_bytes(small)  # type: ignore[no-any-return]
+    if value.nbytes <= small or value.nbytes <= at_once_bytes(small) or value.dtype.hasobject:
+        return True
+    return is_strict()
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
@@ -269,16 +288,21 @@ def min(
     return reduce("minimum", a, axis, None, out, keepdims, initial, where)
 
 
+def _truth(a: Any) -> Any:
+    """The dtype of `any` and `all` of objects, whose ufuncs would give one of the objects."""
+    return bool if as_handle(a).dtype.kind == "O" else None
+
+
 @numpy_function(np.any)
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether some element along `axis` is true."""
-    return reduce("logical_or", a, axis, None, out, keepdims, _NONE, where)
+    return reduce("logical_or", a, axis, _truth(a), out, keepdims, _NONE, where)
 
 
 @numpy_function(np.all)
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether every element along `axis` is true."""
-    return reduce("logical_and", a, axis, None, out, keepdims, _NONE, where)
+    return reduce("logical_and", a, axis, _truth(a), out, keepdims, _NONE, where)
 
 
 def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
@@ -290,7 +314,7 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     keepdims = False if keepdims is _NONE else keepdims
     if value is not None and is_prompt(value):
         result = wrap(getattr(value, name)(axis, keepdims=keepdims))
-        return result if out is None else ufuncs.stored(name, result, out, True)
+        return _into(name, result, out)
     shape = a.shape
     if axis is None or (not shape and axis in (0, -1)):
         axis = None
@@ -302,8 +326,7 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     folded = build.fold(name, node, (where,))
     if keepdims:
         folded = keep(folded, shape, tuple(range(len(shape))) if axis is None else (where,))
-    result = wrap_node(folded)
-    return result if out is None else ufuncs.stored(name, result, out, True)
+    return _into(name, wrap_node(folded), out)
 
 
 @numpy_function(np.argmax)
@@ -331,8 +354,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarra
 def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Any ufunc's `accumulate`."""
     a = as_handle(a)
-    value = a._peek()
-    if value is not None and value.nbytes <= config.small_bytes:
+    value = promptly(a)
+    if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
     elif a.dtype.kind not in _NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
@@ -437,6 +460,21 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     a._write_node(build.reshape(node, a.shape))
 
 
+def repeat_at(function: ufuncs.ufunc, a: ndarray, indices: Any) -> None:
+    """`ufunc.at` of a function of one operand: as often for an element as its index occurs."""
+    plain_indices = _plain_key(indices)
+    here = a._in_place() if a._peek() is not None and plain_indices is not None else None
+    if here is not None:
+        function.np.at(here, plain_indices)
+        return
+    zeros = build.broadcast(build.constant(np.int64(0)), a.shape)
+    times = wrap_node(zeros)
+    accumulate_at("add", times, indices, np.int64(1))
+    for n in range(int(times.max()) if times.size else 0):
+        once = build.cast(function(a)._node(), a.dtype)  # as NumPy does, whatever the dtypes
+        a._write_node(build.map_("where", ufuncs.greater(times, n)._node(), once, a._node()))
+
+
 def _check_update(name: str, a: ndarray, b: ndarray) -> None:
     dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))[-1]
     if not np.can_cast(dtype, a.dtype, "same_kind"):
@@ -485,6 +523,8 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
     n = a.shape[where]
     if builtins.any(not 0 <= i < n for i in at):
         raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
+    if not at or a.dtype.hasobject:
+        return by_numpy(getattr(np, name).reduceat, a, at or np.zeros(0, np.intp), axis, dtype, out)  # type: ignore[no-any-return]
     ascending = builtins.all(i < j for i, j in pairwise(at))
     if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import creation, reductions, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.forcing import count_true
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -95,7 +96,7 @@ def _turned(a: ndarray, axis: int) -> ndarray:
 @numpy_function(np.partition, whole=True)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """A copy whose element `kth` is where a sort would put it, smaller ones before it."""
-    if order is not None:
+    if order is not None or not len(np.atleast_1d(kth)):
         return gathered(np.partition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     keywords = (("kth", _kth(kth, a.shape[where])),)
@@ -105,7 +106,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
 @numpy_function(np.argpartition, whole=True)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """The indices that partition."""
-    if order is not None:
+    if order is not None or not len(np.atleast_1d(kth)):
         return gathered(np.argpartition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     keywords = (("kth", _kth(kth, a.shape[where])),)
@@ -224,14 +225,18 @@ _SEARCH = {
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """The bin each value falls into."""
     x, bins = as_handle(x), as_handle(bins)
-    if x.dtype.kind == "c":
-        raise TypeError("x may not be complex")
+    if "c" in (x.dtype.kind, bins.dtype.kind):
+        raise TypeError(f"digitize: x and bins may not be complex, as {x.dtype} and {bins.dtype} are")
+    if bins.ndim != 1:
+        raise ShapeError(
+            f"object of too small depth for desired array: bins of shape {bins.shape} are not 1-d"
+        )
     steps = np.diff(bins._force())
     side = "left" if right else "right"
     if (steps >= 0).all():
         return searchsorted(bins, x, side)
     if (steps <= 0).all():
-        return bins.shape[0] - searchsorted(bins[::-1], x, "right" if right else "left")  # type: ignore[no-any-return]
+        return bins.shape[0] - searchsorted(bins[::-1], x, side)  # type: ignore[no-any-return]
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 
@@ -347,7 +352,11 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> ndarray:
     """Whether each element is one of the test elements."""
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     a, tests = as_handle(element), as_handle(test_elements).ravel()
+    if kind == "table" or a.dtype.hasobject or tests.dtype.hasobject:
+        return by_numpy(np.isin, a, tests, assume_unique, invert, kind=kind)  # type: ignore[no-any-return]
     if tests.size == 0:
         return creation.full(a.shape, invert, bool)
     common = np.result_type(a.dtype, tests.dtype)
@@ -387,7 +396,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The distinct elements that are in exactly one."""
     from spartan_ng.api import manipulation
 
-    a, b = (as_handle(x) if assume_unique else unique(x) for x in (ar1, ar2))
+    a, b = (as_handle(x).ravel() if assume_unique else unique(x) for x in (ar1, ar2))
     line, counts = unique(manipulation.concatenate((a, b)), return_counts=True)
     return line[counts == 1]  # type: ignore[no-any-return]
 

@@ -20,7 +20,7 @@ _NONE: Any = np._NoValue
 
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
-    value = a._peek()
+    value = reductions.promptly(a)
     if value is None or isinstance(where, Handle) or not reductions.is_prompt(value):
         return None
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
@@ -96,7 +96,7 @@ def var(
     """The variance: the mean of squared distances from the mean."""
     a = as_handle(a)
     where = True if where is _NONE else where
-    ddof = ddof if correction is _NONE else correction
+    ddof = one_of(ddof, correction)
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:
         return stored_in(out, now, "var")
@@ -107,8 +107,8 @@ def var(
     kind = np.dtype(np.float32) if half else kind
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
-        rest = _minus(reductions.count_of(a, axis, True), ddof, total)
-        return stored_in(out, ufuncs.divide(total, rest), "var")
+        result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
+        return stored_in(out, result.astype(np.float16) if half else result, "var")
     count = reductions.count_of(a, axis, where)
     middle = mean
     if middle is _NONE:
@@ -134,6 +134,15 @@ def var(
     result = ufuncs.divide(total, rest)
     target = np.dtype(np.float16) if half else total.dtype
     return stored_in(out, result if result.dtype == target else result.astype(target), "var")
+
+
+def one_of(ddof: float, correction: Any) -> float:
+    """The degrees of freedom to leave out, which have two names."""
+    if correction is _NONE:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction  # type: ignore[no-any-return]
 
 
 def _plain_floats(a: ndarray, kind: Any) -> bool:
@@ -184,7 +193,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> nda
     return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.average)
+@numpy_function(np.average, folds=True)
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:

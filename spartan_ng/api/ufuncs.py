@@ -17,11 +17,15 @@ from scipy import sparse
 
 from spartan_ng.api import reductions
 from spartan_ng.api.cell import Masked
+from spartan_ng.api.dispatch import by_numpy, gathered, weight
+from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.handle import (
     PYTHON_SCALARS,
     Handle,
+    SubclassError,
     as_handle,
     in_order,
+    is_array_like,
     scalar,
     wrap,
     wrap_masked,
@@ -30,7 +34,7 @@ from spartan_ng.api.handle import (
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import at_once_bytes
+from spartan_ng.graph.evaluation import at_once_bytes, in_process
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -73,6 +77,7 @@ class ufunc:
         self.ntypes = len(self.types)
         first = (getattr(row.function, "__doc__", None) or name).strip().splitlines()
         self.__doc__ = "\n".join(first)
+        self.__signature__ = getattr(row.function, "__signature__", None)
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
@@ -84,15 +89,18 @@ class ufunc:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""
-        if keywords or len(args) != self.nin:
-            return self._full(args, **keywords)
-        if self.nin == 2:
-            return self._two(*args)
-        if self.nargs == 2 and isinstance(args[0], Handle):
-            x = args[0]._peek()
-            if x is not None and x.nbytes <= config.small_bytes:
-                return wrap(self.np(x))
-        return self._some(args)
+        try:
+            if keywords or len(args) != self.nin:
+                return self._full(args, **keywords)
+            if self.nin == 2:
+                return self._two(*args)
+            if self.nargs == 2 and isinstance(args[0], Handle):
+                x = args[0]._peek()
+                if x is not None and x.nbytes <= config.small_bytes:
+                    return wrap(self.np(x))
+            return self._some(args)
+        except SubclassError:
+            return by_numpy(self.np, *args, **keywords)
 
     def _two(self, a: Any, b: Any) -> Any:
         """The common case of two operands and nothing else, kept short."""
@@ -108,9 +116,10 @@ class ufunc:
             if y is None:
                 return self._lazy((a, b))
             nbytes += y.nbytes
-        if nbytes > config.small_bytes and not (self.gives_bool and _is_small_answer(x, y)):
+        large = nbytes > config.small_bytes and not (self.gives_bool and _is_small_answer(x, y))
+        if large and not _has_objects(x, y):
             return self._lazy((a, b))
-        if weak:
+        if weak and nbytes:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):
                 return scalar(self.of_scalars(x, y))
             return self._now((x, y))
@@ -120,6 +129,8 @@ class ufunc:
         except AttributeError:  # a sequence, which NumPy takes as it is
             if sparse.issparse(x) or sparse.issparse(y):
                 return self._lazy((a, b))
+            if is_array_like(a) or is_array_like(b):
+                return self._two(*(as_handle(o) if is_array_like(o) else o for o in (a, b)))
         return self._now((x, y))
 
     def _some(self, args: tuple[Any, ...]) -> Any:
@@ -141,6 +152,11 @@ class ufunc:
     def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
         operands = [operand(a) for a in args]
+        strict = is_strict()
+        if strict or any(o.dtype.hasobject for o in operands if isinstance(o, Handle)):
+            more = {} if dtype is None else {"dtype": dtype}
+            run = gathered if strict and not in_process() else by_numpy
+            return run(self.np, *args, casting=casting, **more)
         if self.nout == 2:
             return self._pair(operands)
         masked = common_mask(operands)
@@ -200,6 +216,7 @@ class ufunc:
         dtype: Any = None,
         subok: bool = True,
         signature: Any = None,
+        sig: Any = None,
     ) -> Any:
         """All of NumPy's arguments."""
         if len(args) < self.nin or len(args) > self.nargs:
@@ -211,19 +228,36 @@ class ufunc:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
             args, out = args[: self.nin], args[self.nin :]
+        if sig is not None:
+            if signature is not None:
+                raise TypeError("cannot specify both 'sig' and 'signature'")
+            signature = sig
+        typed: dict[str, Any] = {}
         if signature is not None:
+            if dtype is not None:
+                raise TypeError("cannot specify both 'signature' and 'dtype'")
+            typed = {"signature": signature}
+            if not isinstance(signature, str | tuple):
+                raise TypeError(
+                    f"the signature object to ufunc must be a string or a tuple, not {signature!r}"
+                )
             dtype = _signature_dtype(signature, self.nargs)
+        as_array = out is Ellipsis
+        if as_array:
+            out = None
         outs = out if isinstance(out, tuple) else (out,) * self.nout if out is None else (out,)
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
         dtype = None if dtype is None else np.dtype(dtype)
         known = small_values(args)
         if known is not None:
-            results = self._now(known, casting=casting, dtype=dtype)
+            results = self._now(known, casting=casting, **(typed or {"dtype": dtype}))
         elif dtype is None and casting == "same_kind":
             results = self._lazy(args)
         else:
             results = self._lazy(args, dtype, casting)
+        if as_array:
+            return tuple(r.copy() for r in results) if self.nout > 1 else results.copy()
         if all(o is None for o in outs) and where is True:
             if order in ("C", "F"):
                 return (
@@ -265,10 +299,12 @@ class ufunc:
         """Apply in place at `indices`, repeated indices one after the other."""
         if not isinstance(a, Handle):
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
+        if self.nin == 2 and b is None:
+            raise ValueError("second operand needed for ufunc")
         if b is None:
-            a[indices] = self(a[indices])  # type: ignore[index]
-            return
-        reductions.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
+            reductions.repeat_at(self, a, indices)  # type: ignore[arg-type]
+        else:
+            reductions.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
 
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
@@ -318,22 +354,27 @@ def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
             if a.shape:
                 alike = alike and (shape is None or shape == a.shape)
                 shape = a.shape
-            nbytes += a.nbytes
+            nbytes += weight(a)
             known.append(a)
             continue
         if a.__class__ in _WEAK:
             known.append(a)
             continue
         alike = False
-        if isinstance(a, list | tuple) or sparse.issparse(a):
+        if isinstance(a, list | tuple) or sparse.issparse(a) or is_array_like(a):
             a = as_handle(a)._peek()
             if a is None:
                 return None
-        nbytes += getattr(a, "nbytes", 0)
+        nbytes += weight(a)
         known.append(a)
     if nbytes > config.small_bytes or not (alike or _bounded(tuple(known))):
         return None
     return tuple(known)
+
+
+def _has_objects(*operands: Any) -> bool:
+    """Whether an operand holds Python's objects, which stay on the driver."""
+    return any(o.dtype.hasobject for o in operands if isinstance(o, np.ndarray))
 
 
 def _bounded(operands: tuple[Any, ...]) -> bool:
@@ -393,8 +434,13 @@ def stored(name: str, result: Any, out: Any, where: Any, casting: str = "same_ki
     if not isinstance(out, Handle):
         raise TypeError("return arrays must be of ArrayType")
     if not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
+        function = getattr(np, name, None)
+        if not isinstance(function, np.ufunc):
+            raise TypeError(
+                f"{name}: cannot cast {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}"
+            )
         raise np._core._exceptions._UFuncOutputCastingError(  # type: ignore[attr-defined]
-            getattr(np, name, np.add), casting, result.dtype, out.dtype, 0
+            function, casting, result.dtype, out.dtype, 0
         )
     whole = build.broadcast_shapes(name, result.shape, out.shape)
     if whole != out.shape:

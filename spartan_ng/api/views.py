@@ -6,6 +6,7 @@ the view's elements replaced. A chain of views writes through by putting back fr
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
@@ -285,10 +286,11 @@ def layout_of(
 
 def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
     """A shape argument as a tuple, its one -1 worked out; raises NumPy's error with both shapes."""
-    asked = (
-        (int(shape.__index__()),) if hasattr(shape, "__index__") and not hasattr(shape, "__len__") else None
-    )
-    wanted = asked if asked is not None else tuple(int(n.__index__()) for n in shape)
+    single = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    lengths = (shape,) if single else tuple(shape)
+    if any(n is True or n is False for n in lengths):
+        raise TypeError(f"an integer is required: shape {shape!r} has a bool in it")
+    wanted = tuple(operator.index(n) for n in lengths)
     if wanted.count(-1) == 1:
         rest = prod(n for n in wanted if n != -1)
         if rest > 0 and size % rest == 0:
@@ -301,8 +303,7 @@ def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
 class Basic:
     """An index of integers, slices, None and an ellipsis, worked out only when a node asks for it.
 
-    Loops make these by the million, so it is the key alone, as the user wrote it, which NumPy applies to a
-    value.
+    Loops make these by the million, so it is the key alone, as it was written: NumPy's to apply to a value.
     """
 
     __slots__ = ("key",)

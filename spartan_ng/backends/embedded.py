@@ -19,12 +19,20 @@ from spartan_ng.worker.executor import Executor, NoPeers
 from spartan_ng.worker.recycle import Recycler
 from spartan_ng.worker.store import Key, Store
 
+THREAD_BYTES_S = 13_000_000_000
+"""Bytes that compiled loops of one thread stream, and"""
+THREAD_FLOPS_S = 10_000_000_000
+"""operations they do, as tables of functions count them: measured medians of sums, maps and functions."""
+
 
 class EmbeddedBackend:
     """Runs plans in this process on `threads` threads (all cores if None)."""
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
+        self._profile = ClusterProfile(
+            memory_bytes_s=THREAD_BYTES_S * self.threads, flops_s=THREAD_FLOPS_S * self.threads
+        )
         self._recycler = Recycler()
         self._store = Store(recycler=self._recycler)
         self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
@@ -37,8 +45,8 @@ class EmbeddedBackend:
 
     @property
     def profile(self) -> ClusterProfile:
-        """One worker has no choice; the rates are only for `explain`."""
-        return ClusterProfile()
+        """The rates of one worker: what to fuse and to keep depends on them."""
+        return self._profile
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Nothing to do: the driver's memory is the worker's."""

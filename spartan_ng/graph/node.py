@@ -21,7 +21,7 @@ Nodes never change and are equal only to themselves. Walk them with a stack: cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -95,16 +95,20 @@ class Node:
 def topological(roots: Iterable[Node]) -> list[Node]:
     """Every node the roots depend on, inputs before users, each once, in a fixed order."""
     done: dict[Node, None] = {}
-    stack = list(roots)
-    stack.reverse()
-    while stack:
-        node = stack[-1]
-        if node not in done:
-            waiting = [i for i in node.inputs if i not in done]
-            if waiting:
-                waiting.reverse()
-                stack += waiting
+    above: list[tuple[Node | None, Iterator[Node]]] = []
+    node: Node | None = None
+    waiting = iter(tuple(roots))
+    while True:
+        for below in waiting:
+            if below in done:
                 continue
+            if below.inputs:
+                above.append((node, waiting))
+                node, waiting = below, iter(below.inputs)
+                break
+            done[below] = None
+        else:
+            if node is None:
+                return list(done)
             done[node] = None
-        stack.pop()
-    return list(done)
+            node, waiting = above.pop()

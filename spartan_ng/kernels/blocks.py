@@ -26,9 +26,10 @@ _COMPRESSED_BLOCKS = 8
 """Runs of rows that a compressed tile is cut into: each goes through the dictionaries once more."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
-_PRODUCT_SHARE = 8
-"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, each
-block has a state as long as a row, and what runs between the products costs a call a block."""
+_CALLS_SHARE = 8
+"""How much more a block of a body may take that calls BLAS or NumPy for some of its rows. BLAS wants many
+rows, each block has a state as long as a row; and each call takes the interpreter's lock, which threads with
+small blocks hand to and fro for longer than they work."""
 _PRODUCT_SIDE = 64
 """Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
 as reading the matrix."""
@@ -69,11 +70,13 @@ def block_sizes(
     tile: Box,
     held: frozenset[int] | None = None,
     sparse: frozenset[int] = frozenset(),
+    calls: bool = False,
 ) -> tuple[int, ...]:
     """The extents of a block along each domain dimension.
 
     `held` names the registers that stay in the cache between steps (None: every row, and what is read
-    twice); the other rows take no memory. `sparse` names the slots of CSR operands.
+    twice); the other rows take no memory. `sparse` names the slots of CSR operands,
+    `calls` says that NumPy is called between compiled loops.
     """
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
@@ -88,7 +91,7 @@ def block_sizes(
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
-    most = _PRODUCT_SHARE * CACHE_BYTES if product or _walks_strips(stage) else CACHE_BYTES
+    most = _CALLS_SHARE * CACHE_BYTES if product or calls or _walks_strips(stage) else CACHE_BYTES
     least = _PRODUCT_SIDE if product else 1
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]

@@ -5,16 +5,18 @@ Fusion plans (SystemML), sections 4.1 and 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.policies import weigh_policies
 from spartan_ng.optimizer.fusion.select import Selected, compare
 from spartan_ng.optimizer.fusion.templates import Template
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Fused, Row
 from spartan_ng.plan.text import time_text
 
+POLICY_NAMES = {"cost": "the plan found", "no_redundancy": "no redundancy", "all": "fuse all"}
+"""What people are told of the ways to cut a graph into stages."""
 _PS = 1_000_000_000_000
 
 
@@ -46,23 +48,34 @@ class ExplainedPartition:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedFusion:
-    """The policy in force, and the partitions that leave it a choice."""
+    """The policy in force, the partitions that leave it a choice, and what stages cost as they are formed.
+
+    Parameters
+    ----------
+    formed_s : predicted seconds of all stages, for the plan that the search found ("cost") and the
+        heuristics; the cheapest is taken
+    """
 
     policy: str
     partitions: tuple[ExplainedPartition, ...]
+    formed_s: dict[str, float]
 
     @property
     def lines(self) -> list[str]:
-        """One line a partition."""
-        return [_line(p) for p in self.partitions]
+        """One line a partition, and one for the stages."""
+        found = [f"{POLICY_NAMES[p]} {time_text(s)}" for p, s in self.formed_s.items()]
+        formed = [f"stages as formed: {', '.join(found)}"] if found else []
+        return [_line(p) for p in self.partitions] + formed
 
 
 def explain_fusion(
-    order: Sequence[Node], roots: Collection[Node], policy: str, profile: ClusterProfile
+    order: list[Node], roots: set[Node], policy: str, profile: ClusterProfile
 ) -> ExplainedFusion:
     """What selection finds in a topologically ordered graph whose `roots` are stored."""
     selected = [s for s in compare(order, roots, profile) if s.partition.points]
-    return ExplainedFusion(policy, tuple(_explained(s) for s in selected))
+    formed = weigh_policies(order, roots, profile) if selected else []
+    costs = {f.policy: f.cost_ps / _PS for f in formed}
+    return ExplainedFusion(policy, tuple(_explained(s) for s in selected), costs)
 
 
 def _explained(selected: Selected) -> ExplainedPartition:

@@ -202,3 +202,14 @@ def test_lazy_index_arrays_are_checked(mode):
     with pytest.raises(IndexError, match="index 6 is out of bounds for axis 0 with size 5"):
         a[index]
     assert a[np.asarray([1, 2]) - 3].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("name", ["negative", "square", "sqrt"])
+@pytest.mark.parametrize("index", [[0, 1, 1, 5, 5, 5], 3, (slice(2, 8),), "lazy"], ids=str)
+def test_a_function_of_one_operand_is_applied_as_often_as_its_index_occurs(name, index, mode):
+    plain = numpy.random.default_rng(0).integers(0, 20, 50) if index == "lazy" else index
+    expected = numpy.arange(20.0) + 1
+    found = np.arange(20.0) + 1
+    getattr(numpy, name).at(expected, plain)
+    getattr(np, name).at(found, np.asarray(plain) + 0 if index == "lazy" else index)
+    numpy.testing.assert_allclose(found.compute(), expected, rtol=1e-12)

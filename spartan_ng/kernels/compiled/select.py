@@ -116,7 +116,7 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     steps = split(stage, [d for d, _, _ in operands])
     if not compiles(steps, stage):
         return None
-    sizes = block_sizes(stage, tile, _held(stage, steps))
+    sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
     return Choice(body, cut(stage, tile, sizes, together=True))
 
@@ -140,6 +140,12 @@ def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:
             held.add(step.register)
     views = {i for i, row in enumerate(stage.rows, first) if row.kind in VIEWS}
     return frozenset((held | {r for r, n in seen.items() if n > 1 and r < first}) - views)
+
+
+def _calls_numpy(stage: Fused, steps: list[Step]) -> bool:
+    """Whether some rows are NumPy's between compiled loops; views cost next to nothing."""
+    first = len(stage.reads)
+    return any(isinstance(s, NumpyStep) and stage.rows[s.register - first].kind not in VIEWS for s in steps)
 
 
 def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:

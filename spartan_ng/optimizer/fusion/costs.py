@@ -13,22 +13,26 @@ Fusion plans (SystemML), section 4.3, Eq. 4. Sparse operands scale reads and ope
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.explore import Memo
+from spartan_ng.optimizer.fusion.merge import leaves_uncut
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
 from spartan_ng.optimizer.fusion.templates import Template
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 _PS = 1_000_000_000_000
-LAUNCH_NS = 20_000
+LAUNCH_NS = 50_000
 """What a stage costs besides its work: its tasks are handed to threads, its blocks are cut."""
 STEP_NS = 1_000
 """The same for one operator of a stage, and for one operand."""
+PRODUCT_FACTOR = 4
+"""So many times more operations a second does BLAS do in a dense product than a loop does in maps."""
 _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
 """Of several templates that may end at an operator the first is taken: it references the most operands."""
 
@@ -52,6 +56,13 @@ class Rates:
         message = 1000 * profile.message_ns if workers > 1 else 0
         memory, flop = profile.memory_bytes_s * workers, profile.flops_s * workers
         return Rates(-(-_PS // memory), network, -(-_PS // flop), LAUNCH_NS * 1000 + message, message)
+
+
+def compute_ps(node: Node, flops: int, share: float, rates: Rates) -> int:
+    """Picoseconds of a part of a node's operations; dense products are BLAS's."""
+    if node.fn == "contract" and share == 1.0:
+        return flops * rates.flop // PRODUCT_FACTOR
+    return int(flops * rates.flop * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,7 @@ class _Place:
     sampled: int
     write: int
     required: bool
+    dense: bool
     mergeable: bool
     domain: tuple[int, ...]
 
@@ -160,6 +172,11 @@ class PlanCosts:
             operator = self.memo.operators[n]
             self._targets.append(self._target_of(operator))
         self.places = [self._place(self.memo.operators[n]) for n in members]
+        domains = {p.domain for p in self.places if p.mergeable}
+        self._near = {
+            d: [o for o in domains if d == o or _takes_in(d, o) or _takes_in(o, d)] for d in domains
+        }
+        """For each domain those that passes over it may share a pass with."""
         forced = {
             link.target
             for place in self.places
@@ -203,9 +220,10 @@ class PlanCosts:
                 for m in masks:
                     needs |= m
                 ends.append(_Entry(template, needs, not masks or 0 in masks))
-        work = operator.flops * self.rates.flop
-        own = int(work * operator.density)
-        sampled = int(work * self.density) if _is_large(operator, self._large) else own
+        own = compute_ps(node, operator.flops, operator.share, self.rates)
+        sampled = own
+        if _is_large(operator, self._large):
+            sampled = int(operator.flops * self.rates.flop * self.density)
         write = operator.nbytes * self.rates.memory
         if self.rates.network and prod(operator.domain) > node.size:
             write += operator.nbytes * self.rates.network
@@ -221,6 +239,7 @@ class PlanCosts:
             min(own, sampled),
             write,
             operator.required or operator.number in self.partition.roots,
+            dense,
             dense and not product,
             tuple(sorted(n for n in operator.domain if n > 1)),
         )
@@ -252,10 +271,15 @@ class PlanCosts:
         """The operators that are stored under every assignment: passes start there."""
         return {p.operator.number for p in self.places if p.required}
 
-    def domains(self, numbers: set[int]) -> set[tuple[int, ...]]:
-        """The domains over which operators may share a pass."""
-        places = (self.places[self._number[n]] for n in numbers)
-        return {p.domain for p in places if p.mergeable}
+    def may_share(self, some: set[int], others: set[int]) -> bool:
+        """Whether a pass over one of some operators' domains may take in one over one of the others'."""
+        domains = {d for n in some if (d := self._domain(n)) is not None}
+        near = set[tuple[int, ...]]().union(*(self._near[d] for d in domains))
+        return any(self._domain(n) in near for n in others)
+
+    def _domain(self, number: int) -> tuple[int, ...] | None:
+        place = self.places[self._number[number]]
+        return place.domain if place.mergeable else None
 
     # --- costs -------------------------------------------------------------------------------------
 
@@ -396,15 +420,17 @@ class PlanCosts:
         for i, template in plan.templates.items():
             if places[i].mergeable and template is not None:
                 alike[places[i].domain] = alike.get(places[i].domain, 0) | 1 << i
+        near = [(mask, _union(alike.get(d, 0) for d in self._near[domain])) for domain, mask in alike.items()]
         for t, readers in enumerate(plan.readers):
             if not self._targets[t].shareable:
                 continue
             sharing = readers | plan.computed[t] if t < n else readers
             if sharing & (sharing - 1):
-                for mask in alike.values():
-                    _spread(sharing & mask, beside)
+                for here, others in near:
+                    for i in _bits(sharing & here):
+                        beside[i] |= sharing & others
         for i in plan.templates:
-            if places[i].mergeable:
+            if places[i].dense:
                 inside = plan.computed[i] & ~(1 << i)
                 beside[i] |= inside
                 for j in _bits(inside):
@@ -427,11 +453,19 @@ def _passes(mask: int, number: dict[int, int]) -> Iterable[int]:
     return {number[i] for i in _bits(mask)}
 
 
-def _spread(mask: int, masks: dict[int, int]) -> None:
-    """Add a mask to those of all its bits."""
-    if mask & (mask - 1):
-        for i in _bits(mask):
-            masks[i] |= mask
+def _union(masks: Iterable[int]) -> int:
+    """All bits of some masks."""
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
+def _takes_in(domain: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether a pass over a domain has room for one over another: its further dimensions then stay whole."""
+    further = Counter(domain)
+    further.subtract(other)
+    return min(further.values(), default=0) >= 0 and leaves_uncut(prod(domain), prod(further.elements()))
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from spartan_ng.optimizer.fusion.costs import PlanCosts
-from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.partitions import Point
 
 MOST_CUT_SETS = 8
@@ -60,23 +59,24 @@ def _candidates(targets: Sequence[int]) -> list[int]:
 def _cut_set(costs: PlanCosts, mask: int) -> CutSet | None:
     """The cut set of the points in a mask, if it is valid."""
     cut = {p for p, bit in costs.bits.items() if bit & mask}
-    below = _reach(costs.memo, {p.target for p in cut}, set())
-    above = _reach(costs.memo, costs.entries - below, cut)
-    if above & below or (costs.merge and costs.domains(above) & costs.domains(below)):
+    below = _reach(costs, {p.target for p in cut}, set())
+    above = _reach(costs, costs.entries - below, cut)
+    if above & below or (costs.merge and costs.may_share(above, below)):
         return None
     upper = sum(bit for p, bit in costs.bits.items() if p.consumer in above and p not in cut)
     lower = sum(bit for p, bit in costs.bits.items() if p.consumer in below and p not in cut)
     return CutSet(mask, upper, lower) if upper and lower else None
 
 
-def _reach(memo: Memo, entries: set[int], cut: set[Point]) -> set[int]:
+def _reach(costs: PlanCosts, entries: set[int], cut: set[Point]) -> set[int]:
     """The operators that may be computed in passes that start at `entries`, without crossing a cut."""
+    memo, inside = costs.memo, set(costs.partition.operators)
     reached, waiting = set(entries), list(entries)
     while waiting:
         n = waiting.pop()
         for j in memo.references(n):
             t = memo.operators[n].edges[j].producer
-            if t not in reached and Point(n, t) not in cut:
+            if t in inside and t not in reached and Point(n, t) not in cut:
                 reached.add(t)
                 waiting.append(t)
     return reached

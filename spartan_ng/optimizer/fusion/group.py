@@ -12,8 +12,10 @@ This is the fuse-no-redundancy heuristic over the templates Cell, Row and (small
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import prod
 
 from spartan_ng.graph.node import VIEWS, Node, Op
@@ -34,6 +36,7 @@ from spartan_ng.optimizer.fusion.merge import (
     add_result,
     follows,
     has_room,
+    is_product,
     largest_inputs,
     place_beside,
     place_stage,
@@ -49,6 +52,8 @@ SIDE_BYTES = 1 << 20
 """The largest operand that a fused product or lookup may read whole for every block."""
 SMALL_DOMAIN = 64
 """Uncut dimensions must leave at least this many tasks' worth of the domain to cut."""
+MOST_HOSTS = 16
+"""Stages that are tried as the pass of what reads an array that they read, too."""
 SMALL_REPEAT = 64
 """Elements that may be computed again for every block."""
 
@@ -76,17 +81,29 @@ class Group:
     _held: set[Node] = field(default_factory=set)
     _counted: int = 0
     """So many of the members are in `_held`."""
+    _product: bool | None = None
 
     @property
     def stored(self) -> list[Node]:
         """The nodes whose values the stage stores."""
         return [self.root, *(r.node for r in self.more)]
 
+    @property
+    def is_product(self) -> bool:
+        """Whether the stage ends in a product that is better left alone."""
+        if self._product is None:
+            self._product = is_product(self.root)
+        return self._product
+
     def holds(self, node: Node) -> bool:
         """Whether the stage computes the node."""
         self._held.update(m for m, _ in self.members[self._counted :])
         self._counted = len(self.members)
         return node in self._held or node in self.stored
+
+    def recount(self) -> None:
+        """Take notice of members that have come anywhere but at the end."""
+        self._held, self._counted = set(), 0
 
     def canonical(self, labels: Labels) -> Labels:
         """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
@@ -154,26 +171,34 @@ def _merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand,
     for node, wanted in demands.items():
         if node.op is Op.DATA or node in result.stored:
             for stage, _ in wanted:
-                largest[stage] = max(largest.get(stage, 0), node.nbytes)
+                if not stage.holds(node):
+                    largest[stage] = max(largest.get(stage, 0), node.nbytes)
     shared = [n for n in order if len(demands[n]) > 1 and (n.op is Op.DATA or n in result.stored)]
     position = {node: i for i, node in enumerate(order)} if shared else {}
+    before: dict[Group, list[Group]] = {}
+    for stage in result.groups:
+        for user in stage.users:
+            before.setdefault(user, []).append(stage)
     gone: dict[Group, Group] = {}
     for node in sorted(shared, key=lambda n: -n.nbytes):
-        hosts: dict[tuple[Group, Labels], None] = {}
-        for stage, seen in demands[node]:
-            if stage in gone or seen is None or largest[stage] > node.nbytes:
+        hosts: deque[tuple[Group, Labels]] = deque(maxlen=MOST_HOSTS)
+        for stage, seen in sorted(demands[node], key=lambda d: -prod(d[0].domain)):
+            if stage in gone or seen is None or largest.get(stage, 0) > node.nbytes:
                 continue
             place = next((p for h in hosts if (p := place_stage(stage, seen, *h)) is not None), None)
             if place is None:
-                hosts[stage, seen] = None
+                hosts.append((stage, seen))
                 continue
             host, labels = place
             absorb(host, stage, labels, position)
             gone[stage] = host
-            for one in result.groups:
+            for one in before.pop(stage, ()):
+                while one in gone:
+                    one = gone[one]
                 if stage in one.users:
                     del one.users[stage]
                     one.users[host] = None
+                before.setdefault(host, []).append(one)
     result.groups = [g for g in result.groups if g not in gone]
     for node, stage in result.stored.items():
         while stage in gone:
@@ -278,7 +303,7 @@ def _as_member(
 
 def _beside(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
     """Compute the node in a stage that reads the largest of its inputs the same way."""
-    candidates = dict.fromkeys(d for i in largest_inputs(node) for d in demands[i])
+    candidates = dict.fromkeys(d for i in largest_inputs(node) for d in _latest(demands[i]))
     place = next((p for d in candidates if (p := place_beside(node, *d, users)) is not None), None)
     if place is None:
         return None
@@ -288,6 +313,11 @@ def _beside(node: Node, users: list[Group], demands: dict[Node, dict[Demand, Non
     add_result(stage, node, labels)
     _demand(node, stage, tuple(relabelled(i, labels) for i in shape.inputs), demands)
     return stage
+
+
+def _latest(wanted: dict[Demand, None]) -> list[Demand]:
+    """The demands of the last stages that were opened: in a long program, those nearest to what is above."""
+    return list(islice(reversed(wanted), MOST_HOSTS))[::-1]
 
 
 def _join(node: Node, stage: Group, labels: Labels, demands: dict[Node, dict[Demand, None]]) -> None:

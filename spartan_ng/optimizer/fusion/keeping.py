@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from spartan_ng.graph.node import VIEWS, Node, Op
-from spartan_ng.optimizer.fusion.costs import Rates
+from spartan_ng.optimizer.fusion.costs import Rates, compute_ps
 from spartan_ng.optimizer.fusion.labels import root
 from spartan_ng.optimizer.fusion.operators import flops
 
@@ -28,7 +28,8 @@ def is_dearer_than_writing(node: Node, stored: Container[Node], rates: Rates) ->
     stack = [node]
     while stack and max(read, compute) <= limit:
         here = stack.pop()
-        compute += flops(here, root(here) if here.fn == "contract" else None) * rates.flop
+        shape = root(here) if here.fn == "contract" else None
+        compute += compute_ps(here, flops(here, shape), 1.0, rates)
         for below in here.inputs:
             if below in seen:
                 continue

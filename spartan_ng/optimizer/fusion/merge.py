@@ -44,15 +44,11 @@ class Result:
 
 def has_room(stage: Group) -> bool:
     """Whether a stage may get a further result."""
-    dense = stage.root.format == "dense" and not stage.uncut
-    return (
-        not stage.separate
-        and stage.scan is None
-        and dense
-        and len(stage.more) < MOST_RESULTS - 1
-        and len(stage.members) < _MOST_MEMBERS
-        and not any(_is_product(n) for n in stage.stored)
-    )
+    if stage.separate or stage.scan is not None or stage.uncut or stage.root.format != "dense":
+        return False
+    if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= _MOST_MEMBERS:
+        return False
+    return not stage.is_product
 
 
 def largest_inputs(node: Node) -> list[Node]:
@@ -69,7 +65,7 @@ def place_beside(
     `seen` is how the stage sees one of the node's largest inputs, `users` are the stages that will read
     the node.
     """
-    if seen is None or not has_room(stage) or _is_product(node) or node.op is Op.RANDOM:
+    if seen is None or not has_room(stage) or is_product(node) or node.op is Op.RANDOM:
         return None
     if any(i.format != "dense" for i in (node, *node.inputs)):
         return None
@@ -102,12 +98,14 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
 def absorb(host: Group, stage: Group, labels: Labels, position: Mapping[Node, int]) -> None:
     """Move all of a stage into its host."""
     host.whole |= {labels[d] for d in stage.whole} | unfollowed(host, labels)
-    host.members += [(node, relabelled(own, labels)) for node, own in stage.members]
+    moved = [(node, relabelled(own, labels)) for node, own in stage.members]
+    host.members = list(dict.fromkeys([*host.members, *moved]))
     add_result(host, stage.root, labels)
     for r in stage.more:
         inputs = None if r.inputs is None else tuple(relabelled(i, labels) for i in r.inputs)
         host.more.append(Result(r.node, relabelled(r.out, labels), inputs))
     host.members.sort(key=lambda m: -position[m[0]])
+    host.recount()
     host.users |= stage.users
 
 
@@ -140,8 +138,12 @@ def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
     uncut = stage.whole | {labels[d] for d in whole} | unfollowed(stage, labels)
     if uncut == stage.whole:
         return True
-    kept = prod(stage.domain[d] for d in uncut)
-    return prod(stage.domain) >= kept * min(_LEAST_TASKS, prod(stage.domain)) and kept <= LARGEST_BLOCK
+    return leaves_uncut(prod(stage.domain), prod(stage.domain[d] for d in uncut))
+
+
+def leaves_uncut(size: int, kept: int) -> bool:
+    """Whether a domain of that size may keep dimensions of so many elements whole."""
+    return size >= kept * min(_LEAST_TASKS, size) and kept <= LARGEST_BLOCK
 
 
 def unfollowed(stage: Group, labels: Labels) -> set[int]:
@@ -154,7 +156,7 @@ def relabelled(own: Labels, labels: Labels) -> Labels:
     return tuple(WHOLE if d == WHOLE else labels[d] for d in own)
 
 
-def _is_product(node: Node) -> bool:
+def is_product(node: Node) -> bool:
     """Whether the node is a product that is better left to BLAS as a whole: its result is its cost."""
     return node.fn == "contract" and prod(node.shape) ** 2 >= prod(root(node).domain)
 

@@ -10,7 +10,7 @@ Fusion plans (SystemML), section 3: the DAG of high-level operators.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
@@ -77,6 +77,8 @@ class Operator:
     flops: int
     density: float
     """The part of the elements that is stored, as far as the operands' densities tell."""
+    share: float
+    """The part of the operations that is done: what reduces a sparse operand visits its non-zeros only."""
     required: bool
     """Whether the value is stored in any case: wanted, or read by what cannot fuse it."""
     consumers: list[int] = field(default_factory=list)
@@ -107,10 +109,9 @@ def operators(
     """
     found: list[Operator] = []
     number: dict[Node, int] = {}
-    density: dict[Node, float] = {}
+    density = densities(order)
     several = profile.workers > 1
     for node in order:
-        density[node] = _density(node, density)
         if node.op is Op.DATA or node.op is Op.INDEX:
             continue
         if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
@@ -126,6 +127,7 @@ def operators(
             node.shape if shape is None else shape.domain,
             flops(node, shape),
             density[node],
+            computed_share(node, density),
             node in roots,
         )
         number[node] = operator.number
@@ -234,6 +236,21 @@ def is_view(node: Node) -> bool:
         or is_transparent(node)
         or (node.op is Op.RESHAPE and unit_reshape(node) is not None)
     )
+
+
+def densities(order: Sequence[Node]) -> dict[Node, float]:
+    """The part of the elements that is stored of each node in a topologically ordered graph."""
+    found: dict[Node, float] = {}
+    for node in order:
+        found[node] = _density(node, found)
+    return found
+
+
+def computed_share(node: Node, density: Mapping[Node, float]) -> float:
+    """The part of a node's operations that is done, by what its operands store."""
+    if node.op is Op.FOLD or node.fn == "contract":
+        return min(density[i] for i in node.inputs)
+    return density[node]
 
 
 def _density(node: Node, density: dict[Node, float]) -> float:

@@ -33,7 +33,9 @@ MOST_NODES = 5000
 LEAST_VISITS = 200
 """so many more, but"""
 MOST_VISITS = 20_000
-"""no more than so many."""
+"""no more than so many,"""
+LEAST_PLANS = 8
+"""and so many plans of a partition at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +49,39 @@ class Selected:
     no_redundancy_ps: int
 
 
-def select(
-    order: Sequence[Node],
-    roots: Collection[Node],
-    profile: ClusterProfile,
-    refused: Collection[Node] = (),
-    fuse_all: bool = False,
-) -> Fusing:
-    """Who computes what in its own pass, in a topologically ordered graph whose `roots` are stored.
-
-    `refused` are nodes that cannot be fused into their readers; `fuse_all` materializes nothing.
-    """
-    memo = explore(operators(order, roots, profile, refused))
+def select(memo: Memo, profile: ClusterProfile, fuse_all: bool = False) -> Fusing:
+    """Who computes what in its own pass, of these candidates; `fuse_all` materializes nothing."""
+    found = partitions(memo)
     cut: set[Point] = set()
     if not fuse_all:
-        for costs, most in candidate_plans(memo, profile):
-            if costs.partition.points:
-                mask = search(costs, most).mask
-                cut.update(p for p, bit in costs.bits.items() if mask & bit)
+        for costs, most in candidate_plans(memo, profile, found):
+            mask = search(costs, most).mask
+            cut.update(p for p, bit in costs.bits.items() if mask & bit)
+    partition = {n: i for i, p in enumerate(found) for n in p.operators}
     fusing: dict[Node, set[Node]] = {}
     for operator in memo.operators:
+        here = partition.get(operator.number)
         for j in memo.references(operator.number):
             target = memo.operators[operator.edges[j].producer]
+            if partition.get(target.number) != here:
+                continue  # nothing was weighed: it is fused where all that read it are in one stage
             takers = fusing.setdefault(target.node, set())
             if Point(operator.number, target.number) not in cut:
                 takers.add(operator.node)
     return fusing
+
+
+def candidates(
+    order: Sequence[Node],
+    roots: Collection[Node],
+    profile: ClusterProfile,
+    refused: Collection[Node] = (),
+) -> Memo:
+    """The partial fusion plans of a topologically ordered graph whose `roots` are stored.
+
+    `refused` are nodes that cannot be fused into their readers.
+    """
+    return explore(operators(order, roots, profile, refused))
 
 
 def compare(
@@ -82,8 +91,9 @@ def compare(
     refused: Collection[Node] = (),
 ) -> list[Selected]:
     """The chosen plan of every partition beside the heuristics': what `explain` shows."""
-    memo = explore(operators(order, roots, profile, refused))
-    return [weigh(costs, most) for costs, most in candidate_plans(memo, profile, every=True)]
+    memo = candidates(order, roots, profile, refused)
+    plans = candidate_plans(memo, profile, partitions(memo), every=True)
+    return [weigh(costs, most) for costs, most in plans]
 
 
 def weigh(costs: PlanCosts, most: int) -> Selected:
@@ -98,17 +108,19 @@ def weigh(costs: PlanCosts, most: int) -> Selected:
     )
 
 
-def candidate_plans(memo: Memo, profile: ClusterProfile, every: bool = False) -> list[tuple[PlanCosts, int]]:
+def candidate_plans(
+    memo: Memo, profile: ClusterProfile, found: Sequence[Partition], every: bool = False
+) -> list[tuple[PlanCosts, int]]:
     """Each partition that leaves a choice (or every one) with its costs, and how many plans may be costed."""
     rates = Rates.of(profile)
-    found = partitions(memo)
     points = sum(len(p.points) for p in found) or 1
     visits = min(MOST_VISITS, LEAST_VISITS + VISITS * len(memo.operators))
     plans = []
     for partition in found:
         if partition.points or every:
             share = visits * len(partition.points) // points
-            plans.append((PlanCosts(memo, partition, rates), max(8, share // len(partition.operators))))
+            most = max(LEAST_PLANS, share // len(partition.operators))
+            plans.append((PlanCosts(memo, partition, rates), most))
     return plans
 
 

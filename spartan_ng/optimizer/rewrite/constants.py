@@ -16,7 +16,11 @@ from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
 def has_constants(order: Sequence[Node]) -> bool:
     """Whether the passes of this module have anything to do in a graph."""
-    return any(0 in n.shape or (n.shape == () and n.op is Op.MAP) for n in order)
+    for node in order:
+        shape = node.shape
+        if 0 in shape if shape else node.op is Op.MAP:
+            return True
+    return False
 
 
 def resolve_empty(roots: Sequence[Node]) -> list[Node]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import pytest
@@ -14,6 +15,8 @@ from spartan_ng.optimizer.fusion.costs import PlanCosts
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
 from spartan_ng.optimizer.fusion.operators import operators
+from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
+from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
 from spartan_ng.optimizer.fusion.select import Selected, candidate_plans, compare, no_redundancy, search
 from spartan_ng.optimizer.fusion.templates import Template
@@ -26,6 +29,7 @@ from tests.optimizer.fusion.expressions import (
     mlogreg,
     plus,
     random_graph,
+    row_sums,
     scalar,
     sparse_leaf,
     times,
@@ -44,7 +48,7 @@ def problems(most_points: int = 9) -> Iterator[PlanCosts]:
         seed += 1
         profile = FOUR if seed % 3 == 0 else ONE
         memo = explore(operators(topological(wanted), set(wanted), profile))
-        plans = candidate_plans(memo, profile)
+        plans = candidate_plans(memo, profile, partitions(memo))
         for costs, _ in plans:
             if 0 < len(costs.partition.points) <= most_points:
                 costs.merge = bool(seed % 2)
@@ -178,5 +182,51 @@ def test_selection_is_linear_enough_for_long_chains(profile: ClusterProfile) -> 
     node = leaf(100_000)
     for _ in range(2000):
         node = build.map_("negative", minus(node, leaf(100_000)))
-    (selected,) = plan_of(node, profile=profile)
-    assert len(selected.stages) == 1
+    selected = plan_of(node, profile=profile)
+    assert all(len(s.stages) == 1 and len(s.partition.operators) <= MOST_OPERATORS for s in selected)
+    grouping = form_stages(topological([node]), {node}, "cost", profile)
+    assert len(grouping.groups) == 1, "where partitions end, nothing that one operator reads is stored"
+
+
+def training(steps: int) -> Node:
+    """Unrolled steps of logistic regression: all read one matrix, each waits for the one before."""
+    x, y, w = leaf(100_000, 50), leaf(100_000), leaf(50)
+    for _ in range(steps):
+        p = build.map_("tanh", matmul(x, w))
+        w = minus(w, times(scalar(0.1), matmul(turned(x), minus(p, y))))
+    return w
+
+
+def shared_values(rounds: int) -> Node:
+    """Values that several later ones ask for, elementwise and along rows."""
+    x = leaf(100_000, 50)
+    for _ in range(rounds):
+        e = build.map_("exp", x)
+        shares = build.map_("divide", e, row_sums(e))
+        x = plus(shares, times(build.map_("sqrt", e), minus(e, total(e))))
+    return total(x)
+
+
+def calls(program: Callable[[int], Node], size: int) -> int:
+    """Calls of functions, Python's and others, that forming the stages of a program takes."""
+    root = program(size)
+    order = topological([root])
+    counted = 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        form_stages(order, {root}, "cost", ONE)
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+@pytest.mark.parametrize("program", [training, shared_values])
+def test_forming_stages_takes_steps_in_proportion_to_the_operators(program: Callable[[int], Node]) -> None:
+    few, many = calls(program, 50), calls(program, 200)
+    assert many < 5 * few

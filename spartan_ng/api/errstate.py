@@ -1,0 +1,46 @@
+"""NumPy's error state (`np.errstate`, `np.seterr`) over arrays that are computed later.
+
+Two rules join the two. Where a statement asks to be told of floating-point errors by an exception, a call, a
+print or a log, its functions are NumPy's own on the driver, at once: the error is seen where NumPy shows it,
+once, on every backend. Where a statement asks not to be told, the values it builds are computed without
+telling, even if that happens after the block. Under NumPy's default, warnings, everything stays lazy: a
+warning is given when the values are computed, if it is by NumPy's loops and in this process.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+import numpy as np
+
+from spartan_ng.graph.node import Node
+
+_MAY_WAIT = frozenset({"ignore", "warn"})
+_DEFAULT = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+_quiet: weakref.WeakKeyDictionary[Node, frozenset[str]] = weakref.WeakKeyDictionary()
+"""The kinds of errors that were ignored where a lazy node was built."""
+
+
+def is_strict() -> bool:
+    """Whether some kind of error must be seen at once."""
+    return not _MAY_WAIT.issuperset(np.geterr().values())
+
+
+def note(node: Node) -> None:
+    """Remember what is ignored where `node` is built."""
+    state = np.geterr()
+    if state != _DEFAULT:
+        ignored = frozenset(kind for kind, what in state.items() if what == "ignore")
+        if ignored - {"under"}:  # which is ignored always
+            _quiet[node] = ignored
+
+
+def as_noted(nodes: Iterable[Node]) -> AbstractContextManager[object]:
+    """The error state to compute nodes in: what was ignored where one of them was built stays ignored."""
+    ignored: frozenset[str] = frozenset()
+    if _quiet:
+        ignored = ignored.union(*(_quiet[n] for n in nodes if n in _quiet))
+    return np.errstate(**dict.fromkeys(ignored, "ignore"))  # type: ignore[arg-type]

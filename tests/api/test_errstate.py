@@ -1,0 +1,89 @@
+"""NumPy's error state: errors at the statement, silence where it was asked for."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import config
+
+LARGE = 300_000
+
+
+@pytest.fixture(autouse=True, params=["eager", "lazy"])
+def mode(request):
+    with config.override(small_bytes=1 << 20 if request.param == "eager" else 0):
+        yield request.param
+
+
+RAISING = {
+    "divide": lambda xp, a: 1 / a,
+    "invalid": lambda xp, a: xp.sqrt(a - 5),
+    "over": lambda xp, a: xp.exp(a),
+    "sum": lambda xp, a: (a * 0 + 1e308).sum(),
+    "cumsum": lambda xp, a: xp.cumsum(a * 0 + 1e308),
+    "in place": lambda xp, a: a.__imul__(1e308).__imul__(10),
+    "out": lambda xp, a: xp.divide(1, a, out=xp.empty_like(a)),
+    "integers": lambda xp, a: a.astype(int) // a.astype(int),
+}
+
+
+@pytest.mark.parametrize("n", [7, LARGE])
+@pytest.mark.parametrize("case", RAISING)
+def test_errors_are_raised_at_the_statement(case, n):
+    for xp in (numpy, np):
+        a = xp.arange(float(n))
+        if case == "over":
+            a = a * 1000
+        with xp.errstate(all="raise", under="ignore"), pytest.raises(FloatingPointError):
+            RAISING[case](xp, a)
+
+
+@pytest.mark.parametrize("n", [7, LARGE])
+def test_a_callback_is_called_once_for_each_function_as_by_numpy(n):
+    def told(xp):
+        calls = []
+        a = xp.arange(float(n))
+        with xp.errstate(all="call", call=lambda kind, flag: calls.append((kind, flag))):
+            xp.log(1 / a - xp.inf)
+        return calls
+
+    assert told(np) == told(numpy) != []
+
+
+@pytest.mark.parametrize("n", [7, LARGE])
+def test_what_is_built_in_silence_is_computed_in_silence(n):
+    a = np.arange(float(n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            b = a / a + np.log(a)
+            least = b[1:].min()
+        assert numpy.isnan(b.compute()[0])
+        assert float(least) == 1.0
+
+
+def test_silence_ends_with_the_block():
+    a = np.arange(50.0)
+    with np.errstate(divide="ignore"):
+        quiet = 1 / a
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        float(quiet.sum())
+        assert not seen
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        float(np.log(a * 2).sum())
+
+
+def test_seterr_counts_as_a_block_without_an_end():
+    before = np.seterr(divide="raise")
+    try:
+        with pytest.raises(FloatingPointError):
+            1 / np.zeros(LARGE)
+    finally:
+        np.seterr(**before)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert numpy.isinf(float((1 / np.zeros(LARGE)).max()))
