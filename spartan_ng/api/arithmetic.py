@@ -103,7 +103,7 @@ class Arithmetic(Handle):
     def __rmul__(self, other: Any) -> ndarray:
         if isinstance(other, np.ndarray) and is_subclass(other):  # a matrix asks what the other one is
             return other * self._force()  # type: ignore[no-any-return]
-        return _times(self, other)  # type: ignore[no-any-return]
+        return _times(self, other)
 
     def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
         return ufuncs.divmod(self, other) if _ours(other) else NotImplemented
