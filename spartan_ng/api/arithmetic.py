@@ -36,7 +36,7 @@ def _ours(other: Any) -> bool:
     return not foreign or sparse.issparse(other)
 
 
-def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
     """The operator that is a ufunc of two operands.
 
     This is the path of programs of many tiny operations: a small array on the driver and a number, or two
@@ -66,7 +66,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
     return method
 
 
-def _sign(function: ufuncs.ufunc) -> Callable[[Any], Any]:
+def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
     """The operator that is a ufunc of one operand."""
     numpys: Callable[..., Any] = function.np
 
@@ -103,7 +103,7 @@ class Arithmetic(Handle):
     def __rmul__(self, other: Any) -> ndarray:
         if isinstance(other, np.ndarray) and is_subclass(other):  # a matrix asks what the other one is
             return other * self._force()  # type: ignore[no-any-return]
-        return _times(self, other)  # type: ignore[no-any-return]
+        return _times(self, other)
 
     def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
         return ufuncs.divmod(self, other) if _ours(other) else NotImplemented
@@ -157,7 +157,7 @@ class Arithmetic(Handle):
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
         try:
-            return _equal(self, other)  # type: ignore[no-any-return]
+            return _equal(self, other)
         except TypeError:
             return _unlike(operator.eq, self, other)
 
@@ -165,7 +165,7 @@ class Arithmetic(Handle):
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.not_equal, self, other)
         try:
-            return _not_equal(self, other)  # type: ignore[no-any-return]
+            return _not_equal(self, other)
         except TypeError:
             return _unlike(operator.ne, self, other)
 

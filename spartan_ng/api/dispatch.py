@@ -142,7 +142,13 @@ def fresh(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         if is_subclass(result):
             return result
-        return wrap(result if result.base is None and result.flags.writeable else result.copy())
+        base = result.base
+        if base is None:
+            return wrap(result if result.flags.writeable else result.copy())
+        # The view of a whole array that nobody else knows: this name, the view, and the argument.
+        whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
+        known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
+        return wrap(result.copy() if known else result)
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):

@@ -325,6 +325,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
         parts.append(h)
     if n == 0:
         return a  # type: ignore[no-any-return]
+    value = a._peek()
+    if value is not None and len(parts) == 1 and reductions.is_prompt(value):
+        return wrap(np.diff(value, n, where))
     if len(parts) > 1:
         a = manipulation.concatenate(parts, where)
     before = (slice(None),) * where
