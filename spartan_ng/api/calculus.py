@@ -196,7 +196,7 @@ def kaiser(M: Any, beta: float) -> ndarray:
         return creation.ones(1, M.dtype)
     n = creation.arange(0, M, dtype=M.dtype)
     alpha = (M - 1) / 2.0
-    return i0(beta * ufuncs.sqrt(1 - ((n - alpha) / alpha) ** 2.0)) / np.i0(beta)  # type: ignore[no-any-return]
+    return i0(beta * ufuncs.sqrt(1 - ((n - alpha) / alpha) ** 2.0)) / np.i0(beta)
 
 
 __all__ = ["bartlett", "blackman", "gradient", "hamming", "hanning", "kaiser", "unwrap"]

@@ -183,7 +183,7 @@ def _whole(n: Any) -> None:
 def _scaled(ranks: ndarray, n: int, d: float, dtype: Any) -> ndarray:
     """Ranks of frequencies as cycles a unit of `d`."""
     found = ranks * (1.0 / (n * d))
-    return found if dtype is None else found.astype(dtype)  # type: ignore[no-any-return]
+    return found if dtype is None else found.astype(dtype)
 
 
 def _plan(a: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:

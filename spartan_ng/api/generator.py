@@ -354,7 +354,7 @@ class Generator:
 
             weights = [self.standard_gamma(a, size) for a in np.asarray(_plain(alpha), float).tolist()]
             parts = manipulation.stack(weights, -1)
-            return parts / parts.sum(axis=-1, keepdims=True)  # type: ignore[no-any-return]
+            return parts / parts.sum(axis=-1, keepdims=True)
         return self._draw("dirichlet", (alpha,), size)
 
     def bytes(self, length: int) -> bytes:

@@ -107,7 +107,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     """The matrix of correlation coefficients."""
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
-        return c / c  # type: ignore[no-any-return]
+        return c / c
     spread = ufuncs.sqrt(products.diagonal(c).real)
     return (
         logic.clip(c / spread.reshape(-1, 1) / spread.reshape(1, -1), -1, 1)

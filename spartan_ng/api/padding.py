@@ -127,7 +127,7 @@ def _mirrored(n: int, lo: int, hi: int, mode: str) -> ndarray:
     if mode == "edge" or n == 1:
         return ufuncs.clip3(place, 0, n - 1)  # type: ignore[no-any-return]
     if mode == "wrap":
-        return place % n  # type: ignore[no-any-return]
+        return place % n
     period = 2 * n if mode == "symmetric" else 2 * n - 2
     place = place % period
     return logic.where(place < n, place, period - (mode == "symmetric") - place)  # type: ignore[no-any-return]
