@@ -19,23 +19,25 @@ from spartan_ng.plan.plan import WHOLE, Fused
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
 that are read twice; an operand that streams past counts a quarter."""
-_SPARSE_BLOCKS = 128
+_SPARSE_BLOCKS = 32
 """Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
-each thread."""
+each thread; each costs SciPy's objects."""
 _COMPRESSED_BLOCKS = 8
 """Runs of rows that a compressed tile is cut into: each goes through the dictionaries once more."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
-_CALLS_SHARE = 8
-"""How much more a block of a body may take that calls BLAS or NumPy for some of its rows. BLAS wants many
-rows, each block has a state as long as a row; and each call takes the interpreter's lock, which threads with
-small blocks hand to and fro for longer than they work."""
+_PRODUCT_SHARE = 8
+"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, and each
+block has a state as long as a row."""
+_CALLS_SHARE = 32
+"""The same of a body without them that calls NumPy between compiled loops: each call takes the interpreter's
+lock, which threads with small blocks hand to and fro for longer than they work."""
 _PRODUCT_SIDE = 64
 """Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
 as reading the matrix."""
 _SPARSE_WIDTH = 0.03
-"""Bytes that a CSR operand is charged for an element of its shape: twelve for one in 400. Cutting a block
-out of it costs more than working on a small one."""
+"""Bytes that a CSR operand, and what is computed at its non-zeros, is charged for an element of its shape:
+twelve for one in 400. Cutting a block out of it costs more than working on a small one."""
 TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 HEAVY_TASKS = 4
@@ -91,7 +93,8 @@ def block_sizes(
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
-    most = _CALLS_SHARE * CACHE_BYTES if product or calls or _walks_strips(stage) else CACHE_BYTES
+    share = _PRODUCT_SHARE if product or _walks_strips(stage) else _CALLS_SHARE if calls else 1
+    most = share * CACHE_BYTES
     least = _PRODUCT_SIDE if product else 1
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
@@ -161,7 +164,8 @@ def _widths(
             continue
         pairs = list(zip(row.labels, row.shape, strict=True))
         whole = prod(n for d, n in pairs if d == WHOLE)
-        out.append((row.dtype.itemsize * whole, tuple(d for d, _ in pairs if d != WHOLE)))
+        width = _SPARSE_WIDTH if row.sampled else row.dtype.itemsize
+        out.append((width * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
 
 
