@@ -472,6 +472,9 @@ class ndarray(Methods):
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray:
         """The elements as another dtype."""
+        value = self._peek()
+        if copy and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
+            return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
         return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
 
     def copy(self, order: str = "C") -> ndarray:
@@ -515,14 +518,6 @@ class ndarray(Methods):
 
     conjugate = conj
 
-    def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
-        """Write the elements to a file."""
-        self._force().tofile(file, sep, format)
-
-    def dump(self, file: Any) -> None:
-        """Pickle to a file."""
-        self._force().dump(file)
-
     @property
     def data(self) -> memoryview:
         """The elements' memory on the driver, read-only."""
@@ -532,10 +527,6 @@ class ndarray(Methods):
     def ctypes(self) -> Any:
         """The elements' memory on the driver for ctypes; not to be written to."""
         return self.__array__().ctypes
-
-    def dumps(self) -> bytes:
-        """The pickle of the elements."""
-        return self._force().dumps()  # type: ignore[no-any-return]
 
     def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
         """The bytes of each element from an offset on, as another dtype; a copy."""
@@ -601,4 +592,4 @@ def persist(*arrays: Any) -> tuple[Any, ...]:
 
 register(ndarray, manipulation.stack)
 
-__all__ = ["Flags", "compute", "ndarray", "persist"]
+__all__ = ["compute", "ndarray", "persist"]

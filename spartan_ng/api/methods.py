@@ -231,3 +231,17 @@ class Methods(Arithmetic):
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
         """Where values belong in this sorted array."""
         return sorting.searchsorted(self, v, side, sorter)
+
+    # --- files and pickles ---------------------------------------------------------------------------
+
+    def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file."""
+        self._force().tofile(file, sep, format)
+
+    def dump(self, file: Any) -> None:
+        """Pickle to a file."""
+        self._force().dump(file)
+
+    def dumps(self) -> bytes:
+        """The pickle of the elements."""
+        return self._force().dumps()  # type: ignore[no-any-return]
