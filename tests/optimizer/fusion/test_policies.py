@@ -79,14 +79,14 @@ def test_als_update_is_two_stages_and_its_product_never_dense() -> None:
     assert steps["product"] in grouping.drivers
 
 
-def test_the_product_in_a_sum_with_an_outer_product_is_never_dense() -> None:
-    """Stored or not (one pass is faster: 55 ms against 97 ms at n = 6000), it is made at non-zeros alone."""
+def test_a_sum_with_an_outer_product_is_one_pass_with_the_product_at_non_zeros() -> None:
+    """Not stored, the masked product is made in half the time: 55 ms against 97 ms at n = 6000."""
     n = 20_000
     product = matmul(leaf(n, 20), turned(leaf(n, 20)))
     masked = times(sparse_leaf(n, n, density=0.01), product)
     out = plus(leaf(n, n), masked)
     grouping = formed(out)
-    assert set(grouping.stored) <= {masked, out}
+    assert set(grouping.stored) == {out}
     assert product in grouping.drivers
 
 
