@@ -16,6 +16,10 @@ from spartan_ng.api.array import (
 from spartan_ng.api.bits import packbits, unpackbits
 from spartan_ng.api.blockwise import busday_count, busday_offset, datetime_as_string, is_busday
 from spartan_ng.api.calculus import bartlett, blackman, gradient, hamming, hanning, kaiser, unwrap
+from spartan_ng.api.compression import (
+    CompressionWarning,
+    compress_columns,
+)
 from spartan_ng.api.coverage import coverage
 from spartan_ng.api.creation import (
     arange,
@@ -195,7 +199,6 @@ from spartan_ng.api.histograms import (
     trapezoid,
 )
 from spartan_ng.api.io import (
-    compress_columns,
     from_sparse,
     frombuffer,
     fromfile,
@@ -542,6 +545,7 @@ from spartan_ng.api.ufuncs import (
 from spartan_ng.config import config
 
 __all__ = [
+    "CompressionWarning",
     "FallbackWarning",
     "False_",
     "ScalarType",
