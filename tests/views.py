@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from hypothesis.stateful import (
     Bundle,
@@ -16,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import spartan_ng.api as np
+import spartan_ng as np
 
 SHAPES = [(), (1,), (5,), (2, 3), (3, 1, 4), (0, 3), (4, 4)]
 

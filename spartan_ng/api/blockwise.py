@@ -159,3 +159,11 @@ def with_field(a: Handle, value: Any, dtype: Any, offset: int) -> ndarray:
         return copy
 
     return on_blocks(changed, [a, value], "setfield")
+
+
+__all__ = [
+    "busday_count",
+    "busday_offset",
+    "datetime_as_string",
+    "is_busday",
+]

@@ -502,3 +502,32 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     from spartan_ng.api import manipulation
 
     return manipulation.stack(columns if increasing else columns[::-1], axis=1)
+
+
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "astype",
+    "copy",
+    "diag",
+    "diagflat",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "identity",
+    "ones",
+    "ones_like",
+    "tri",
+    "tril",
+    "triu",
+    "vander",
+    "zeros",
+    "zeros_like",
+]

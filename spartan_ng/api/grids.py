@@ -267,3 +267,32 @@ def isfortran(a: Any) -> bool:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
     """An array from another library's, through DLPack."""
     return wrap(np.array(np.from_dlpack(x._force() if isinstance(x, Handle) else x)))
+
+
+__all__ = [
+    "array2string",
+    "array_repr",
+    "array_str",
+    "c_",
+    "diag_indices",
+    "diag_indices_from",
+    "fill_diagonal",
+    "from_dlpack",
+    "fromfunction",
+    "frompyfunc",
+    "indices",
+    "isfortran",
+    "ix_",
+    "mask_indices",
+    "meshgrid",
+    "mgrid",
+    "ndenumerate",
+    "ogrid",
+    "r_",
+    "require",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "vectorize",
+]

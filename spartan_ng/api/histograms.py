@@ -430,3 +430,19 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         return np.interp(block, knots, heights, left, right, period)
 
     return wrap_node(build.map_(UserFunction(line, origin="interp"), x._node(), dtype=kind))
+
+
+__all__ = [
+    "convolve",
+    "corrcoef",
+    "correlate",
+    "cov",
+    "diff",
+    "ediff1d",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+    "interp",
+    "trapezoid",
+]

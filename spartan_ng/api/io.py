@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import io as scipy_io
-from scipy import sparse
+from scipy import io as scipy_io, sparse
 
 from spartan_ng import compressed
 from spartan_ng.api.cell import Cell
@@ -199,3 +198,23 @@ def from_sparse(matrix: Any) -> ndarray:
     if isinstance(matrix, Handle):
         return as_handle(matrix)
     return sparse_handle(matrix)
+
+
+__all__ = [
+    "compress_columns",
+    "from_sparse",
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromregex",
+    "fromstring",
+    "genfromtxt",
+    "load",
+    "loadtxt",
+    "mmread",
+    "mmwrite",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+]

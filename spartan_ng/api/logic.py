@@ -326,3 +326,34 @@ def i0(x: Any) -> ndarray:
 def isscalar(element: Any) -> bool:
     """Whether an object is a scalar (NumPy's or Python's)."""
     return bool(np.isscalar(element)) or (isinstance(element, Handle) and element._cell.frozen)
+
+
+around = round
+
+__all__ = [
+    "allclose",
+    "angle",
+    "around",
+    "array_equal",
+    "array_equiv",
+    "clip",
+    "fix",
+    "i0",
+    "imag",
+    "isclose",
+    "iscomplex",
+    "iscomplexobj",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "isrealobj",
+    "isscalar",
+    "nan_to_num",
+    "piecewise",
+    "real",
+    "real_if_close",
+    "round",
+    "select",
+    "sinc",
+    "where",
+]

@@ -413,3 +413,38 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
         raise ValueError("Input array must be at least 1-d.")
     moved = moveaxis(x, axis, 0)
     return tuple(moved[i] for i in range(moved.shape[0]))
+
+
+__all__ = [
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dsplit",
+    "dstack",
+    "expand_dims",
+    "hsplit",
+    "hstack",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "rollaxis",
+    "row_stack",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "transpose",
+    "unstack",
+    "vsplit",
+    "vstack",
+]

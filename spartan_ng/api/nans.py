@@ -243,3 +243,18 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the greatest of what is not NaN."""
     return _nanarg("argmax", a, axis, out, keepdims)
+
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]

@@ -162,3 +162,12 @@ def join_update(
         UserFunction(f_join), [a._node() for a in found], tuple(axes), shape_tuple(shape), kind, accumulate
     )
     return wrap_node(node)
+
+
+__all__ = [
+    "filter",
+    "fold",
+    "join_update",
+    "map",
+    "scan",
+]

@@ -185,3 +185,8 @@ def _on_line(line: Any, function: Any, width: tuple[int, int], axis: int, keywor
     line = np.array(line._force() if isinstance(line, Handle) else line)
     function(line, width, axis, keywords)
     return line
+
+
+__all__ = [
+    "pad",
+]

@@ -523,3 +523,22 @@ def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
         terms[-1] = terms[-1][0]
     free = (terms[0][0] if len(terms[0]) == 2 else "") + (terms[-1][1] if len(terms[-1]) == 2 else "")
     return einsum(",".join(terms) + "->" + free, *found, out=out)
+
+
+__all__ = [
+    "cross",
+    "diagonal",
+    "dot",
+    "einsum",
+    "einsum_path",
+    "inner",
+    "kron",
+    "matmul",
+    "matvec",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]

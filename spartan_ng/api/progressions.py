@@ -124,3 +124,10 @@ def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[A
     middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
     last = [as_handle(high.reshape(1))] if endpoint else []
     return manipulation.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "geomspace",
+    "linspace",
+    "logspace",
+]

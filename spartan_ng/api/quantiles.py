@@ -315,3 +315,13 @@ def _by_share(lines: _Lines, shares: ndarray, q: Any) -> ndarray:
     place = reductions.sum(shares < q, -1, np.intp)
     place = ufuncs.minimum(place, lines.values.shape[-1] - 1)
     return rearranging.take_along_axis(lines.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]

@@ -553,3 +553,33 @@ def size(a: Any, axis: Any = None) -> int:
 
 for _numpys, _ours in ((np.shape, shape), (np.ndim, ndim), (np.size, size)):
     numpy_function(_numpys)(_ours)
+
+__all__ = [
+    "append",
+    "apply_along_axis",
+    "apply_over_axes",
+    "choose",
+    "compress",
+    "copyto",
+    "delete",
+    "extract",
+    "flip",
+    "fliplr",
+    "flipud",
+    "insert",
+    "ndim",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "repeat",
+    "resize",
+    "roll",
+    "rot90",
+    "shape",
+    "size",
+    "take",
+    "take_along_axis",
+    "tile",
+    "trim_zeros",
+]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Sequence
 from itertools import pairwise
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     mask = None
     if where is not True:
         mask = build.broadcast(as_handle(where, bool)._node(), a.shape)
-    nothing = prod(a.shape[i] for i in axes) == 0
+    nothing = math.prod(a.shape[i] for i in axes) == 0
     if row.identity is None and initial is _NONE:
         if nothing:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -229,10 +229,10 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         axes = build.axes_tuple(axis, 1 + len(rest))
         known = known_count(masked.mask)
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
-        return kept * prod(rest[i - 1] for i in axes if i > 0)
+        return kept * math.prod(rest[i - 1] for i in axes if i > 0)
     axes = _axes(axis, a.ndim)
     if where is True:
-        return prod(a.shape[i] for i in axes)
+        return math.prod(a.shape[i] for i in axes)
     mask = build.broadcast(as_handle(where, bool)._node(), a.shape)
     return reduce("add", wrap_node(mask), axis, np.intp, keepdims=True)
 
@@ -255,7 +255,7 @@ def sum(
 
 
 @numpy_function(np.prod)
-def product(
+def prod(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
@@ -558,3 +558,24 @@ def segments(name: str, a: Node, starts: Sequence[int], axis: int) -> ndarray:
     last: Any = np.append(np.asarray(starts, np.int64)[1:], n) - 1
     found: ndarray = take(scanned, last, axis)
     return found
+
+
+amax, amin = max, min
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "min",
+    "prod",
+    "sum",
+]

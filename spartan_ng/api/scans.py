@@ -212,3 +212,21 @@ def ecdf(x: Any) -> tuple[ndarray, ndarray]:
         raise ValueError("ecdf: no elements")
     values, counts = sorting.unique_counts(a)
     return values, reductions.cumsum(counts) / a.size
+
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumsum_compensated",
+    "cumsumprod",
+    "ecdf",
+    "ewma",
+    "nancummax",
+    "nancummin",
+    "recurrence",
+    "remove_empty",
+    "rolling_mean",
+    "rolling_sum",
+    "run_lengths",
+    "segment_sum",
+]

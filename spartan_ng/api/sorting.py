@@ -488,3 +488,31 @@ def topk(a: Handle, k: int) -> ndarray:
     """The `k` greatest elements along the last axis, greatest first."""
     n = a.shape[-1]
     return sort(partition(a, n - k)[..., n - k :])[..., ::-1]  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "argpartition",
+    "argsort",
+    "argwhere",
+    "bincount",
+    "digitize",
+    "flatnonzero",
+    "intersect1d",
+    "isin",
+    "lexsort",
+    "nonzero",
+    "partition",
+    "ravel_multi_index",
+    "searchsorted",
+    "setdiff1d",
+    "setxor1d",
+    "sort",
+    "sort_complex",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "unravel_index",
+]

@@ -231,3 +231,12 @@ def average(
     if returned:
         return result, manipulation.broadcast_to(total, result.shape).copy()
     return result
+
+
+__all__ = [
+    "average",
+    "mean",
+    "ptp",
+    "std",
+    "var",
+]

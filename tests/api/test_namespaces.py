@@ -6,7 +6,7 @@ import numpy
 import pytest
 from scipy import sparse
 
-import spartan_ng.api as np
+import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 
