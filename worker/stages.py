@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box, box_shape
+from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.bound import Bound
@@ -22,9 +23,11 @@ from spartan_ng.kernels.compiled.sampled import Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.contract import laid_out
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.plan.plan import (
+    WHOLE,
     Accumulate,
     Assemble,
     Combine,
@@ -129,6 +132,7 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     product = multiplied(ex, run, stage, operands)
     if product is not None:
         return product
+    task = _packed(stage, task, operands)
     if stage.steps:
         operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier
@@ -164,6 +168,16 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     if choice is None:
         tier.record(time.perf_counter() - start)
     return values
+
+
+def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:
+    """The task with its rows cut for what is compressed among its operands."""
+    packed = frozenset(i for i, o in enumerate(operands) if is_compressed(o))
+    if stage.driver not in packed or stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return task
+    assert task.box is not None, "a task with operands has a box"
+    sizes, cut = packed_cut(stage, task.box, operands, packed)
+    return replace(task, sizes=sizes, cut=cut)
 
 
 def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
