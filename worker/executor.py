@@ -20,6 +20,7 @@ import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import JobCancelled
+from spartan_ng.kernels.formats import dense
 from spartan_ng.plan.plan import Plan, Stage
 from spartan_ng.worker.blas import single_blas
 from spartan_ng.worker.lending import Lending, borrow
@@ -385,7 +386,7 @@ class Executor:
 
 
 def _unpacked(value: Any) -> Any:
-    return value.toarray() if is_compressed(value) else value
+    return dense(value) if is_compressed(value) else value
 
 
 def data_bytes(data: Any) -> int:

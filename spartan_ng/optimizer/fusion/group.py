@@ -228,7 +228,8 @@ def _store(
     readers = [u for u in users if u not in inside]
     if joins:
         hosts = inside if node in result.fusing and node not in result.refused else users
-        stage = _as_member(node, hosts, readers, demands, result) or _beside(node, readers, demands)
+        stage = _as_member(node, hosts, readers, demands, result)
+        stage = stage or _beside(node, readers, inside, demands)
         if stage is not None:
             inside.pop(stage, None)
             stage.users |= {u: None for u in readers if u is not stage}
@@ -301,10 +302,16 @@ def _as_member(
     return None
 
 
-def _beside(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
-    """Compute the node in a stage that reads the largest of its inputs the same way."""
+def _beside(
+    node: Node, users: list[Group], inside: Collection[Group], demands: dict[Node, dict[Demand, None]]
+) -> Group | None:
+    """Compute the node in a stage that reads the largest of its inputs the same way.
+
+    Not in one of those that compute it for themselves: they need it in another way, block by block.
+    """
     candidates = dict.fromkeys(d for i in largest_inputs(node) for d in _latest(demands[i]))
-    place = next((p for d in candidates if (p := place_beside(node, *d, users)) is not None), None)
+    free = (d for d in candidates if d[0] not in inside)
+    place = next((p for d in free if (p := place_beside(node, *d, users)) is not None), None)
     if place is None:
         return None
     stage, labels = place
