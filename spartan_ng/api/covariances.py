@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    logic,
-    manipulation,
-    products,
-    reductions,
-    ufuncs,
-)
+from spartan_ng.api import logic, manipulation, products, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, values
 from spartan_ng.api.statistics import mean

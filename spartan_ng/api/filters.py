@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    creation,
-    manipulation,
-    ufuncs,
-)
+from spartan_ng.api import creation, manipulation, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    logic,
-    manipulation,
-    quantiles,
-    reductions,
-    sorting,
-    statistics,
-    ufuncs,
-)
+from spartan_ng.api import logic, manipulation, quantiles, reductions, sorting, statistics, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, forced, values, wrap, wrap_node
 from spartan_ng.api.statistics import mean

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api import creation, indexing
-from spartan_ng.api.cell import order_of
+from spartan_ng.api.cell import Cell, order_of
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, shape_tuple, wrap, wrap_node
 from spartan_ng.api.operands import stored
@@ -61,7 +61,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(np.array(value, order="C").reshape(new))
-    return make(type(a._cell)(node=build.reshape(a._node(), new)))
+    return make(Cell(node=build.reshape(a._node(), new)))
 
 
 @numpy_function(np.ravel)

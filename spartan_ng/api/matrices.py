@@ -9,12 +9,7 @@ import numpy as np
 
 from spartan_ng.api import creation, manipulation, products
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import (
-    as_handle,
-    in_order,
-    wrap,
-    wrap_node,
-)
+from spartan_ng.api.handle import as_handle, in_order, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 

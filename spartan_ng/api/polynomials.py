@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    creation,
-    filters,
-    linalg,
-    logic,
-    manipulation,
-    matrices,
-    rearranging,
-    reductions,
-)
+from spartan_ng.api import creation, filters, linalg, logic, manipulation, matrices, rearranging, reductions
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced
 from spartan_ng.api.stacks import on_stack

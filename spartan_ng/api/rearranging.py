@@ -18,6 +18,7 @@ from spartan_ng.api import (
     taking,
     ufuncs,
 )
+from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, shape_tuple, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values
@@ -62,7 +63,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
             build.reshape(a._node(), (*a.shape[: where + 1], 1, *a.shape[where + 1 :])), shape
         )
         final = (*a.shape[:where], a.shape[where] * n, *a.shape[where + 1 :])
-        return make(type(a._cell)(node=build.reshape(wide, final)))
+        return make(Cell(node=build.reshape(wide, final)))
     if counts.shape != (a.shape[where],):
         raise ShapeError(
             f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
@@ -102,7 +103,7 @@ def tile(A: Any, reps: Any) -> ndarray:
     if known is not None and prod(final) * a.itemsize <= config.small_bytes:
         return wrap(np.tile(known[0], counts))
     node = build.broadcast(build.reshape(a._node(), tuple(inner)), tuple(outer))
-    return make(type(a._cell)(node=build.reshape(node, final)))
+    return make(Cell(node=build.reshape(node, final)))
 
 
 @numpy_function(np.flip)
