@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from spartan_ng.errors import OptionError
@@ -67,14 +67,14 @@ class Config:
     @contextmanager
     def override(self, **options: Any) -> Iterator[Config]:
         """Set options inside a `with` block, and set them back after it."""
-        before = {f.name: getattr(self, f.name) for f in fields(self)}
+        before = [(name, getattr(self, name)) for name in _NAMES]
         try:
             for name, value in options.items():
                 setattr(self, name, value)
             yield self
         finally:
-            for name, value in before.items():
-                setattr(self, name, value)
+            for name, value in before:
+                object.__setattr__(self, name, value)
 
 
 _NAMES = frozenset(Config.__dataclass_fields__)
