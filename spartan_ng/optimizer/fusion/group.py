@@ -309,9 +309,8 @@ def _beside(
 
     Not in one of those that compute it for themselves: they need it in another way, block by block.
     """
-    candidates = dict.fromkeys(d for i in largest_inputs(node) for d in _latest(demands[i]))
-    free = (d for d in candidates if d[0] not in inside)
-    place = next((p for d in free if (p := place_beside(node, *d, users)) is not None), None)
+    candidates = ((i, *d) for i in largest_inputs(node) for d in _latest(demands[i]) if d[0] not in inside)
+    place = next((p for c in candidates if (p := place_beside(node, *c, users)) is not None), None)
     if place is None:
         return None
     stage, labels = place

@@ -58,12 +58,12 @@ def largest_inputs(node: Node) -> list[Node]:
 
 
 def place_beside(
-    node: Node, stage: Group, seen: Labels | None, users: Iterable[Group]
+    node: Node, shared: Node, stage: Group, seen: Labels | None, users: Iterable[Group]
 ) -> tuple[Group, Labels] | None:
     """The stage, and its dimension for each of the node's own, if the node may be computed there.
 
-    `seen` is how the stage sees one of the node's largest inputs, `users` are the stages that will read
-    the node.
+    `seen` is how the stage sees `shared`, one of the node's largest inputs, `users` are the stages that will
+    read the node.
     """
     if seen is None or not has_room(stage) or is_product(node) or node.op is Op.RANDOM:
         return None
@@ -71,7 +71,7 @@ def place_beside(
         return None
     shape = root(node)
     for source, own in zip(node.inputs, shape.inputs, strict=True):
-        if source not in largest_inputs(node) or len(own) != len(seen):
+        if source is not shared or len(own) != len(seen):
             continue
         labels = _match(shape.domain, own, seen)
         if labels is not None and _leaves_enough(stage, labels, shape.whole) and not follows(stage, users):

@@ -30,7 +30,7 @@ def find_drivers(order: Sequence[Node], roots: Collection[Node]) -> Drivers:
     for node in reversed(order):
         here = needed.setdefault(node, frozenset()) | patterns.get(node, frozenset())
         needed[node] = here
-        passes = here if is_sampled(node) else frozenset()
+        passes = here if node.op is Op.MAP and is_sampled(node) else frozenset()  # a product needs lines
         for source in dict.fromkeys(node.inputs):
             same = passes if source.shape == node.shape else frozenset()
             needed[source] = needed.get(source, frozenset()) & same if source in used else same
