@@ -33,6 +33,7 @@ from spartan_ng.api.filters import *
 from spartan_ng.api.grids import *
 from spartan_ng.api.histograms import *
 from spartan_ng.api.io import *
+from spartan_ng.api.joining import *
 from spartan_ng.api.logic import *
 from spartan_ng.api.manipulation import *
 from spartan_ng.api.matrices import *
@@ -88,6 +89,7 @@ __all__ += _api.filters.__all__
 __all__ += _api.grids.__all__
 __all__ += _api.histograms.__all__
 __all__ += _api.io.__all__
+__all__ += _api.joining.__all__
 __all__ += _api.logic.__all__
 __all__ += _api.manipulation.__all__
 __all__ += _api.matrices.__all__

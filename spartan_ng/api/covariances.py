@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    logic,
-    manipulation,
-    products,
-    reductions,
-    ufuncs,
-)
+from spartan_ng.api import joining, logic, manipulation, products, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, values
 from spartan_ng.api.statistics import mean
@@ -47,7 +41,7 @@ def cov(
         other = manipulation.atleast_2d(as_handle(y))
         if not rowvar and other.shape[0] != 1:
             other = other.T
-        x = manipulation.concatenate((x, other), 0)
+        x = joining.concatenate((x, other), 0)
     kind = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
     x = x.astype(kind)
     ddof = (0 if bias else 1) if ddof is None else ddof

@@ -69,7 +69,7 @@ def array(
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
-            h = make(type(h._cell)(private_copy(value) if np.shares_memory(value, object) else value))
+            h = make(Cell(private_copy(value) if np.shares_memory(value, object) else value))
         elif h._cell.frozen:
             h = h.copy()
     if h.ndim < ndmin:
@@ -210,16 +210,12 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
         if isinstance(one, Node)
         else build.constant(_scalar_of(one, dtype) if one.ndim == 0 else one.astype(dtype))
     )
-    return make(_cell(build.broadcast(node, lengths)))
+    return make(Cell(node=build.broadcast(node, lengths)))
 
 
 def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
     """A value as an array without axes; 0 is what NumPy's zeros hold, also of strings and records."""
     return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
-
-
-def _cell(node: Node) -> Any:
-    return Cell(node=node)
 
 
 @numpy_function(np.zeros)

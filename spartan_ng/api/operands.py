@@ -11,14 +11,7 @@ from scipy import sparse
 
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.dispatch import weight
-from spartan_ng.api.handle import (
-    PYTHON_SCALARS,
-    Handle,
-    as_handle,
-    forced,
-    is_array_like,
-    wrap_node,
-)
+from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, forced, is_array_like, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

@@ -13,6 +13,7 @@ import numpy as np
 from spartan_ng.api import (
     creation,
     filters,
+    joining,
     linalg,
     logic,
     manipulation,
@@ -69,16 +70,16 @@ def roots(p: Any) -> Any:
     if n < 2:
         return creation.zeros(trailing, p.dtype)
     below = matrices.eye(n - 2, n - 1, dtype=p.dtype)
-    companion = manipulation.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
+    companion = joining.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
     found = linalg.eigvals(companion)
-    return manipulation.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
+    return joining.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
 
 
 def _sum(name: str, a1: Any, a2: Any) -> Any:
     """A sum or difference of coefficients, the shorter filled with leading zeros."""
     a, b = _vector(a1), _vector(a2)
     n = max(len(a), len(b))
-    a, b = (manipulation.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
+    a, b = (joining.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
     return a + b if name == "polyadd" else a - b
 
 
@@ -152,7 +153,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     p = as_handle(p)
     for c in constants[:m]:
-        p = manipulation.concatenate([p / creation.arange(len(p), 0, -1), as_handle([c])])
+        p = joining.concatenate([p / creation.arange(len(p), 0, -1), as_handle([c])])
     return p
 
 
