@@ -21,6 +21,7 @@ from spartan_ng.api.bits import *
 from spartan_ng.api.blockwise import *
 from spartan_ng.api.borrowed import of_numpy as _of_numpy
 from spartan_ng.api.calculus import *
+from spartan_ng.api.compression import *
 from spartan_ng.api.contractions import *
 from spartan_ng.api.covariances import *
 from spartan_ng.api.coverage import *
@@ -76,6 +77,7 @@ __all__ += _api.array.__all__
 __all__ += _api.bits.__all__
 __all__ += _api.blockwise.__all__
 __all__ += _api.calculus.__all__
+__all__ += _api.compression.__all__
 __all__ += _api.contractions.__all__
 __all__ += _api.covariances.__all__
 __all__ += _api.coverage.__all__

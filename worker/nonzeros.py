@@ -29,7 +29,10 @@ def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound)
         parts = (bound.values, pattern.indices.copy(), pattern.indptr.copy())
         ex.put(run, write.slots[0], sparse.csr_array(parts, shape=pattern.shape))
         return []
-    ex.parallel(run, bound.spans, lambda: bound.add, len(bound.spans) == 1)
+    if len(bound.spans) == 1:
+        bound.add(bound.spans[0])
+    else:
+        ex.parallel(run, bound.spans, lambda: bound.add, small=False)
     value = bound.folded()
     if not write.partial:
         value = reducer.finalize((value,))

@@ -42,7 +42,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
         return wrap(np.repeat(value, repeats, axis))
     if axis is None:
         a, axis = manipulation.ravel(a), 0
-    where = build.axis_index(axis, a.ndim)
+    where = build.axis_index(axis, max(a.ndim, 1))
+    a = a if a.ndim else manipulation.ravel(a)
     if isinstance(repeats, Handle) and repeats.size > 1 and repeats._peek() is None:
         return _repeated(a, repeats, where)
     counts = np.asarray(repeats)

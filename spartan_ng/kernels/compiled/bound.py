@@ -8,6 +8,8 @@ and its driver alone, never on the number of threads.
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,24 @@ Part = tuple[int, int]
 """First and last (exclusive) line of the table, or element of a state."""
 
 
+class Cuts:
+    """Where runs of stored rows begin: remembered for the last driver, which loops come back to."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Callable[[], Any], int, Any] = (lambda: None, 0, None)
+
+    def of(self, indptr: Any, count: int) -> Any:
+        """Up to `count` runs of rows with about equally many non-zeros: their bounds."""
+        driver, runs, found = self._last
+        if driver() is not indptr or runs != count:
+            shares = np.arange(1, count, dtype=np.int64) * int(indptr[-1]) // count
+            inner = {*np.searchsorted(indptr, shares.astype(indptr.dtype)).tolist()}
+            rows = len(indptr) - 1
+            found = np.array([0, *sorted(inner - {0, rows}), rows])
+            self._last = (weakref.ref(indptr), count, found)
+        return found
+
+
 class Bound:
     """A sampled stage with its operands; threads may run parts of it side by side."""
 
@@ -58,10 +78,8 @@ class Bound:
         self.flops = int(indptr[-1]) * self._flops
         """Operations of all runs, about."""
         count = min(_RUNS, self.flops // _RUN_FLOPS + 1, self._most_states())
-        shares = np.arange(1, count, dtype=np.int64) * int(indptr[-1]) // count
-        cuts = np.searchsorted(indptr, shares.astype(indptr.dtype))
-        self._rows = np.unique(np.concatenate(([0], cuts, [len(indptr) - 1])))
-        """Where runs begin, and where the last one ends."""
+        self._rows = body.cuts.of(indptr, count)
+        """The first row of each run, and the row after the last one's."""
         self._place()
         self._table = self._lines(numbers)
 
