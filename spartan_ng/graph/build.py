@@ -317,7 +317,7 @@ def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcasting; the error names the operation and every shape."""
     first = shapes[0]
-    if all(s == first for s in shapes):
+    if shapes.count(first) == len(shapes):
         return first
     try:
         return np.broadcast_shapes(*shapes)
@@ -374,11 +374,14 @@ def _map_format(fn: str | UserFunction, inputs: tuple[Node, ...]) -> str:
 
     What the row does not say for sure, it may still do for the scalars at hand: 0 > 0, 0 ** 3, 0 / 2.
     """
-    if [i.format for i in inputs].count("compressed") == 1 and not isinstance(fn, UserFunction):
+    formats = [i.format for i in inputs]
+    if formats.count("dense") == len(formats) or isinstance(fn, UserFunction):
+        return "dense"
+    if formats.count("compressed") == 1:
         scalars = all(i.format == "compressed" or (i.size == 1 and i.ndim <= 2) for i in inputs)
         return "compressed" if scalars and ELEMENTWISE[fn].nout == 1 else "dense"
-    sparse = [i.format == "csr" for i in inputs]
-    if not any(sparse) or isinstance(fn, UserFunction):
+    sparse = [f == "csr" for f in formats]
+    if not any(sparse):
         return "dense"
     row = ELEMENTWISE[fn]
     if row.zero in ("unary", "any") or (row.zero == "all" and all(sparse)):
