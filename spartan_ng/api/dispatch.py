@@ -175,12 +175,12 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         warnings.warn(
             f"{name} is not distributed: its operands are gathered and NumPy runs it on the driver",
             FallbackWarning,
-            stacklevel=_levels_to_user(),
+            stacklevel=levels_to_user(),
         )
     return by_numpy(function, *args, **keywords)
 
 
-def _levels_to_user() -> int:
+def levels_to_user() -> int:
     """How many calls of this package lie between a warning and the user's line."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -210,3 +210,8 @@ def _plain(a: Any) -> Any:
     if isinstance(a, dict):
         return {k: _plain(v) for k, v in a.items()}
     return a
+
+
+__all__ = [
+    "FallbackWarning",
+]

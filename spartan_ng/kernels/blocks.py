@@ -22,8 +22,6 @@ that are read twice; an operand that streams past counts a quarter."""
 _SPARSE_BLOCKS = 32
 """Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
 each thread; each costs SciPy's objects."""
-_COMPRESSED_BLOCKS = 8
-"""Runs of rows that a compressed tile is cut into: each goes through the dictionaries once more."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
 _PRODUCT_SHARE = 8
@@ -126,7 +124,7 @@ def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ..
 def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
     """Runs of the driver's stored rows: enough to share, and as few as keep the states of them small."""
     rows, _ = stage.driver_labels
-    pieces = _SPARSE_BLOCKS if stage.is_sampled else _COMPRESSED_BLOCKS
+    pieces = _SPARSE_BLOCKS if stage.is_sampled else 1  # of a compressed tile: see `kernels.packed`
     for write in stage.writes:
         if write.reducer is not None and rows not in write.labels:
             state_bytes = prod(write.reducer.shape) * write.reducer.dtype.itemsize
