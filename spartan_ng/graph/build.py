@@ -321,7 +321,7 @@ def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcasting; the error names the operation and every shape."""
     first = shapes[0]
-    if all(s == first for s in shapes):
+    if shapes.count(first) == len(shapes):
         return first
     try:
         return np.broadcast_shapes(*shapes)

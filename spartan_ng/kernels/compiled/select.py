@@ -35,6 +35,8 @@ HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
+_MAY_WAIT = frozenset({"ignore", "warn"})
+"""What compiled loops may make of floating-point errors."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -75,7 +77,7 @@ class Tier:
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
-        if any(v not in ("ignore", "warn") for v in error_state.values()):
+        if not _MAY_WAIT.issuperset(error_state.values()):
             return None
         if mode == "auto" and self._seconds < HOT_S:
             return None
