@@ -76,9 +76,8 @@ def _patterns(order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
 
 def _of_operands(node: Node, patterns: dict[Node, frozenset[Node]]) -> frozenset[Node]:
     """The sparse nodes below a sparse map that include its non-zeros."""
-    sparse = [
-        patterns.get(i, frozenset({i})) for i in node.inputs if i.format == "csr" and i.shape == node.shape
-    ]
+    inputs = node.inputs[::2] if node.fn == "where" else node.inputs  # it has none where the condition has none
+    sparse = [patterns.get(i, frozenset({i})) for i in inputs if i.format == "csr" and i.shape == node.shape]
     if not sparse:
         return frozenset()
     if ELEMENTWISE[str(node.fn)].zero == "any":
