@@ -106,7 +106,7 @@ def fold(
         dtype = a.dtype if isinstance(fn, UserFunction) else FOLDS[fn].dtype(a.dtype)
     shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
     if where is not None and fn == "add" and where.format == "csr" and where.shape == a.shape:
-        a = map_("where", where, a, constant(0, a.dtype), dtype=a.dtype)  # sparse, too: seen at non-zeros alone
+        a = map_("where", where, a, constant(0, a.dtype), dtype=a.dtype)  # at non-zeros alone
         return Node(Op.FOLD, fn, (a,), (axes,), shape, dtype)
     inputs = (a,) if where is None else (a, broadcast(where, a.shape))
     return Node(Op.FOLD, fn, inputs, (axes,), shape, dtype)
@@ -394,6 +394,8 @@ def _map_format(
     if not any(sparse) or dtype.char not in _STORED_SPARSE:
         return "dense"
     if row.zero in ("unary", "any") or (row.zero == "all" and all(sparse)):
+        return "csr"
+    if row.zero == "first" and sparse[0] and inputs[1].format == "dense" and _scalar_value(inputs[1]) is None:
         return "csr"
     if fn == "where":  # what is chosen at non-zeros alone may be anything
         inputs, sparse = inputs[::2], sparse[::2]
