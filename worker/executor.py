@@ -19,7 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
+from spartan_ng.kernels.formats import dense
 from spartan_ng.plan.plan import Plan, Stage
 from spartan_ng.worker.blas import single_blas
 from spartan_ng.worker.lending import Lending, borrow
@@ -173,7 +175,7 @@ class Executor:
 
     def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
         every = []
-        with np.errstate(**self.errstate):
+        with entered(self.errstate):
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
@@ -339,7 +341,7 @@ class Executor:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
             try:
-                with np.errstate(**self.errstate):
+                with entered(self.errstate):
                     one = make()
                     for i in numbers if offer is None else offer.mine(stopped):
                         if ended:
@@ -385,7 +387,7 @@ class Executor:
 
 
 def _unpacked(value: Any) -> Any:
-    return value.toarray() if is_compressed(value) else value
+    return dense(value) if is_compressed(value) else value
 
 
 def data_bytes(data: Any) -> int:

@@ -210,3 +210,8 @@ def _plain(a: Any) -> Any:
     if isinstance(a, dict):
         return {k: _plain(v) for k, v in a.items()}
     return a
+
+
+__all__ = [
+    "FallbackWarning",
+]

@@ -147,7 +147,9 @@ def contract(
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     """NumPy's `matmul` of operands with one or more axes, batch axes broadcast."""
     if a.ndim == 0 or b.ndim == 0:
-        raise ShapeError("matmul: an operand has no axes; use multiply for scalars")
+        raise ShapeError(
+            f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
+        )
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ShapeError(

@@ -95,7 +95,8 @@ def test_dtypes(name, dtype):
 def test_each_layout_is_chosen_where_it_is_smallest():
     matrix = compress_columns(table())
     names = {c: g.name for g in matrix.groups for c in g.columns}
-    assert [names[c] for c in (0, 1, 2, 3)] == ["DDC", "OLE", "RLE", "plain"]
+    assert [names.get(c, "plain") for c in (0, 1, 2, 3)] == ["DDC", "OLE", "RLE", "plain"]
+    assert matrix.described() == "RLE 3, OLE 1, DDC 2, plain 1"
     assert any({0, 5} <= set(g.columns) for g in matrix.groups)  # one determines the other
     assert matrix.nbytes < table().nbytes / 3
 

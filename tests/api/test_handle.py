@@ -10,7 +10,7 @@ import pickle
 import numpy
 import pytest
 
-import spartan_ng.api as np
+import spartan_ng as np
 from spartan_ng.api.dispatch import FallbackWarning
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError

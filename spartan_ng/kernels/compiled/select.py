@@ -20,8 +20,8 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.blocks import Cell, Cut, block_sizes, cut
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.scans import scan_obstacle
@@ -45,13 +45,15 @@ class Choice:
     body: Compiled
     cut: Cut
 
+    @property
+    def kernels(self) -> list[Kernel]:
+        """All that must be compiled."""
+        return self.body.kernels
 
-@dataclass(frozen=True, slots=True)
-class SampledChoice:
-    """The same for a body over non-zeros."""
-
-    body: Sampled
-    cells: list[Cell]
+    @property
+    def calls_blas(self) -> bool:
+        """Whether a matrix product is left to BLAS."""
+        return self.body.calls_blas
 
 
 class Tier:
@@ -60,12 +62,12 @@ class Tier:
     def __init__(self, stage: Fused, tile: Box) -> None:
         self.stage = stage
         self.tile = tile
-        self._choices: dict[Signature | SparseSignature, Choice | SampledChoice | None] = {}
+        self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
         self._is_sampled = stage.is_sampled
         self._seconds = 0.0
         self._lock = threading.Lock()
 
-    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | SampledChoice | None:
+    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
         if mode == "interpret" or self.stage.heavy:
@@ -79,28 +81,30 @@ class Tier:
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
-        waiting = [k for k in choice.body.kernels if not k.settled]
+        waiting = [k for k in choice.kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
         if waiting and mode == "compile":
             compiler.wait(PATIENCE_S)
-        return choice if all(k.function is not None for k in choice.body.kernels) else None
+        return choice if all(k.function is not None for k in choice.kernels) else None
 
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
 
-    def _dense(self, operands: list[Any]) -> Choice | SampledChoice | None:
+    def _dense(self, operands: list[Any]) -> Choice | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
         return self._kept(key, lambda: prepare(self.stage, self.tile, key))
 
-    def _sampled(self, operands: list[Any]) -> Choice | SampledChoice | None:
+    def _sampled(self, operands: list[Any]) -> Choice | Sampled | None:
+        if len(self.stage.rows) > LONGEST:
+            return None
         key = sparse_signature(self.stage, operands)
-        return self._kept(key, lambda: _prepare_sampled(self.stage, self.tile, operands))
+        return self._kept(key, lambda: prepare_sampled(self.stage, self.tile, operands))
 
     def _kept(
-        self, key: Signature | SparseSignature, make: Callable[[], Choice | SampledChoice | None]
-    ) -> Choice | SampledChoice | None:
+        self, key: Signature | SparseSignature, make: Callable[[], Choice | Sampled | None]
+    ) -> Choice | Sampled | None:
         with self._lock:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
@@ -119,11 +123,6 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
     return Choice(body, cut(stage, tile, sizes, together=True))
-
-
-def _prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> SampledChoice | None:
-    found = prepare_sampled(stage, tile, operands) if len(stage.rows) <= LONGEST else None
-    return None if found is None else SampledChoice(*found)
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:

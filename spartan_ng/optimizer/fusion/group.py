@@ -242,7 +242,8 @@ def _store(
     readers = [u for u in users if u not in inside]
     if joins:
         hosts = inside if node in result.fusing and node not in result.refused else users
-        stage = _as_member(node, hosts, readers, demands, result) or _beside(node, readers, demands)
+        stage = _as_member(node, hosts, readers, demands, result)
+        stage = stage or _beside(node, readers, inside, demands)
         if stage is not None:
             inside.pop(stage, None)
             stage.users |= {u: None for u in readers if u is not stage}
@@ -316,8 +317,13 @@ def _as_member(
     return None
 
 
-def _beside(node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]]) -> Group | None:
-    """Compute the node in a stage that reads the largest of its inputs the same way."""
+def _beside(
+    node: Node, users: list[Group], inside: Collection[Group], demands: dict[Node, dict[Demand, None]]
+) -> Group | None:
+    """Compute the node in a stage that reads the largest of its inputs the same way.
+
+    Not in one of those that compute it for themselves: they need it in another way, block by block.
+    """
     largest = largest_inputs(node)
     if not may_stand_beside(node):
         return None
@@ -326,7 +332,9 @@ def _beside(node: Node, users: list[Group], demands: dict[Node, dict[Demand, Non
     places = dict.fromkeys(d for i in largest for d in _latest(demands[i]))
     labels = None
     for stage, seen in places:
-        labels = None if seen is None else place_beside(shape, own, stage, seen, users)
+        if seen is None or stage in inside:
+            continue
+        labels = place_beside(shape, own, stage, seen, users)
         if labels is not None:
             break
     if labels is None:
