@@ -32,7 +32,8 @@ from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-from spartan_ng.plan.explain import Explanation, explain as explain_plan
+from spartan_ng.plan.explain import Explanation
+from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Settings, lower, weigh

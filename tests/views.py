@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from hypothesis.stateful import (
     Bundle,

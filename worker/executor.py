@@ -10,7 +10,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, TimeoutError as FutureTimeout
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.formats import dense
 from spartan_ng.plan.plan import Plan, Stage
@@ -173,7 +175,7 @@ class Executor:
 
     def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
         every = []
-        with np.errstate(**self.errstate):
+        with entered(self.errstate):
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
@@ -339,7 +341,7 @@ class Executor:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
             try:
-                with np.errstate(**self.errstate):
+                with entered(self.errstate):
                     one = make()
                     for i in numbers if offer is None else offer.mine(stopped):
                         if ended:

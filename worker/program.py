@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from spartan_ng.arrays import Box, cut as cut_axis
+from spartan_ng.arrays import Box
+from spartan_ng.arrays import cut as cut_axis
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier

@@ -14,6 +14,7 @@ from scipy import sparse
 from spartan_ng.api import products, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
+from spartan_ng.api.operands import small_values, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -217,7 +218,7 @@ class Arithmetic(Handle):
         if self._cell.frozen or not is_operand(other):
             return NotImplemented
         result = products.matmul(self, other)
-        return ufuncs.stored("matmul", result, self, True)  # type: ignore[no-any-return]
+        return stored("matmul", result, self, True)
 
 
 def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
@@ -258,7 +259,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             a._cell.masked = again
             return a  # type: ignore[return-value]
     value = a._peek()
-    operands = ufuncs.small_values((other,))
+    operands = small_values((other,))
     if value is not None and operands is not None and value.nbytes <= config.small_bytes:
         target = a._in_place()
         if target is not None:
@@ -270,7 +271,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
                 raise
             return a  # type: ignore[return-value]
     result = _power(a, other) if function is ufuncs.power else function(a, other)
-    return ufuncs.stored(function.__name__, result, a, True)  # type: ignore[no-any-return]
+    return stored(function.__name__, result, a, True)
 
 
 def wrap_cast(node: Any, dtype: np.dtype[Any]) -> Any:

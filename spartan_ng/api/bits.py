@@ -33,7 +33,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
     """Eight elements as the bits of one byte; what is missing of the last eight is zero."""
     bits, where = _last(a, axis, bitorder)
     if bits.dtype.kind not in "biu":
-        raise TypeError("Expected an input array of integer or boolean data type")
+        raise TypeError(f"Expected an input array of integer or boolean data type, not {bits.dtype}")
     bits = (bits != 0).astype(np.uint8)
     missing = -bits.shape[-1] % 8
     if missing:
@@ -48,7 +48,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
     """The bits of each byte as elements; `count` of them, or all but so many where it is negative."""
     octets, where = _last(a, axis, bitorder)
     if octets.dtype != np.uint8:
-        raise TypeError("Expected an input array of unsigned byte data type")
+        raise TypeError(f"Expected an input array of unsigned byte data type, not {octets.dtype}")
     bits = (octets[..., None] >> _SHIFTS[bitorder]) & 1
     n = 8 * octets.shape[-1]
     bits = bits.reshape((*octets.shape[:-1], n))

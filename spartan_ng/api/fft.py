@@ -192,7 +192,7 @@ def _plan(a: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:
     if axes is None:
         axes = list(range(len(shape))) if s is None else list(range(-len(s), 0))
     if s is not None and len(s) != len(axes):
-        raise ValueError("Shape and axes have different lengths.")
+        raise ValueError(f"Shape and axes have different lengths: {s} and {axes}.")
     where = [build.axis_index(axis, len(shape)) for axis in axes]
     lengths = [None if s is None else s[i] for i in range(len(where))]
     return [shape[w] if n is None or n == -1 else int(n) for n, w in zip(lengths, where, strict=True)], where

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import io as scipy_io, sparse
+from scipy import io as scipy_io
+from scipy import sparse
 
 from spartan_ng import compressed
 from spartan_ng.api.cell import Cell

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from spartan_ng.api import creation, indexing, ufuncs
+from spartan_ng.api import creation, indexing
 from spartan_ng.api.cell import order_of
-from spartan_ng.api.creation import array
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, make, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, make, shape_tuple, wrap, wrap_node
+from spartan_ng.api.operands import stored
 from spartan_ng.api.views import Broadcast, Reshape, full_shape, without_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -117,7 +117,10 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     old = normalize_axis_tuple(source, a.ndim, "source")
     new = normalize_axis_tuple(destination, a.ndim, "destination")
     if len(old) != len(new):
-        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+        raise ValueError(
+            "`source` and `destination` arguments must have the same number of elements, "
+            f"which {source} and {destination} have not"
+        )
     order = [n for n in range(a.ndim) if n not in old]
     for target, origin in sorted(zip(new, old, strict=True)):
         order.insert(target, origin)
@@ -196,7 +199,7 @@ def _at_least(arys: tuple[Any, ...], grow: Any) -> Any:
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
     """A read-only view with repeated elements."""
     a = as_handle(array)
-    lengths = creation.shape_tuple(shape)
+    lengths = shape_tuple(shape)
     if a.shape == lengths:
         return a[...]  # type: ignore[no-any-return]
     if build.broadcast_shapes("broadcast_to", a.shape, lengths) != lengths:
@@ -216,9 +219,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
 
 def broadcast_shapes(*args: Any) -> tuple[int, ...]:
     """The shape several shapes broadcast to."""
-    return (
-        build.broadcast_shapes("broadcast_shapes", *(creation.shape_tuple(s) for s in args)) if args else ()
-    )
+    return build.broadcast_shapes("broadcast_shapes", *(shape_tuple(s) for s in args)) if args else ()
 
 
 # --- joining and splitting -------------------------------------------------------------------------
@@ -260,7 +261,7 @@ def concatenate(
         return result
     if out.shape != result.shape:
         raise ShapeError(f"Output array is the wrong shape: {out.shape}, not {result.shape}")
-    return ufuncs.stored("concatenate", result, out, True)  # type: ignore[no-any-return]
+    return stored("concatenate", result, out)
 
 
 concat = concatenate
@@ -337,7 +338,7 @@ def block(arrays: Any) -> ndarray:
 
     def build_up(a: Any, level: int, ndim: int) -> Any:
         if not isinstance(a, list):
-            h = array(a)
+            h = creation.array(a)
             return h.reshape((1,) * (ndim - h.ndim) + h.shape)
         return concatenate([build_up(b, level - 1, ndim) for b in a], -level)
 

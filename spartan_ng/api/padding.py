@@ -18,8 +18,9 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle
-from spartan_ng.api.rearranging import apply_along_axis, flip, take
+from spartan_ng.api.handle import as_handle, forced
+from spartan_ng.api.rearranging import apply_along_axis, flip
+from spartan_ng.api.taking import take
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -182,7 +183,7 @@ def _filled(a: Any, widths: Any, function: Any, keywords: dict[str, Any]) -> Any
 
 def _on_line(line: Any, function: Any, width: tuple[int, int], axis: int, keywords: dict[str, Any]) -> Any:
     """One line, after the function has filled its margins."""
-    line = np.array(line._force() if isinstance(line, Handle) else line)
+    line = np.array(forced(line))
     function(line, width, axis, keywords)
     return line
 

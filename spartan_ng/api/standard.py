@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 import spartan_ng as ours
-from spartan_ng.api import fft as fourier, linalg as algebra, ufuncs
+from spartan_ng.api import fft as fourier
+from spartan_ng.api import linalg as algebra
 from spartan_ng.api.arithmetic import is_operand
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.borrowed import of_numpy
 from spartan_ng.api.handle import as_handle
+from spartan_ng.api.operands import operand, stored
 
 __array_api_version__ = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -104,7 +106,7 @@ class Array(ndarray):
     def __ifloordiv__(self, other: Any) -> Any:
         if not is_operand(other):
             return NotImplemented
-        return ufuncs.stored("floor_divide", floor_divide(self, other), self, True)
+        return stored("floor_divide", floor_divide(self, other), self, True)
 
     def __reduce__(self) -> Any:
         return (_restored, ndarray.__reduce__(self))
@@ -120,7 +122,7 @@ def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The quotients, rounded down; where one operand is infinite, the limit, an infinity or a zero."""
-    x1, x2 = ufuncs.operand(x1), ufuncs.operand(x2)
+    x1, x2 = operand(x1), operand(x2)
     dtype = np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2)))
     if dtype.kind != "f":
         return standard(ours.floor_divide(x1, x2))

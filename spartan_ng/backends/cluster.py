@@ -32,15 +32,8 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
 from spartan_ng.wire.failures import rebuild
-from spartan_ng.wire.messages import (
-    JobDone,
-    JobFailed,
-    Key,
-    Member,
-    Progress as ProgressMessage,
-    Status,
-    Submit,
-)
+from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Status, Submit
+from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.security import Keys, token
 
 INLINE_BYTES = 64 * 1024

@@ -73,9 +73,9 @@ class Body:
         return _assign(last, [fills(r) for r in rows])
 
 
-_FRESH = frozenset({"negative"})
-"""Functions that NumPy (2.4) gets wrong on two elements a stride apart with a strided `out`: they make
-their own value."""
+_FRESH = frozenset({"isinf", "isnan", "negative", "signbit"})
+"""Functions that NumPy (2.4) gets wrong with an `out` whose elements lie a stride apart: they make their own
+value."""
 
 
 def fills(row: Row) -> bool:
@@ -166,7 +166,7 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
     if not any(follow):
         if not read.expand:
             return lambda operand, block: operand
-        return lambda operand, block: np.broadcast_to(operand, _block_shape(read, block))
+        return lambda operand, block: np.broadcast_to(dense(operand), _block_shape(read, block))
 
     def cut(operand: Any, block: Box) -> Any:
         part = operand[
@@ -183,7 +183,7 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
             lo, hi = (0, n) if f is None else (block[f[0]][0] - f[1], block[f[0]][1] - f[1])
             if hi - lo < n:
                 operand = operand[lo:hi] if axis == 0 else operand[:, lo:hi]
-        return operand
+        return np.broadcast_to(dense(operand), _block_shape(read, block)) if read.expand else operand
 
     return lambda operand, block: (cut_sparse if is_sparse(operand) else cut)(operand, block)
 
@@ -202,7 +202,10 @@ def _map(row: Row) -> Evaluate:
     function, args, dtype = known.function, row.args, row.dtype
     if row.fn == "cast":
         (source,) = args
-        return lambda regs, block, out: regs[source].astype(dtype, copy=False)
+        as_is = row.format != "dense"  # a dense value of a sparse block has a dtype that SciPy lacks
+        return lambda regs, block, out: (regs[source] if as_is else dense(regs[source])).astype(
+            dtype, copy=False
+        )
     if known.nout > 1:
         (which,) = row.params
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])[which]

@@ -217,6 +217,7 @@ def test_sparse_arrays(mode):
     assert (x * 2).format == "csr"
     assert sparse.issparse((x * 2).tocsr())
     numpy.testing.assert_array_equal(x.toarray(), dense)
+    numpy.testing.assert_array_equal(x.todense(), dense)
 
 
 def test_map(mode):

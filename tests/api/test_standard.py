@@ -9,7 +9,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api import standard, standard as xp
+from spartan_ng.api import standard
+from spartan_ng.api import standard as xp
 
 
 def test_namespace(mode):

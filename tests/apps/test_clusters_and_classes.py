@@ -9,7 +9,8 @@ from sklearn import cluster, datasets, metrics, naive_bayes
 from sklearn.base import clone
 
 from spartan_ng.apps.fuzzy_kmeans import FuzzyKMeans, fuzzy_kmeans
-from spartan_ng.apps.naive_bayes import Kind, NaiveBayes, naive_bayes as our_naive_bayes
+from spartan_ng.apps.naive_bayes import Kind, NaiveBayes
+from spartan_ng.apps.naive_bayes import naive_bayes as our_naive_bayes
 
 IRIS = datasets.load_iris()
 

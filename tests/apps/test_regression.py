@@ -15,7 +15,8 @@ from spartan_ng.apps.glm import FAMILIES, GLM, glm
 from spartan_ng.apps.l2svm import L2SVM, l2svm
 from spartan_ng.apps.linear_regression import LinearRegression, Ridge, linear_regression, ridge
 from spartan_ng.apps.mlogreg import MultinomialLogisticRegression, mlogreg
-from spartan_ng.apps.svm import SVM, svm as our_svm
+from spartan_ng.apps.svm import SVM
+from spartan_ng.apps.svm import svm as our_svm
 
 
 def diabetes():

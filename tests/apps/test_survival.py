@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spartan_ng.apps import cox as cox_app, kaplan_meier as km_app
+from spartan_ng.apps import cox as cox_app
+from spartan_ng.apps import kaplan_meier as km_app
 from spartan_ng.apps.cox import CoxRegression, cox
 from spartan_ng.apps.kaplan_meier import KaplanMeier, kaplan_meier
 

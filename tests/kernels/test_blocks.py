@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
 from spartan_ng.kernels.blocks import CACHE_BYTES, block_sizes, cells

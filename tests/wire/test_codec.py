@@ -5,8 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
-from scipy.sparse import csr_array, random as random_csr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse import random as random_csr
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.functions import UserFunction

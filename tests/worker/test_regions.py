@@ -6,7 +6,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.graph import build

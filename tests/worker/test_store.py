@@ -6,8 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
-from scipy.sparse import csr_array, random as random_csr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse import random as random_csr
 
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.worker import pool as pool_module

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.config import config
+from spartan_ng.error_state import error_state
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
@@ -191,7 +192,7 @@ def at_hand(source: str) -> Callable[[Any], None] | None:
     Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
     there is none.
     """
-    if config.kernels == "interpret" or any(v not in ("ignore", "warn") for v in np.geterr().values()):
+    if config.kernels == "interpret" or error_state().is_strict:
         return None
     kernel = compiler.kernel(source)
     if not kernel.settled:

@@ -30,7 +30,7 @@ def find_drivers(order: Sequence[Node], roots: Collection[Node]) -> Drivers:
     for node in reversed(order):
         here = needed.setdefault(node, frozenset()) | patterns.get(node, frozenset())
         needed[node] = here
-        passes = here if is_sampled(node) else frozenset()
+        passes = here if node.op is Op.MAP and is_sampled(node) else frozenset()  # a product needs lines
         for source in dict.fromkeys(node.inputs):
             same = passes if source.shape == node.shape else frozenset()
             needed[source] = needed.get(source, frozenset()) & same if source in used else same
@@ -61,7 +61,7 @@ def is_sampled_product(node: Node) -> bool:
 
 def is_union(node: Node) -> bool:
     """Whether a sparse map has non-zeros where none of its operands has all of them: it is stored."""
-    return node.op is Op.MAP and node.format == "csr" and _of_operands(node, {}) == frozenset()
+    return node.format == "csr" and node.op is Op.MAP and _of_operands(node, {}) == frozenset()
 
 
 def _patterns(order: Sequence[Node]) -> dict[Node, frozenset[Node]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
