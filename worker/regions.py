@@ -19,6 +19,8 @@ from spartan_ng.plan.plan import WHOLE, Read, Slot
 from spartan_ng.worker.store import Region
 
 Slices = tuple[slice, ...]
+_IN_ORDER = tuple(tuple(range(ndim)) for ndim in range(65))
+"""The axes in order, for each number of axes that NumPy has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,18 @@ class Operand:
     def present(self, array: Any) -> Any:
         """The gathered region as the stage wants it: flipped, dropped, permuted, new and stretched axes."""
         array = self._turned(array)
-        return array if self.shown is None else np.broadcast_to(array, self.shown)
+        return array if self.shown is None else np.broadcast_to(dense(array), self.shown)
 
     def _turned(self, array: Any) -> Any:
-        if not any(self.flips) and self.order == tuple(range(len(self.shape))):
+        if True not in self.flips and self.order == _IN_ORDER[len(self.shape)]:
             return array
         if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
             array = dense(array)  # an axis is new, or seen at one index
         if is_sparse(array):
             if any(self.flips):
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
+                if sparse.issparse(array):  # a compressed one is dense now
+                    array = array.copy().sorted_indices()  # SciPy's part may share memory that is read-only
             return array if self.order == (0, 1) else array.T
         kept = [o for o in self.order if o >= 0]
         lines = (

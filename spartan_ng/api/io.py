@@ -174,3 +174,22 @@ def from_sparse(matrix: Any) -> ndarray:
     if isinstance(matrix, Handle):
         return as_handle(matrix)
     return sparse_handle(matrix)
+
+
+__all__ = [
+    "from_sparse",
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromregex",
+    "fromstring",
+    "genfromtxt",
+    "load",
+    "loadtxt",
+    "mmread",
+    "mmwrite",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+]

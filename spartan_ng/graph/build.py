@@ -22,6 +22,8 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SCANS
 
 INTP = np.dtype(np.intp)
+_STORED_SPARSE = "?bBhHiIlLqQfdgFDG"
+"""Dtypes of elements that SciPy's sparse arrays can have: not half precision, dates or objects."""
 
 
 # --- sources ---------------------------------------------------------------------------------------
@@ -71,14 +73,14 @@ def map_(
     shape = broadcast_shapes(str(fn), *(i.shape for i in inputs))
     if dtype is None:
         dtype = elementwise_dtypes(str(fn), *(i.dtype for i in inputs))[-1]
-    return Node(Op.MAP, fn, inputs, params, shape, dtype, _map_format(fn, inputs))
+    return Node(Op.MAP, fn, inputs, params, shape, dtype, _map_format(fn, inputs, shape, dtype))
 
 
 def cast(a: Node, dtype: np.dtype[Any]) -> Node:
     """The same elements as another dtype."""
     if a.dtype == dtype:
         return a
-    return Node(Op.MAP, "cast", (a,), (), a.shape, dtype, a.format)
+    return Node(Op.MAP, "cast", (a,), (), a.shape, dtype, _map_format("cast", (a,), a.shape, dtype))
 
 
 def compress(a: Node, mask: Node, count: int) -> Node:
@@ -103,6 +105,9 @@ def fold(
     if dtype is None:
         dtype = a.dtype if isinstance(fn, UserFunction) else FOLDS[fn].dtype(a.dtype)
     shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    if where is not None and fn == "add" and where.format == "csr" and where.shape == a.shape:
+        a = map_("where", where, a, constant(0, a.dtype), dtype=a.dtype)  # at non-zeros alone
+        return Node(Op.FOLD, fn, (a,), (axes,), shape, dtype)
     inputs = (a,) if where is None else (a, broadcast(where, a.shape))
     return Node(Op.FOLD, fn, inputs, (axes,), shape, dtype)
 
@@ -147,7 +152,9 @@ def contract(
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     """NumPy's `matmul` of operands with one or more axes, batch axes broadcast."""
     if a.ndim == 0 or b.ndim == 0:
-        raise ShapeError("matmul: an operand has no axes; use multiply for scalars")
+        raise ShapeError(
+            f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
+        )
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ShapeError(
@@ -317,7 +324,7 @@ def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcasting; the error names the operation and every shape."""
     first = shapes[0]
-    if all(s == first for s in shapes):
+    if shapes.count(first) == len(shapes):
         return first
     try:
         return np.broadcast_shapes(*shapes)
@@ -368,23 +375,37 @@ def axis_index(axis: Any, ndim: int) -> int:
     return int(normalize_axis_index(axis, ndim))
 
 
-def _map_format(fn: str | UserFunction, inputs: tuple[Node, ...]) -> str:
-    """The result's format: sparse where every zero of the sparse operand stays zero, compressed for
+def _map_format(
+    fn: str | UserFunction, inputs: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> str:
+    """The result's format: sparse where every zero of the sparse operands stays zero, compressed for
     functions of one compressed operand and scalars.
 
-    What the row does not say for sure, it may still do for the scalars at hand: 0 > 0, 0 ** 3, 0 / 2.
+    Sparse operands count where they have the result's shape: a row of one that is stretched has its zeros
+    elsewhere. What the table does not say for sure, a function may still do for the scalars at hand: 0 > 0,
+    0 ** 3, 0 / 2.
     """
-    if [i.format for i in inputs].count("compressed") == 1 and not isinstance(fn, UserFunction):
-        scalars = all(i.format == "compressed" or (i.size == 1 and i.ndim <= 2) for i in inputs)
-        return "compressed" if scalars and ELEMENTWISE[fn].nout == 1 else "dense"
-    sparse = [i.format == "csr" for i in inputs]
-    if not any(sparse) or isinstance(fn, UserFunction):
+    formats = [i.format for i in inputs]
+    if formats.count("dense") == len(formats) or isinstance(fn, UserFunction) or ELEMENTWISE[fn].nout != 1:
         return "dense"
-    row = ELEMENTWISE[fn]
+    if formats.count("compressed") == 1:
+        others = [i for i in inputs if i.format != "compressed"]
+        scalars = all(i.format == "dense" and i.size == 1 and i.ndim <= 2 for i in others)
+        return "compressed" if scalars else "dense"
+    row, sparse = ELEMENTWISE[fn], [i.format == "csr" and i.shape == shape for i in inputs]
+    if not any(sparse) or dtype.char not in _STORED_SPARSE:
+        return "dense"
     if row.zero in ("unary", "any") or (row.zero == "all" and all(sparse)):
         return "csr"
-    zeros = [i.dtype.type(0) if i.format == "csr" else _scalar_value(i) for i in inputs]
-    if row.nout != 1 or any(z is None for z in zeros):
+    if row.zero == "first" and sparse[0] and inputs[1].format == "dense" and _scalar_value(inputs[1]) is None:
+        return "csr"
+    if fn == "where":  # what is chosen at non-zeros alone may be anything
+        inputs, sparse = inputs[::2], sparse[::2]
+        if not sparse[0]:
+            return "dense"
+        return "csr" if sparse[1] or _scalar_value(inputs[1]) == 0 else "dense"
+    zeros = [i.dtype.type(0) if s else _scalar_value(i) for i, s in zip(inputs, sparse, strict=True)]
+    if any(z is None for z in zeros):
         return "dense"
     with np.errstate(all="ignore"):
         return "csr" if row.function(*zeros) == 0 else "dense"

@@ -91,8 +91,10 @@ def block_sizes(
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
-    share = _PRODUCT_SHARE if product or _walks_strips(stage) else _CALLS_SHARE if calls else 1
-    most = share * CACHE_BYTES
+    share = _PRODUCT_SHARE if product else _CALLS_SHARE if calls else 1
+    most = float(share * CACHE_BYTES)
+    if _walks_strips(stage):
+        most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
@@ -106,7 +108,7 @@ def block_sizes(
 
 
 def _walks_strips(stage: Fused) -> bool:
-    """Whether a kernel that walks its block in strips for the cache makes all results: `deviations`."""
+    """Whether all results come from a fold that walks its block in pieces for the cache: `deviations`."""
     folds = [w.reducer.fn if w.reducer is not None else None for w in stage.writes]
     return not stage.rows and "squared deviations" in folds and set(folds) <= {"squared deviations", "add"}
 

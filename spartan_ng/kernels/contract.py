@@ -145,10 +145,26 @@ def sparse_first(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> tuple[An
 
 
 def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
-    """The kernel's or SciPy's product."""
+    """The kernel's or SciPy's product; what is no product of matrices is one of dense blocks."""
+    shape = _arrange(la, lb, lo)
+    if shape.batch or len(shape.inner) != 1:
+        return contract(dense(a), dense(b), la, lb, lo)
+    if max(a.ndim, b.ndim) > 2:
+        return _stacked(a, b, la, lb, lo)
     left, right, flip = sparse_first(a, b, la, lb, lo)
     out = _product(left, right)
     return out.T if flip else out
+
+
+def _stacked(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """A sparse matrix and a dense array of more axes: all but the summed one are the columns of a matrix."""
+    if not is_sparse(a):
+        a, b, la, lb = b, a, lb, la
+    (inner,) = set(la) - set(lo)
+    lines = np.moveaxis(b, lb.index(inner), 0)
+    out = _product(a.T if la[0] == inner else a, lines.reshape(len(lines), -1))
+    made = [x for x in (*la, *lb) if x != inner]
+    return out.reshape(-1, *lines.shape[1:]).transpose([made.index(x) for x in lo])
 
 
 def _product(a: Any, b: Any) -> Any:

@@ -93,8 +93,9 @@ class Pattern:
         """The elements of a block's value (dense or sparse, stretched to the block) at the non-zeros."""
         if value is self.block:
             return self.data
-        if is_sparse(value):
+        if is_sparse(value) and value.shape == self.block.shape:
             return dense(value.tocsr()[self.places]).reshape(-1)
+        value = dense(value)
         if value.size == 1:
             return value.reshape(())
         return np.broadcast_to(value, self.block.shape)[self.places]

@@ -131,19 +131,26 @@ class Body:
         best: tuple[int, set[int]] = (-1, set())
         if self._drivers:
             for register in sorted(self._sparse, key=lambda r: self._sparse[r].nbytes):
-                sampled = self._sampled(self._sparse[register], kept)
+                sampled = self._sampled(register, kept)
                 if len(sampled) > len(best[1]):
                     best = register, sampled
         packed = [r for r in self._packed if best[0] < 0]
         return (packed[0], set()) if packed else best
 
-    def _sampled(self, driver: Node, kept: list[int]) -> set[int]:
-        """The rows needed at the non-zeros of `driver` alone: sparse ones, and what only they need."""
+    def _sampled(self, register: int, kept: list[int]) -> set[int]:
+        """The rows needed at the non-zeros of a sparse read alone: sparse ones, and what only they need.
+
+        They see their elements where the read sees its own: of an array that is read plain and turned, one
+        of the two drives.
+        """
+        driver = self._sparse[register]
+        place = self.group.canonical(list(self._reads)[register].labels)
         sampled: set[int] = set()
         everywhere = set(kept)
         for i in reversed(range(len(self._rows))):
-            node, _, args = self._rows[i]
+            node, labels, args = self._rows[i]
             fits = is_sampled(node) and driver in self._drivers.get(node, ())
+            fits = fits and self.group.canonical(labels) == place
             if fits and (node.format == "csr" or i not in everywhere):
                 sampled.add(i)
             else:

@@ -20,8 +20,8 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.blocks import Cell, Cut, block_sizes, cut
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.scans import scan_obstacle
@@ -35,6 +35,8 @@ HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
+_MAY_WAIT = frozenset({"ignore", "warn"})
+"""What compiled loops may make of floating-point errors."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -46,13 +48,15 @@ class Choice:
     body: Compiled
     cut: Cut
 
+    @property
+    def kernels(self) -> list[Kernel]:
+        """All that must be compiled."""
+        return self.body.kernels
 
-@dataclass(frozen=True, slots=True)
-class SampledChoice:
-    """The same for a body over non-zeros."""
-
-    body: Sampled
-    cells: list[Cell]
+    @property
+    def calls_blas(self) -> bool:
+        """Whether a matrix product is left to BLAS."""
+        return self.body.calls_blas
 
 
 class Tier:
@@ -61,47 +65,49 @@ class Tier:
     def __init__(self, stage: Fused, tile: Box) -> None:
         self.stage = stage
         self.tile = tile
-        self._choices: dict[Signature | SparseSignature, Choice | SampledChoice | None] = {}
+        self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
         self._is_sampled = stage.is_sampled
         self._seconds = 0.0
         self._lock = threading.Lock()
 
-    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | SampledChoice | None:
+    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
         if mode == "interpret" or self.stage.heavy:
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
-        if any(v not in ("ignore", "warn") for v in error_state.values()):
+        if not _MAY_WAIT.issuperset(error_state.values()):
             return None
         if mode == "auto" and self._seconds < HOT_S:
             return None
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
-        waiting = [k for k in choice.body.kernels if not k.settled]
+        waiting = [k for k in choice.kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
         if waiting and mode == "compile":
             compiler.wait(PATIENCE_S)
-        return choice if all(k.function is not None for k in choice.body.kernels) else None
+        return choice if all(k.function is not None for k in choice.kernels) else None
 
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
 
-    def _dense(self, operands: list[Any]) -> Choice | SampledChoice | None:
+    def _dense(self, operands: list[Any]) -> Choice | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
         return self._kept(key, lambda: prepare(self.stage, self.tile, key))
 
-    def _sampled(self, operands: list[Any]) -> Choice | SampledChoice | None:
+    def _sampled(self, operands: list[Any]) -> Choice | Sampled | None:
+        if len(self.stage.rows) > LONGEST:
+            return None
         key = sparse_signature(self.stage, operands)
-        return self._kept(key, lambda: _prepare_sampled(self.stage, self.tile, operands))
+        return self._kept(key, lambda: prepare_sampled(self.stage, self.tile, operands))
 
     def _kept(
-        self, key: Signature | SparseSignature, make: Callable[[], Choice | SampledChoice | None]
-    ) -> Choice | SampledChoice | None:
+        self, key: Signature | SparseSignature, make: Callable[[], Choice | Sampled | None]
+    ) -> Choice | Sampled | None:
         with self._lock:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
@@ -120,11 +126,6 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
     return Choice(body, cut(stage, tile, sizes, together=True))
-
-
-def _prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> SampledChoice | None:
-    found = prepare_sampled(stage, tile, operands) if len(stage.rows) <= LONGEST else None
-    return None if found is None else SampledChoice(*found)
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:

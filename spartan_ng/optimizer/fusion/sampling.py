@@ -30,7 +30,7 @@ def find_drivers(order: Sequence[Node], roots: Collection[Node]) -> Drivers:
     for node in reversed(order):
         here = needed.setdefault(node, frozenset()) | patterns.get(node, frozenset())
         needed[node] = here
-        passes = here if is_sampled(node) else frozenset()
+        passes = here if node.op is Op.MAP and is_sampled(node) else frozenset()  # a product needs lines
         for source in dict.fromkeys(node.inputs):
             same = passes if source.shape == node.shape else frozenset()
             needed[source] = needed.get(source, frozenset()) & same if source in used else same
@@ -61,7 +61,7 @@ def is_sampled_product(node: Node) -> bool:
 
 def is_union(node: Node) -> bool:
     """Whether a sparse map has non-zeros where none of its operands has all of them: it is stored."""
-    return node.op is Op.MAP and node.format == "csr" and _of_operands(node, {}) == frozenset()
+    return node.format == "csr" and node.op is Op.MAP and _of_operands(node, {}) == frozenset()
 
 
 def _patterns(order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
@@ -76,11 +76,12 @@ def _patterns(order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
 
 def _of_operands(node: Node, patterns: dict[Node, frozenset[Node]]) -> frozenset[Node]:
     """The sparse nodes below a sparse map that include its non-zeros."""
-    sparse = [
-        patterns.get(i, frozenset({i})) for i in node.inputs if i.format == "csr" and i.shape == node.shape
-    ]
+    zero = ELEMENTWISE[str(node.fn)].zero
+    # A choice has none where the condition has none.
+    inputs = node.inputs[::2] if node.fn == "where" else node.inputs[:1] if zero == "first" else node.inputs
+    sparse = [patterns.get(i, frozenset({i})) for i in inputs if i.format == "csr" and i.shape == node.shape]
     if not sparse:
         return frozenset()
-    if ELEMENTWISE[str(node.fn)].zero == "any":
+    if zero == "any":
         return frozenset().union(*sparse)
     return frozenset.intersection(*sparse)

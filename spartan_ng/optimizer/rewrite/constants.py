@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import sparse
 
-from spartan_ng.graph.build import constant
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.graph.build import constant, data
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -43,11 +45,19 @@ def fold_constants(roots: Sequence[Node]) -> list[Node]:
 def _resolve_empty(node: Node) -> Node:
     if node.op is Op.DATA:
         return node
-    if node.size == 0 and node.format == "dense":
-        return constant(np.empty(node.shape, node.dtype))
+    if node.size == 0:
+        return _empty(node)
     if any(i.size == 0 for i in node.inputs):
         return _over_empty(node)
     return node
+
+
+def _empty(node: Node) -> Node:
+    """A leaf without elements, in the node's format; nothing stores a compressed one."""
+    if node.format != "csr":
+        return constant(np.empty(node.shape, node.dtype))
+    value = sparse.csr_array(node.shape, dtype=node.dtype)
+    return data(ArrayRef(node.shape, node.dtype, value=value, format="csr", nnz=0))
 
 
 def _fold(node: Node) -> Node:

@@ -440,7 +440,9 @@ class _Builder:
         loads = {}
         for read in stage.reads:
             array = self.arrays[read.array]
-            if array.load is not None and read.labels[0] >= 0 and not read.spans:
+            if array.load is None or read.labels[0] < 0 or read.spans:
+                continue
+            if stage.domain[read.labels[0]] == array.shape[0]:  # a slice or a reshape has other rows
                 loads[read.array] = (read.labels[0], array.load, array.nbytes / max(touched, 1))
         lo, hi = bounds(grids, stage.domain, False)
         share = shares(lo, hi, grids.active, stage.domain, list(loads.values()), self.profile.weights)
