@@ -70,9 +70,7 @@ def _times(case: Case, inputs: Inputs) -> tuple[dict[str, list[float]], dict[str
             gc.collect()
             time.sleep(PAUSE_S)
             run()  # finds the memory again that the system took back meanwhile
-            wait_for_compiles(
-                COMPILES_S
-            )  # else a round times the compiler, and what stands in for it
+            wait_for_compiles(COMPILES_S)  # else a round times the compiler, and what stands in for it
             times[name].append(_sample(run, repeats[name]))
     return times, first_seconds
 
