@@ -112,11 +112,12 @@ class Coding:
 
     def word_counts(self, lo: int, hi: int) -> Array:
         """For each word in how many rows from lo to hi its tuple is."""
-        pairs = lambda: zip(self.groups, self.counts(lo, hi), strict=True)  # noqa: E731
-        return self.remembered(  # type: ignore[no-any-return]
-            ("words", lo, hi),
-            lambda: _joined([np.tile(c, len(g.columns)) for g, c in pairs()]),
-        )
+
+        def counted() -> Array:
+            pairs = zip(self.groups, self.counts(lo, hi), strict=True)
+            return _joined([np.tile(c, len(g.columns)) for g, c in pairs])
+
+        return self.remembered(("words", lo, hi), counted)  # type: ignore[no-any-return]
 
     def some(self, left: int, right: int) -> tuple[Coding, Array]:
         """The columns from left to right, numbered from 0, and the places of their words."""

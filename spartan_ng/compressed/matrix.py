@@ -40,7 +40,8 @@ class CompressedMatrix:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the elements."""
-        return self.words.dtype
+        dtype: np.dtype[Any] = self.words.dtype
+        return dtype
 
     @property
     def rows(self) -> int:
