@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound) -> list[Any]:
     """Run a sampled stage: store its sparse result, or give the arrays of its reduced one."""
-    ex.parallel(run, bound.turns(ex.threads), lambda: bound.run, bound.is_small)
+    threads = 1 if bound.is_small else ex.threads
+    ex.parallel(run, bound.turns(threads), lambda: bound.run, bound.is_small, is_done=bound.is_done)
     (write,), (reducer,) = stage.writes, task.reducers
     if reducer is None:
         pattern = bound.driver
