@@ -219,7 +219,9 @@ def test_compiled_edges(name, shape, rank):
 def test_both_widths_of_indices(name, index):
     X, U, V = data(0.2)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    assert sp.asarray(X)._node().data.value.indices.dtype == index
+    leaf = sp.asarray(X)._node().data
+    assert leaf is not None
+    assert leaf.value.indices.dtype == index
     with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
         check(EXPRESSIONS[name], (X, U, V))
 

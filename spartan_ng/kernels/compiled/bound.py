@@ -142,7 +142,7 @@ class Bound:
             return _RUNS
         n = max(self.driver.shape[1 - self.body.axis], 1)
         nbytes = n * self._width * np.dtype(self.body.loop.ending.code).itemsize
-        return max(4, min(_STATES_BYTES // nbytes, len(self.driver.data) // n))
+        return max(4, int(min(_STATES_BYTES // nbytes, len(self.driver.data) // n)))
 
     def _place(self) -> None:
         """Allocate the values, and the states."""
