@@ -21,6 +21,7 @@ from spartan_ng.api.bits import *
 from spartan_ng.api.blockwise import *
 from spartan_ng.api.borrowed import of_numpy as _of_numpy
 from spartan_ng.api.calculus import *
+from spartan_ng.api.compression import *
 from spartan_ng.api.contractions import *
 from spartan_ng.api.covariances import *
 from spartan_ng.api.coverage import *
@@ -32,6 +33,7 @@ from spartan_ng.api.filters import *
 from spartan_ng.api.grids import *
 from spartan_ng.api.histograms import *
 from spartan_ng.api.io import *
+from spartan_ng.api.joining import *
 from spartan_ng.api.logic import *
 from spartan_ng.api.manipulation import *
 from spartan_ng.api.matrices import *
@@ -75,6 +77,7 @@ __all__ += _api.array.__all__
 __all__ += _api.bits.__all__
 __all__ += _api.blockwise.__all__
 __all__ += _api.calculus.__all__
+__all__ += _api.compression.__all__
 __all__ += _api.contractions.__all__
 __all__ += _api.covariances.__all__
 __all__ += _api.coverage.__all__
@@ -86,6 +89,7 @@ __all__ += _api.filters.__all__
 __all__ += _api.grids.__all__
 __all__ += _api.histograms.__all__
 __all__ += _api.io.__all__
+__all__ += _api.joining.__all__
 __all__ += _api.logic.__all__
 __all__ += _api.manipulation.__all__
 __all__ += _api.matrices.__all__

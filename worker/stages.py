@@ -176,8 +176,12 @@ def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:
     if stage.driver not in packed or stage.driver_labels[0] in (WHOLE, *stage.whole):
         return task
     assert task.box is not None, "a task with operands has a box"
-    sizes, cut = packed_cut(stage, task.box, operands, packed)
-    return replace(task, sizes=sizes, cut=cut)
+    matrix = operands[stage.driver]
+    key = packed, len(matrix.coding.groups), len(matrix.plain_columns)
+    if key not in task.packed:
+        sizes, cut = packed_cut(stage, task.box, matrix, packed)
+        task.packed[key] = replace(task, sizes=sizes, cut=cut)
+    return task.packed[key]
 
 
 def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:

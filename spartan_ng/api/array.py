@@ -9,15 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api import (
-    blockwise,
-    creation,
-    indexing,
-    manipulation,
-    reductions,
-    taking,
-    ufuncs,
-)
+from spartan_ng.api import blockwise, creation, indexing, joining, manipulation, reductions, taking, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.flags import Flags
 from spartan_ng.api.handle import (
@@ -423,6 +415,6 @@ def persist(*arrays: Any) -> tuple[Any, ...]:
     return arrays
 
 
-register(ndarray, manipulation.stack)
+register(ndarray, joining.stack)
 
 __all__ = ["compute", "ndarray", "persist"]

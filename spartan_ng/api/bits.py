@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, reductions
+from spartan_ng.api import creation, joining, manipulation, reductions
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle
 from spartan_ng.graph import build
@@ -38,7 +38,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
     missing = -bits.shape[-1] % 8
     if missing:
         margin = creation.zeros((*bits.shape[:-1], missing), np.uint8)
-        bits = manipulation.concatenate([bits, margin], -1)
+        bits = joining.concatenate([bits, margin], -1)
     octets = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8)) << _SHIFTS[bitorder]
     return manipulation.moveaxis(reductions.sum(octets, -1, np.uint8), -1, where)
 
@@ -58,7 +58,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
         wanted = count if count >= 0 else n + count
         if wanted > n:
             margin = creation.zeros((*bits.shape[:-1], wanted - n), np.uint8)
-            bits = manipulation.concatenate([bits, margin], -1)
+            bits = joining.concatenate([bits, margin], -1)
         bits = bits[..., :wanted]
     return manipulation.moveaxis(bits, -1, where)
 

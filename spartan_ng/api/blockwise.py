@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import manipulation, reductions, ufuncs
+from spartan_ng.api import joining, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.operands import stored
@@ -142,7 +142,7 @@ def reinterpreted(a: ndarray, dtype: np.dtype[Any]) -> ndarray:
         return on_blocks(lambda x: x.view(dtype).copy(), [a], "view")
     if new < old:
         parts = [field(a, dtype, i * new) for i in range(k)]
-        return manipulation.stack(parts, -1).reshape((*a.shape[:-1], n * k))
+        return joining.stack(parts, -1).reshape((*a.shape[:-1], n * k))
     parts = [a[..., i::k] for i in range(k)]
     return on_blocks(lambda *x: np.stack(x, -1).view(dtype)[..., 0].copy(), parts, "view")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import cumulative, manipulation, reductions, ufuncs
+from spartan_ng.api import cumulative, joining, manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap
 from spartan_ng.api.logic import where
@@ -43,9 +42,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
     if value is not None and len(parts) == 1 and reductions.is_prompt(value):
         return wrap(np.diff(value, n, where))
     if len(parts) > 1:
-        a = manipulation.concatenate(parts, where)
+        a = joining.concatenate(parts, where)
     before = (slice(None),) * where
-    for _ in builtins.range(n):
+    for _ in range(n):
         high, low = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
         a = ufuncs.not_equal(high, low) if a.dtype == bool else ufuncs.subtract(high, low)
     return a  # type: ignore[no-any-return]
@@ -60,7 +59,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
         parts.insert(0, as_handle(to_begin).ravel().astype(a.dtype))
     if to_end is not None:
         parts.append(as_handle(to_end).ravel().astype(a.dtype))
-    return manipulation.concatenate(parts) if len(parts) > 1 else parts[0]
+    return joining.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 @numpy_function(np.trapezoid)
@@ -161,7 +160,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
         head = a * at(0, 1) + b * at(1, 2) + c * at(2, 3)
         c, b, a = (1.5 / h, -2.0 / h, 0.5 / h) if even else tuple(-w for w in _edge(h[-1], h[-2]))
         tail = a * at(-3, -2) + b * at(-2, -1) + c * at(-1, None)
-    return manipulation.concatenate([head, inner, tail], axis)
+    return joining.concatenate([head, inner, tail], axis)
 
 
 def _weights(d1: Any, d2: Any) -> tuple[Any, Any, Any]:
@@ -195,7 +194,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     before = (slice(None),) * where_axis
     head = p[(*before, slice(0, 1))].astype(kind)
     tail = p[(*before, slice(1, None))] + cumulative.cumsum(correction, where_axis)
-    return manipulation.concatenate([head, tail.astype(kind)], where_axis)
+    return joining.concatenate([head, tail.astype(kind)], where_axis)
 
 
 # --- windows ---------------------------------------------------------------------------------------

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    logic,
-    manipulation,
-    products,
-    reductions,
-    ufuncs,
-)
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api import joining, logic, manipulation, products, reductions, ufuncs
+from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import as_handle, values
 from spartan_ng.api.statistics import mean
 
@@ -47,7 +40,7 @@ def cov(
         other = manipulation.atleast_2d(as_handle(y))
         if not rowvar and other.shape[0] != 1:
             other = other.T
-        x = manipulation.concatenate((x, other), 0)
+        x = joining.concatenate((x, other), 0)
     kind = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
     x = x.astype(kind)
     ddof = (0 if bias else 1) if ddof is None else ddof
@@ -65,7 +58,7 @@ def cov(
         x = x - reductions.sum(x * weights, 1, None, None, True) / total
         weighted = x * weights
     if n <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
+        warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
         n = 0.0
     other = weighted.T if kind.kind != "c" else ufuncs.conjugate(weighted.T)
     return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]

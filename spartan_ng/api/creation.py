@@ -51,7 +51,13 @@ def array(
     ndmax: int = 0,
     like: Any = None,
 ) -> ndarray:
-    """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
+    """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays).
+
+    `copy=False` takes the memory as it is, see `asarray`.
+    """
+    if copy is False:
+        h = _shared(object, dtype, order)
+        return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
     kind = object.__class__
     if ndmax:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
@@ -69,7 +75,7 @@ def array(
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
-            h = make(type(h._cell)(private_copy(value) if np.shares_memory(value, object) else value))
+            h = make(Cell(private_copy(value) if np.shares_memory(value, object) else value))
         elif h._cell.frozen:
             h = h.copy()
     if h.ndim < ndmin:
@@ -91,15 +97,35 @@ def asarray(
 
     A NumPy array's memory is read, not copied, until the array is written to or enters a lazy expression:
     then it gets memory of its own, and what happens to the NumPy array afterwards is not seen any more.
+    With `copy=False` it is never copied to be read: its owner must leave it as it is until what is built on
+    it has been computed. A write to the array still goes to a copy.
+
+    Raises
+    ------
+    ValueError : `copy=False` where the elements need memory of their own: another dtype or order, a list
     """
     if copy:
         return array(a, dtype, order=order or "K")
-    if copy is False and not isinstance(a, Handle | np.ndarray):
-        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if copy is False:
+        return _shared(a, dtype, order)
     h = as_handle(a, dtype)
-    if copy is False and isinstance(a, Handle | np.ndarray) and h.dtype != a.dtype:
-        raise ValueError("Unable to avoid copy while creating an array as requested")
     return h.copy() if h._cell.frozen and not isinstance(a, Handle) else in_order(h, order)
+
+
+def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
+    """An array that reads the memory of `a` and never copies it, or ValueError."""
+    if isinstance(a, Handle):
+        h = a if dtype is None or a.dtype == np.dtype(dtype) else None
+        if h is not None and in_order(h, order) is h:  # type: ignore[arg-type]
+            return h
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if sparse.issparse(a):
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return as_handle(a, dtype)
+    value = np.asarray(a, dtype, order, copy=False).view()
+    value.flags.writeable = False  # so that nothing asks for memory of its own
+    return make(Cell(value, borrowed=True))
 
 
 @numpy_function(np.asanyarray)
@@ -210,16 +236,12 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
         if isinstance(one, Node)
         else build.constant(_scalar_of(one, dtype) if one.ndim == 0 else one.astype(dtype))
     )
-    return make(_cell(build.broadcast(node, lengths)))
+    return make(Cell(node=build.broadcast(node, lengths)))
 
 
 def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
     """A value as an array without axes; 0 is what NumPy's zeros hold, also of strings and records."""
     return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
-
-
-def _cell(node: Node) -> Any:
-    return Cell(node=node)
 
 
 @numpy_function(np.zeros)

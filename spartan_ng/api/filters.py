@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    creation,
-    manipulation,
-    ufuncs,
-)
+from spartan_ng.api import creation, joining, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values
@@ -53,9 +48,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
         whole = build.join_update(_CONVOLVED, nodes, (0, -1), (n + m - 1,), kind)
         return wrap_node(whole)[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
     margin = creation.zeros(m - 1, a.dtype)
-    wide = manipulation.concatenate([margin, a, margin]) if m > 1 else a
+    wide = joining.concatenate([margin, a, margin]) if m > 1 else a
     out: Any = None
-    for j in builtins.range(m):
+    for j in range(m):
         part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
         out = part if out is None else out + part
     return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]

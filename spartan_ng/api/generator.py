@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import manipulation, sorting
+from spartan_ng.api import joining, sorting
 from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -346,7 +346,7 @@ class Generator:
         if self._in_parallel(size, np.shape(alpha)) and len(forced(alpha)) <= _COLUMNS:
             self._numpy.dirichlet(forced(alpha))  # its errors for bad parameters
             weights = [self.standard_gamma(a, size) for a in np.asarray(forced(alpha), float).tolist()]
-            parts = manipulation.stack(weights, -1)
+            parts = joining.stack(weights, -1)
             return parts / parts.sum(axis=-1, keepdims=True)
         return self._draw("dirichlet", (alpha,), size)
 

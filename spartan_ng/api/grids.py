@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, matrices, operators, sorting, ufuncs
+from spartan_ng.api import creation, joining, matrices, operators, sorting, ufuncs
 from spartan_ng.api.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
 from spartan_ng.api.operands import small_values
@@ -71,7 +71,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """An array of grid indices."""
     shape = shape_tuple(dimensions)
     grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
-    return grids if sparse else manipulation.stack(grids) if grids else creation.zeros((0,), dtype)
+    return grids if sparse else joining.stack(grids) if grids else creation.zeros((0,), dtype)
 
 
 @numpy_function(np.fromfunction)

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    logic,
-    manipulation,
-    quantiles,
-    reductions,
-    sorting,
-    statistics,
-    ufuncs,
-)
+from spartan_ng.api import joining, logic, quantiles, reductions, sorting, statistics, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, forced, values, wrap, wrap_node
 from spartan_ng.api.statistics import mean
@@ -176,7 +168,7 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, list[ndarray]]:
     """How many points fall into each cell of a grid, and the edges along each axis."""
-    points = as_handle(sample) if not isinstance(sample, list | tuple) else manipulation.stack(sample, 1)
+    points = as_handle(sample) if not isinstance(sample, list | tuple) else joining.stack(sample, 1)
     d = points.shape[1]
     each = list(bins) if hasattr(bins, "__len__") else [bins] * d
     if len(each) != d:
@@ -209,7 +201,7 @@ def histogram2d(
     """How many points fall into each cell of a plane's grid, and the edges."""
     pair = bins if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
     counts, edges = histogramdd(
-        manipulation.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
+        joining.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
     )
     return counts, edges[0], edges[1]
 

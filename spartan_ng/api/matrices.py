@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, products
+from spartan_ng.api import creation, joining, products
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import (
-    as_handle,
-    in_order,
-    wrap,
-    wrap_node,
-)
+from spartan_ng.api.handle import as_handle, in_order, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 
@@ -120,7 +115,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     if n == 0:
         return creation.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
-    return manipulation.stack(columns if increasing else columns[::-1], axis=1)
+    return joining.stack(columns if increasing else columns[::-1], axis=1)
 
 
 __all__ = [

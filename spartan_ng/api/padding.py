@@ -9,6 +9,7 @@ import numpy as np
 
 from spartan_ng.api import (
     creation,
+    joining,
     logic,
     manipulation,
     progressions,
@@ -115,7 +116,7 @@ def _shaped(a: Any, axis: int, n: int) -> tuple[int, ...]:
 
 
 def _joined(before: Any, a: Any, after: Any, axis: int) -> Any:
-    return manipulation.concatenate([p for p in (before, a, after) if p.shape[axis]] or [a], axis)
+    return joining.concatenate([p for p in (before, a, after) if p.shape[axis]] or [a], axis)
 
 
 def _part(a: Any, axis: int, start: int, stop: int) -> Any:

@@ -5,7 +5,6 @@ Leading zeros count where NumPy counts them. Roots and least squares are those o
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from spartan_ng.api import (
     creation,
     filters,
+    joining,
     linalg,
     logic,
     manipulation,
@@ -20,7 +20,7 @@ from spartan_ng.api import (
     rearranging,
     reductions,
 )
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import Handle, as_handle, forced
 from spartan_ng.api.stacks import on_stack
 
@@ -69,16 +69,16 @@ def roots(p: Any) -> Any:
     if n < 2:
         return creation.zeros(trailing, p.dtype)
     below = matrices.eye(n - 2, n - 1, dtype=p.dtype)
-    companion = manipulation.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
+    companion = joining.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
     found = linalg.eigvals(companion)
-    return manipulation.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
+    return joining.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
 
 
 def _sum(name: str, a1: Any, a2: Any) -> Any:
     """A sum or difference of coefficients, the shorter filled with leading zeros."""
     a, b = _vector(a1), _vector(a2)
     n = max(len(a), len(b))
-    a, b = (manipulation.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
+    a, b = (joining.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
     return a + b if name == "polyadd" else a - b
 
 
@@ -152,7 +152,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     p = as_handle(p)
     for c in constants[:m]:
-        p = manipulation.concatenate([p / creation.arange(len(p), 0, -1), as_handle([c])])
+        p = joining.concatenate([p / creation.arange(len(p), 0, -1), as_handle([c])])
     return p
 
 
@@ -185,7 +185,7 @@ def polyfit(
     left = left / scale
     found, residuals, rank, s = linalg.lstsq(left, y, rcond)
     if int(rank) != order and not full:
-        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
+        warn_user("Polyfit may be poorly conditioned", np.exceptions.RankWarning)
     found = (found.T / scale).T
     if full:
         return found, residuals, rank, s, rcond

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import manipulation, matrices, reductions, ufuncs
+from spartan_ng.api import joining, manipulation, matrices, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.operands import small_values, stored
@@ -315,7 +315,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
-    return manipulation.moveaxis(manipulation.concatenate(parts, -1), -1, axisc)
+    return manipulation.moveaxis(joining.concatenate(parts, -1), -1, axisc)
 
 
 @numpy_function(np.linalg.matrix_power)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, reductions, ufuncs
+from spartan_ng.api import creation, joining, manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap, wrap_node
 from spartan_ng.config import config
@@ -78,7 +78,7 @@ def _between_arrays(
         found = place / max(div, 1) * way + low
     if endpoint and num > 1:
         last = manipulation.broadcast_to(high, way.shape)[None]
-        found = manipulation.concatenate([found[:-1], last])
+        found = joining.concatenate([found[:-1], last])
     target = np.dtype(kind if dtype is None else dtype)
     found = ufuncs.floor(found) if target.kind in "iu" else found
     found = manipulation.moveaxis(found, 0, axis).astype(target)
@@ -123,7 +123,7 @@ def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[A
     low, high = kind.type(start) * sign, kind.type(stop) * sign
     middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
     last = [as_handle(high.reshape(1))] if endpoint else []
-    return manipulation.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
+    return joining.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
 
 
 __all__ = [

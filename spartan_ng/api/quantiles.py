@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import cumulative, logic, manipulation, reductions, sorting, taking, ufuncs
+from spartan_ng.api import cumulative, joining, logic, manipulation, reductions, sorting, taking, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, forced
 from spartan_ng.api.nans import has_nan, warned_of_nan
@@ -160,7 +160,7 @@ def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> nda
         return mean(a, axis, None, out, keepdims)
     n = lines.count
     kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
-    middle = manipulation.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
+    middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
     return stored("median", lines.result(mean(middle, 0, kind), keepdims), out, casting="unsafe")
 
 
@@ -266,7 +266,7 @@ def _quantile(
         lines, shares = _weighted_lines(a, weights_like(a, weights, axis), axis, skips)
         parts = [_by_share(lines, shares, f) for f in fractions.ravel()]
     found = [lines.result(p, keepdims) for p in parts]
-    result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
+    result = found[0] if fractions.ndim == 0 else joining.stack(found)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
     return stored("quantile", result, out, casting="unsafe")

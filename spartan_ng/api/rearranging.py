@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api import (
     creation,
     cumulative,
+    joining,
     logic,
     manipulation,
     operators,
@@ -18,6 +19,7 @@ from spartan_ng.api import (
     taking,
     ufuncs,
 )
+from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, shape_tuple, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values
@@ -63,7 +65,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
             build.reshape(a._node(), (*a.shape[: where + 1], 1, *a.shape[where + 1 :])), shape
         )
         final = (*a.shape[:where], a.shape[where] * n, *a.shape[where + 1 :])
-        return make(type(a._cell)(node=build.reshape(wide, final)))
+        return make(Cell(node=build.reshape(wide, final)))
     if counts.shape != (a.shape[where],):
         raise ShapeError(
             f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
@@ -103,7 +105,7 @@ def tile(A: Any, reps: Any) -> ndarray:
     if known is not None and prod(final) * a.itemsize <= config.small_bytes:
         return wrap(np.tile(known[0], counts))
     node = build.broadcast(build.reshape(a._node(), tuple(inner)), tuple(outer))
-    return make(type(a._cell)(node=build.reshape(node, final)))
+    return make(Cell(node=build.reshape(node, final)))
 
 
 @numpy_function(np.flip)
@@ -188,7 +190,7 @@ def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
     if repeated and flat.size:
         return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
     more = creation.zeros(size - flat.size, flat.dtype)
-    return manipulation.concatenate([flat, more]).reshape(lengths)
+    return joining.concatenate([flat, more]).reshape(lengths)
 
 
 @numpy_function(np.insert, eager=True)
@@ -218,9 +220,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     if places.size and (places == places[0]).all():
         before = (slice(None),) * where
         at = int(places[0])
-        return manipulation.concatenate(
-            [a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where
-        )
+        return joining.concatenate([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where)
     order = np.argsort(places, kind="mergesort")
     total = n + places.size
     is_new = creation.zeros(total, bool)
@@ -229,7 +229,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     slots = logic.where(
         is_new, n + taking.take(order, ufuncs.maximum(rank - 1, 0)), creation.arange(total) - rank
     )
-    return taking.take(manipulation.concatenate([a, new], where), slots, where)
+    return taking.take(joining.concatenate([a, new], where), slots, where)
 
 
 @numpy_function(np.delete, eager=True)
@@ -243,9 +243,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     before = (slice(None),) * where
     if not isinstance(obj, Handle) and np.ndim(obj) == 0 and hasattr(obj, "__index__"):
         at = bounded(obj, n, where)
-        return manipulation.concatenate(
-            [a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where
-        )
+        return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
     kept = creation.ones(n, bool)
     if not (isinstance(obj, list | tuple) and not obj):
         kept[obj] = False
@@ -256,8 +254,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
 def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
     """Values at the end."""
     if axis is None:
-        return manipulation.concatenate((manipulation.ravel(arr), manipulation.ravel(values)), 0)
-    return manipulation.concatenate((arr, values), axis)
+        return joining.concatenate((manipulation.ravel(arr), manipulation.ravel(values)), 0)
+    return joining.concatenate((arr, values), axis)
 
 
 @numpy_function(np.apply_along_axis)

@@ -13,6 +13,7 @@ import numpy as np
 from spartan_ng.api import (
     creation,
     cumulative,
+    joining,
     manipulation,
     reductions,
     segments,
@@ -192,9 +193,9 @@ def run_lengths(x: Any) -> tuple[ndarray, ndarray]:
         raise ShapeError(f"run_lengths: shape {a.shape} has not one axis")
     if a.size == 0:
         return a.copy(), creation.zeros(0, np.intp)
-    changed = manipulation.concatenate([creation.ones(1, bool), a[1:] != a[:-1]])
+    changed = joining.concatenate([creation.ones(1, bool), a[1:] != a[:-1]])
     starts = sorting.flatnonzero(changed)
-    ends = manipulation.concatenate([starts[1:], creation.full(1, a.size, np.intp)])
+    ends = joining.concatenate([starts[1:], creation.full(1, a.size, np.intp)])
     return a[changed], ends - starts
 
 

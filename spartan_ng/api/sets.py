@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, cumulative, manipulation, reductions, sorting, ufuncs
+from spartan_ng.api import creation, cumulative, joining, manipulation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.graph import build
@@ -55,7 +55,7 @@ def unique(
     changed = line[1:] != line[:-1]
     if equal_nan and a.dtype.kind in "fcmM":
         changed = changed & ~(ufuncs.isnan(line[1:]) & ufuncs.isnan(line[:-1]))
-    first = manipulation.concatenate([creation.ones(1, bool), changed])
+    first = joining.concatenate([creation.ones(1, bool), changed])
     out = [line[first]]
     if return_index and order is not None:
         out.append(order[first])
@@ -69,7 +69,7 @@ def unique(
         out.append(wrap_node(build.reshape(node, a.shape)))
     if return_counts:
         starts = sorting.flatnonzero(first)
-        out.append(manipulation.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
+        out.append(joining.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -142,7 +142,7 @@ def isin(
 @numpy_function(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> ndarray:
     """The distinct elements of both."""
-    return unique(manipulation.concatenate((ar1, ar2), None))  # type: ignore[no-any-return]
+    return unique(joining.concatenate((ar1, ar2), None))  # type: ignore[no-any-return]
 
 
 @numpy_function(np.intersect1d)
@@ -168,7 +168,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The distinct elements that are in exactly one."""
     a, b = (as_handle(x).ravel() if assume_unique else unique(x) for x in (ar1, ar2))
-    line, counts = unique(manipulation.concatenate((a, b)), return_counts=True)
+    line, counts = unique(joining.concatenate((a, b)), return_counts=True)
     return line[counts == 1]  # type: ignore[no-any-return]
 
 

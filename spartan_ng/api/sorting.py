@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import manipulation, reductions, taking
+from spartan_ng.api import joining, reductions, taking
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.forcing import count_true
 from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
@@ -196,7 +196,7 @@ def argwhere(a: Any) -> ndarray:
     a = as_handle(a)
     if a.ndim == 0:
         return wrap(np.argwhere(a._force()))
-    return manipulation.stack(nonzero(a), axis=1)
+    return joining.stack(nonzero(a), axis=1)
 
 
 @numpy_function(np.searchsorted, whole=True)

@@ -35,11 +35,28 @@ class Estimate:
     nbytes: float
 
 
-def compress_columns(values: Array) -> CompressedMatrix:
-    """A dense matrix in compressed columns."""
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What a sample of the rows says: the columns of each group, and the bytes of the whole matrix then."""
+
+    groups: tuple[tuple[int, ...], ...]
+    nbytes: int
+
+
+def sample_columns(values: Array) -> Sampled:
+    """The groups that a matrix is to be compressed in; columns that gain nothing are in none."""
     rows, width = values.shape
     fits = rows > 0 and values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
-    wanted = _co_code(values, _sample(rows)) if fits else []
+    groups = _co_code(values, _sample(rows)) if fits else []
+    plain = width - sum(len(g.columns) for g in groups)
+    nbytes = sum(g.nbytes for g in groups) + plain * rows * values.dtype.itemsize
+    return Sampled(tuple(g.columns for g in groups), int(nbytes))
+
+
+def compress_columns(values: Array, sampled: Sampled | None = None) -> CompressedMatrix:
+    """A dense matrix in compressed columns."""
+    rows, width = values.shape
+    wanted = (sampled or sample_columns(values)).groups
     coded = [found for columns in wanted if (found := _exact(values, columns)) is not None]
     groups = tuple(group for group, _ in coded)
     inside = {c for g in groups for c in g.columns}
@@ -59,8 +76,8 @@ def _sample(rows: int) -> Array:
     return (starts[:, None] + np.arange(length)).reshape(-1)
 
 
-def _co_code(values: Array, sample: Array) -> list[tuple[int, ...]]:
-    """The columns of each group; columns that nothing is to be gained for are in none."""
+def _co_code(values: Array, sample: Array) -> list[Estimate]:
+    """The groups; columns that gain nothing are in none."""
     rows, width = values.shape
     picked = values[sample]
     alone = [
@@ -80,7 +97,7 @@ def _co_code(values: Array, sample: Array) -> list[tuple[int, ...]]:
             groups[k] = best
         else:
             groups.append(e)
-    return [g.columns for g in groups]
+    return groups
 
 
 def _bits(column: Array) -> Array:

@@ -17,8 +17,8 @@ import numpy as np
 
 from spartan_ng.compressed.layouts import NAMES, Array, Layout
 
-_PARTS = 64
-"""Row ranges that are remembered: those of the blocks that runs ask for again and again."""
+_REMEMBERED = 256
+"""Results that are kept, mostly of row ranges: those of the blocks that runs ask for again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,12 +66,13 @@ class Coding:
         return sum(g.layout.nbytes for g in self.groups)
 
     def remembered(self, name: Any, make: Callable[[], Any]) -> Any:
-        """What depends on codes alone, made once."""
-        if name not in self._known:
-            if len(self._known) > 4 * _PARTS:
+        """What depends on codes alone: made once, and the same for threads that ask together."""
+        found = self._known.get(name)
+        if found is None:
+            if len(self._known) > _REMEMBERED:
                 self._known.clear()
-            self._known[name] = make()
-        return self._known[name]
+            found = self._known.setdefault(name, make())
+        return found
 
     @property
     def starts(self) -> Array:

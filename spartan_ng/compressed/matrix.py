@@ -244,7 +244,7 @@ def _rounds(dtype: np.dtype[Any]) -> bool:
 
 
 def _is_list(rows: Any) -> bool:
-    return isinstance(rows, slice | np.ndarray) or isinstance(rows, list)
+    return isinstance(rows, slice | np.ndarray | list)
 
 
 def is_compressed(value: Any) -> bool:

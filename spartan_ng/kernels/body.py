@@ -46,6 +46,14 @@ class Body:
         self.nreads = len(stage.reads)
         self.evaluates = [KINDS[row.kind](row) for row in stage.rows]
         self.buffer, self.nbuffers = self._plan_buffers()
+        self._slicers: dict[Box, list[Callable[[Any, Box], Any]]] = {}
+
+    def slicers(self, tile: Box) -> list[Callable[[Any, Box], Any]]:
+        """For each read, what cuts a block's part out of a tile's operand."""
+        found = self._slicers.get(tile)
+        if found is None:
+            found = self._slicers[tile] = [slicer(r, tile) for r in self.stage.reads]
+        return found
 
     def _plan_buffers(self) -> tuple[list[int], int]:
         """A buffer number for each row that fills one (-1: it makes its own value)."""
@@ -111,7 +119,7 @@ class Runner:
         self.evaluates = list(body.evaluates)
         """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
-        self._slicers = [slicer(r, tile) for r in body.stage.reads]
+        self._slicers = body.slicers(tile)
         self._scratch = self._allocate(sizes)
         self._shaped: dict[tuple[int, ...], list[Any]] = {}
 
@@ -247,7 +255,16 @@ def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
             return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
         if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
             return a + b if name == "add" else a - b
+        if is_sparse(a) and ELEMENTWISE[name].zero == "first":
+            return _at_nonzeros(function, a.tocsr(), dense(b))
     return sparse.csr_array(function(*[dense(a) for a in args]))
+
+
+def _at_nonzeros(function: Any, a: Any, b: Any) -> Any:
+    """A function of a CSR block and a dense one, at the non-zeros of the first alone."""
+    rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+    data = function(a.data, np.broadcast_to(b, a.shape)[rows, a.indices])
+    return sparse.csr_array((data, a.indices, a.indptr), shape=a.shape)
 
 
 def _user_map(row: Row) -> Evaluate:

@@ -10,12 +10,12 @@ the cache.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 from spartan_ng.arrays import Box
+from spartan_ng.compressed import CompressedMatrix
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.contract import is_matrix_product
 from spartan_ng.plan.plan import WHOLE, Fused, Row
@@ -27,11 +27,14 @@ _MOST = 8
 """Blocks of a tile: each makes the tuples' products once more."""
 
 
-def packed_cut(stage: Fused, tile: Box, operands: list[Any], packed: Set[int]) -> tuple[tuple[int, ...], Cut]:
-    """The extents of a block and the cut of a tile whose operands `packed` are compressed."""
+def packed_cut(
+    stage: Fused, tile: Box, matrix: CompressedMatrix, packed: AbstractSet[int]
+) -> tuple[tuple[int, ...], Cut]:
+    """The extents of a block and the cut of a tile whose operands `packed` are compressed; the blocks follow
+    `matrix`, the first of them."""
     rows, _ = stage.driver_labels
     sizes = [max(hi - lo, 1) for lo, hi in tile]
-    way, matrix = way_of(stage, packed), operands[stage.driver]
+    way = way_of(stage, packed)
     if way == ELEMENTS:
         others = tuple(d for d in range(len(sizes)) if d != rows)
         sizes = list(block_sizes(replace(stage, driver=-1, whole=others), tile))
@@ -42,7 +45,7 @@ def packed_cut(stage: Fused, tile: Box, operands: list[Any], packed: Set[int]) -
     return tuple(sizes), cut(stage, tile, tuple(sizes), together=False)
 
 
-def way_of(stage: Fused, packed: Set[int]) -> str:
+def way_of(stage: Fused, packed: AbstractSet[int]) -> str:
     """The way of a stage whose reads `packed` are compressed."""
     first = len(stage.reads)
     rows_label = stage.driver_labels[0]
@@ -62,7 +65,7 @@ def way_of(stage: Fused, packed: Set[int]) -> str:
     return next(way for way in (ELEMENTS, LOOKUPS, WORDS) if way in found)
 
 
-def _use(row: Row, known: Set[int], labels: list[tuple[int, ...]], rows: int) -> str:
+def _use(row: Row, known: AbstractSet[int], labels: list[tuple[int, ...]], rows: int) -> str:
     """What a row or reducer does with its compressed operands."""
     packed = [a for a in row.args if a in known]
     if not packed:

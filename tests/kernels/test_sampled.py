@@ -48,6 +48,13 @@ EXPRESSIONS = {
     "not sparse": lambda np, X, U, V: (X + 1).sum(axis=0) + (X < 0.5).sum(),
     "sides": lambda np, X, U, V: (X * V[:, 0] * U[:, :1] / 2).sum(axis=1),
     "clipped": lambda np, X, U, V: np.clip(X, 0, 0.5) @ V,
+    "ratio": lambda np, X, U, V: (X / (U @ V.T + 1)) @ V,
+    "choice": lambda np, X, U, V: np.where(X != 0, np.log(U @ V.T + 1e-15), 0),
+    "choice between": lambda np, X, U, V: np.where(X > 0.5, U @ V.T, X).sum(axis=0),
+    "masked sum": lambda np, X, U, V: np.log(U @ V.T + 1e-15)[X != 0].sum(),
+    "sum where": lambda np, X, U, V: np.sum(U @ V.T, axis=1, where=X > 0.5),
+    "mean where": lambda np, X, U, V: np.mean(U @ V.T + 1, where=X != 0) if X.any() else np.sum(X),
+    "extremes": lambda np, X, U, V: X.max(axis=0) - X.min(axis=1).sum() + (X > 0.9).any() - X.min(),
     "union": lambda np, X, U, V: np.sum((X + X[::-1]) * np.exp(U @ V.T)),
 }
 
@@ -109,6 +116,9 @@ COMPILED = [
     "sums of rows",
     "transposed",
     "outer product of vectors",
+    "ratio",
+    "choice",
+    "masked sum",
     "two products",
     "squares",
     "count",
@@ -138,7 +148,18 @@ def test_compiled_on_workers(name, tiling):
 
 
 @pytest.mark.parametrize(
-    "name", ["log likelihood", "update of U", "update of V", "masked squares", "transposed"]
+    "name",
+    [
+        "log likelihood",
+        "update of U",
+        "update of V",
+        "masked squares",
+        "transposed",
+        "ratio",
+        "choice",
+        "masked sum",
+        "sum where",
+    ],
 )
 def test_the_dense_product_never_exists(name):
     with config.override(small_bytes=0):

@@ -1,4 +1,4 @@
-"""Products and elements of a compressed matrix by compiled loops over its codes; NumPy as long as there are none.
+"""Products and elements of a compressed matrix by compiled loops over codes; NumPy until these are compiled.
 
 The loops are in `dictionary_loops`; here are their tables, which hold addresses, and what they are worth.
 Columns without codes are left to BLAS.
@@ -39,7 +39,7 @@ def multiply(a: CompressedMatrix, b: Any) -> Any:
     right = np.ascontiguousarray(b, number).reshape(len(b), columns)
     out = np.empty((a.shape[0], columns), number)
     words = np.ascontiguousarray(a.words, number)
-    table = _table(a, words, right, out)
+    table, _alive = _table(a, words, right, out)
     if a.turned and number == "float64" and not np.isfinite(words).all():
         counts = [np.ascontiguousarray(c, np.int64) for c in a.counts()]
         table[1:, _COUNTS] = [_address(counts[g]) for g in _order(a.coding)]
@@ -56,7 +56,8 @@ def elements(a: CompressedMatrix) -> Any:
     if kernel is None:
         return a.toarray()
     out, words = np.empty((a.rows, a.width), a.dtype), np.ascontiguousarray(a.words)
-    kernel(_table(a, words, out, out))
+    table, _alive = _table(a, words, out, out)
+    kernel(table)
     if a.plain_columns:
         out[:, list(a.plain_columns)] = a.plain
     return out.T if a.turned else out
@@ -67,13 +68,14 @@ def fits(coding: Coding) -> bool:
     return coding.rows < 2**31 and len(coding.groups) > 0
 
 
-def _table(a: CompressedMatrix, words: Any, b: Any, out: Any) -> Any:
-    """A table for these words and arrays; what codes say of it is remembered."""
-    lines, places, _ = a.coding.remembered("table", lambda: _lines(a.coding))
+def _table(a: CompressedMatrix, words: Any, b: Any, out: Any) -> tuple[Any, Any]:
+    """A table for these words and arrays, and what must live as long as it is used; what codes say of it is
+    remembered."""
+    lines, places, kept = a.coding.remembered("table", lambda: _lines(a.coding))
     table = lines.copy()
     table[0, :6] = a.lo, a.hi, a.width, b.size // max(len(b), 1), _address(b), _address(out)
     table[1:, -1] = _address(words) + places * words.itemsize
-    return table
+    return table, (kept, words, b, out)
 
 
 def _order(coding: Coding) -> list[int]:

@@ -27,13 +27,16 @@ from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepar
 from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
 from spartan_ng.plan.cascade import scanned_rows
-from spartan_ng.plan.plan import Fused, Plan, ScanTile, ScanTotals
+from spartan_ng.plan.plan import WHOLE, Fused, Plan, ScanTile, ScanTotals
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
+_MAY_WAIT = frozenset({"ignore", "warn"})
+"""What compiled loops may make of floating-point errors."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -74,7 +77,7 @@ class Tier:
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
-        if any(v not in ("ignore", "warn") for v in error_state.values()):
+        if not _MAY_WAIT.issuperset(error_state.values()):
             return None
         if mode == "auto" and self._seconds < HOT_S:
             return None
@@ -180,11 +183,25 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
             found[i] = (_explain_scan(stage, plan),)
         elif stage.heavy:
             found[i] = ("BLAS on whole tiles",)
+        elif any(s.format == "compressed" for s in slots):
+            found[i] = (_explain_packed(stage, [s.format for s in slots]),)
         elif stage.driver < 0 and any(s.format != "dense" for s in slots):
             found[i] = ("interpreted (sparse operands)",)
         else:
             found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
     return found
+
+
+def _explain_packed(stage: Fused, formats: list[str]) -> str:
+    """How a stage goes over compressed operands."""
+    packed = frozenset(i for i, f in enumerate(formats) if f == "compressed")
+    if stage.driver not in packed or stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return "on elements, decompressed as a whole"
+    return {
+        WORDS: "over distinct values and their counts",
+        LOOKUPS: "over distinct values, then in compiled loops over the codes of rows",
+        ELEMENTS: "on elements, decompressed block by block",
+    }[way_of(stage, packed)]
 
 
 def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
@@ -193,7 +210,7 @@ def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
     names = " > ".join(str(r.fn) for r in rows if r.kind not in VIEWS and r.fn is not None)
     slots = [plan.slots[r.slot] for r in stage.reads]
     if any(s.format != "dense" for s in slots):
-        return f"{names}: interpreted (sparse operands)"
+        return f"{names}: interpreted (sparse or compressed operands, on their elements)"
     reason = scan_obstacle(rows, len(slots), [s.dtype for s in slots])
     return f"{names}: interpreted ({reason})" if reason else f"{names}: compiled"
 
