@@ -287,25 +287,25 @@ def test_runs_share_the_non_zeros():
     assert shares.max() <= indptr[-1] / 8 + 900
 
 
-def test_turns_take_every_run_once_and_get_smaller():
-    X, U, V = data(0.6)
-    seen = []
+def test_long_work_is_done_in_many_calls(monkeypatch):
+    calls = []
 
     class Spy(bound.Bound):
-        def turns(self, threads):
-            seen.append((len(self._table), super().turns(threads)))
-            return seen[-1][1]
+        def run(self, turn):
+            calls.append(turn)
+            super().run(turn)
 
-    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile", small_bytes=0):
-        patch.setattr(bound, "_RUN_FLOPS", 1)
-        patch.setattr(stages, "Bound", Spy)
-        with running_on(EmbeddedBackend(2)):
-            check(EXPRESSIONS["log likelihood"], (X, U, V))
-    ((count, turns),) = seen
-    assert [i for a, b in turns for i in range(a, b)] == list(range(count))
-    sizes = [b - a for a, b in turns]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > sizes[-1] == 1
+    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "_TURN_FLOPS", 1)
+    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    monkeypatch.setattr(stages, "Bound", Spy)
+    for threads in (1, 2, 40):
+        calls.clear()
+        for name in ("log likelihood", "update of V", "sums of rows"):
+            with running_on(EmbeddedBackend(threads)), config.override(kernels="compile"):
+                check(EXPRESSIONS[name], data(0.6))
+        assert len(calls) > 60
+        assert 0 in calls
 
 
 def test_lines_far_apart_are_asked_for_ahead():

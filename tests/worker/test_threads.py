@@ -69,6 +69,26 @@ def test_several_callers_share_the_threads():
     assert [len(c) for c in counts] == [100] * 4
 
 
+def test_who_sees_that_all_is_done_does_not_wait():
+    threads, slow, started = Threads(1), threading.Event(), threading.Event()
+    main = threading.get_ident()
+
+    def work():
+        if threading.get_ident() == main:
+            started.wait(10)
+        else:
+            started.set()
+            slow.wait(10)
+
+    threads.run(work, 1, is_done=lambda: True)
+    assert not slow.is_set()
+    slow.set()
+    seen: list[int] = []
+    threads.run(barrier(2, seen), 1, is_done=lambda: False)
+    assert len(set(seen)) == 2
+    threads.close()
+
+
 def running():
     return {t for t in threading.enumerate() if t.name == "blocks"}
 
