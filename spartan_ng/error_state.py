@@ -25,7 +25,7 @@ class ErrorState:
     ----------
     kinds : NumPy's words, as from `np.geterr`
     is_strict : whether some kind of error must be seen at once
-    ignored : the kinds that are ignored although NumPy would warn of them by default
+    ignored : the kinds that are ignored; none where that is underflow only, as by default
     """
 
     kinds: dict[str, Any]
@@ -37,7 +37,9 @@ def _read() -> ErrorState:
     """The state as NumPy tells it."""
     kinds: dict[str, Any] = dict(np.geterr())
     ignored = frozenset(kind for kind, what in kinds.items() if what == "ignore")
-    return ErrorState(kinds, not _MAY_WAIT.issuperset(kinds.values()), ignored - {"under"})
+    if ignored == {"under"}:  # as by default
+        ignored = frozenset()
+    return ErrorState(kinds, not _MAY_WAIT.issuperset(kinds.values()), ignored)
 
 
 def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] | None:

@@ -51,6 +51,17 @@ def test_examples_of_deployment_name_what_exists() -> None:
                 exec(ast.unparse(node), {})
 
 
+def test_the_architecture_names_every_room_and_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `([\w/.]+)` \|.*\|(.*)\|$", text, re.MULTILINE)
+    rooms = {p.parent for p in (ROOT / "spartan_ng").glob("*/__init__.py")}
+    folders = {f"{p.name}/" if p.is_symlink() else f"spartan_ng/{p.name}/" for p in rooms}
+    assert folders <= {name for name, _ in rows}
+    for name, files in rows:
+        for file in re.findall(r"`([\w.]+)`", files):
+            assert (ROOT / name / file).exists(), f"{name}{file}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

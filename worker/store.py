@@ -27,8 +27,6 @@ Key = tuple[str, int]
 Region = tuple[Any, ...]
 """`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
 ascending indices."""
-Updates = list[tuple[tuple[tuple[int, int], ...], Any]]
-"""A user's updates: `(extent in the output, data)` pairs."""
 
 
 @dataclass(slots=True)

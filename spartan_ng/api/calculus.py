@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
     if len(parts) > 1:
         a = joining.concatenate(parts, where)
     before = (slice(None),) * where
-    for _ in builtins.range(n):
+    for _ in range(n):
         high, low = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
         a = ufuncs.not_equal(high, low) if a.dtype == bool else ufuncs.subtract(high, low)
     return a  # type: ignore[no-any-return]

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from spartan_ng import compressed
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.cell import Cell
-from spartan_ng.api.dispatch import levels_to_user
+from spartan_ng.api.dispatch import warn_user
 from spartan_ng.api.handle import as_handle, make
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
@@ -63,11 +62,10 @@ def compress_columns(a: Any, *, always: bool = False) -> ndarray:
 
 
 def _left_dense(a: ndarray, nbytes: int) -> ndarray:
-    warnings.warn(
+    warn_user(
         f"compress_columns: a matrix of shape {a.shape} and {a.nbytes:,} bytes stays dense: compressed, it "
         f"would take {nbytes:,} bytes; always=True compresses it all the same",
         CompressionWarning,
-        stacklevel=levels_to_user(),
     )
     return a
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api import joining, logic, manipulation, products, reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import as_handle, values
 from spartan_ng.api.statistics import mean
 
@@ -59,7 +58,7 @@ def cov(
         x = x - reductions.sum(x * weights, 1, None, None, True) / total
         weighted = x * weights
     if n <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
+        warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
         n = 0.0
     other = weighted.T if kind.kind != "c" else ufuncs.conjugate(weighted.T)
     return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]

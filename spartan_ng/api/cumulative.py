@@ -13,6 +13,7 @@ from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.operands import stored
 from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.scans import SCANS
 
@@ -29,19 +30,22 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     elif a.dtype.kind not in reductions.NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
-        if a.ndim == 0 and axis in (0, -1):
-            raise TypeError("cannot accumulate on a scalar")
-        where = build.axis_index(axis, a.ndim)
-        if name not in SCANS:
-            kind = getattr(np, name).accumulate(np.ones(1, a.dtype), dtype=dtype).dtype
-            keywords = (("ufunc", name), ("dtype", kind.str))
-            node = build.along_axis("accumulate", [a._node()], where, dtype=kind, keywords=keywords)
-            result = wrap_node(node)
-            return stored(name, result, out, casting="unsafe")
-        target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
-        node = a._node() if name in reductions.LOGICAL else build.cast(a._node(), target)
-        result = wrap_node(node if a.size == 0 else build.scan(name, node, where, target))
+        result = wrap_node(_scanned(name, a, axis, dtype))
     return stored(name, result, out, casting="unsafe")
+
+
+def _scanned(name: str, a: ndarray, axis: int, dtype: Any) -> Node:
+    """A scan by the table's row, or whole lines by NumPy where the table has none."""
+    if a.ndim == 0 and axis in (0, -1):
+        raise TypeError("cannot accumulate on a scalar")
+    where = build.axis_index(axis, a.ndim)
+    if name not in SCANS:
+        kind = getattr(np, name).accumulate(np.ones(1, a.dtype), dtype=dtype).dtype
+        keywords = (("ufunc", name), ("dtype", kind.str))
+        return build.along_axis("accumulate", [a._node()], where, dtype=kind, keywords=keywords)
+    target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
+    node = a._node() if name in reductions.LOGICAL else build.cast(a._node(), target)
+    return node if a.size == 0 else build.scan(name, node, where, target)
 
 
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     margin = creation.zeros(m - 1, a.dtype)
     wide = joining.concatenate([margin, a, margin]) if m > 1 else a
     out: Any = None
-    for j in builtins.range(m):
+    for j in range(m):
         part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
         out = part if out is None else out + part
     return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]

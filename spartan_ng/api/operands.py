@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import weight
+from spartan_ng.api.dispatch import warn_user, weight
 from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, forced, is_array_like, wrap_node
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -130,7 +129,7 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
     if out is None:
         if where is True:
             return result
-        warnings.warn(f"{name}: 'where' used without 'out', expect zeros where it is false", stacklevel=5)
+        warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
         shape = build.broadcast_shapes(name, result.shape, np.shape(where))
         out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
     if isinstance(out, np.ndarray):

@@ -5,7 +5,6 @@ Leading zeros count where NumPy counts them. Roots and least squares are those o
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from spartan_ng.api import (
     rearranging,
     reductions,
 )
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import Handle, as_handle, forced
 from spartan_ng.api.stacks import on_stack
 
@@ -186,7 +185,7 @@ def polyfit(
     left = left / scale
     found, residuals, rank, s = linalg.lstsq(left, y, rcond)
     if int(rank) != order and not full:
-        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
+        warn_user("Polyfit may be poorly conditioned", np.exceptions.RankWarning)
     found = (found.T / scale).T
     if full:
         return found, residuals, rank, s, rcond

@@ -29,6 +29,7 @@ NUMBERS = "biufc"
 """Kinds of dtypes that are folded where they are, whatever the fold."""
 _EXTREMES = {"minimum", "maximum", "fmin", "fmax"}
 LOGICAL = {"logical_and", "logical_or", "logical_xor"}
+"""Folds that take the truth of elements of any dtype."""
 
 
 def reduce(

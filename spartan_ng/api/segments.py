@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -88,15 +87,13 @@ def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:
 def _plain_key(key: Any) -> Any:
     """An index without lazy arrays in it, or None."""
     parts = key if isinstance(key, tuple) else (key,)
-    if builtins.any(isinstance(p, Handle) and p._peek() is None for p in parts):
+    if any(isinstance(p, Handle) and p._peek() is None for p in parts):
         return None
     plain = tuple(forced(p) for p in parts)
     return plain if isinstance(key, tuple) else plain[0]
 
 
 _FEW_SEGMENTS = 16
-
-
 """Segments up to so many are folded one by one; more of them are one scan."""
 
 
@@ -106,11 +103,11 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
     at = [int(i) for i in np.asarray(indices)]
     where = build.axis_index(axis, a.ndim)
     n = a.shape[where]
-    if builtins.any(not 0 <= i < n for i in at):
+    if any(not 0 <= i < n for i in at):
         raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
     if not at or a.dtype.hasobject:
         return by_numpy(getattr(np, name).reduceat, a, at or np.zeros(0, np.intp), axis, dtype, out)  # type: ignore[no-any-return]
-    ascending = builtins.all(i < j for i, j in pairwise(at))
+    ascending = all(i < j for i, j in pairwise(at))
     if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
         result = segments(name, build.cast(a._node(), kind), at, where)
@@ -118,7 +115,7 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
     before = (slice(None),) * where
     parts = []
     for lo, hi in zip(at, [*at[1:], n], strict=True):
-        part = a[(*before, slice(lo, builtins.max(hi, lo + 1)))]
+        part = a[(*before, slice(lo, max(hi, lo + 1)))]
         parts.append(reductions.reduce(name, part, where, dtype, None, True)._node())
     result = wrap_node(build.concatenate(parts, where))
     return stored(name, result, out, casting="unsafe")

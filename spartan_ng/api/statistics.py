@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api import manipulation, reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.operands import stored
 from spartan_ng.graph import build
@@ -70,7 +69,7 @@ def _divided(total: ndarray, count: Any) -> ndarray:
     """A sum over a count, in the sum's dtype; an empty one warns as NumPy does."""
     if not isinstance(count, Handle):
         if count == 0:
-            warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
+            warn_user("Mean of empty slice.", RuntimeWarning)
         count = count if total.dtype.kind == "m" else total.dtype.type(count)
     result = ufuncs.divide(total, count)
     return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
@@ -160,7 +159,7 @@ def _minus(count: Any, ddof: float, total: ndarray) -> Any:
     if isinstance(count, Handle):
         return ufuncs.maximum(count - ddof, 0)  # type: ignore[operator]
     if count - ddof <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
+        warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
     return total.dtype.type(max(count - ddof, 0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,49 +20,46 @@ def _length(M: Any) -> Any:
     return np.array([0.0, forced(M)])[1]
 
 
-def _steps(M: Any) -> ndarray:
-    """The index of a window, from 1 - M to M - 1 by twos."""
-    return creation.arange(1 - M, M, 2, dtype=M.dtype)
-
-
-def _cosine(M: Any, *weights: float) -> ndarray:
-    """A sum of cosines over a window."""
+def _window(M: Any, made: Callable[[Any, ndarray], Any]) -> ndarray:
+    """What is made of a window's length and its indices, from 1 - M to M - 1 by twos; 1 for a single one."""
     M = _length(M)
     if M < 1:
         return creation.zeros(0, M.dtype)
     if M == 1:
         return creation.ones(1, M.dtype)
-    n = _steps(M)
-    total = weights[0] + weights[1] * ufuncs.cos(np.pi * n / (M - 1))
-    if len(weights) == 3:
-        total = total + weights[2] * ufuncs.cos(2.0 * np.pi * n / (M - 1))
-    return total  # type: ignore[no-any-return]
+    return made(M, creation.arange(1 - M, M, 2, dtype=M.dtype))  # type: ignore[no-any-return]
+
+
+def _cosines(*weights: float) -> Callable[[Any, ndarray], Any]:
+    """A sum of cosines of one more half-wave each."""
+
+    def made(M: Any, n: ndarray) -> Any:
+        total: Any = weights[0]
+        for k, weight in enumerate(weights[1:], 1):
+            total = total + weight * ufuncs.cos(k * np.pi * n / (M - 1))
+        return total
+
+    return made
 
 
 def hanning(M: Any) -> ndarray:
     """The Hann window."""
-    return _cosine(M, 0.5, 0.5)
+    return _window(M, _cosines(0.5, 0.5))
 
 
 def hamming(M: Any) -> ndarray:
     """The Hamming window."""
-    return _cosine(M, 0.54, 0.46)
+    return _window(M, _cosines(0.54, 0.46))
 
 
 def blackman(M: Any) -> ndarray:
     """The Blackman window."""
-    return _cosine(M, 0.42, 0.5, 0.08)
+    return _window(M, _cosines(0.42, 0.5, 0.08))
 
 
 def bartlett(M: Any) -> ndarray:
     """The triangular window."""
-    M = _length(M)
-    if M < 1:
-        return creation.zeros(0, M.dtype)
-    if M == 1:
-        return creation.ones(1, M.dtype)
-    n = _steps(M)
-    return where(ufuncs.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))  # type: ignore[no-any-return]
+    return _window(M, lambda M, n: where(ufuncs.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1)))
 
 
 def kaiser(M: Any, beta: float) -> ndarray:

@@ -105,6 +105,9 @@ def fold(
     if dtype is None:
         dtype = a.dtype if isinstance(fn, UserFunction) else FOLDS[fn].dtype(a.dtype)
     shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    if where is not None and fn == "add" and where.format == "csr" and where.shape == a.shape:
+        a = map_("where", where, a, constant(0, a.dtype), dtype=a.dtype)  # at non-zeros alone
+        return Node(Op.FOLD, fn, (a,), (axes,), shape, dtype)
     inputs = (a,) if where is None else (a, broadcast(where, a.shape))
     return Node(Op.FOLD, fn, inputs, (axes,), shape, dtype)
 
@@ -394,6 +397,13 @@ def _map_format(
         return "dense"
     if row.zero in ("unary", "any") or (row.zero == "all" and all(sparse)):
         return "csr"
+    if row.zero == "first" and sparse[0] and inputs[1].format == "dense" and _scalar_value(inputs[1]) is None:
+        return "csr"
+    if fn == "where":  # what is chosen at non-zeros alone may be anything
+        inputs, sparse = inputs[::2], sparse[::2]
+        if not sparse[0]:
+            return "dense"
+        return "csr" if sparse[1] or _scalar_value(inputs[1]) == 0 else "dense"
     zeros = [i.dtype.type(0) if s else _scalar_value(i) for i, s in zip(inputs, sparse, strict=True)]
     if any(z is None for z in zeros):
         return "dense"

@@ -255,7 +255,16 @@ def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
             return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
         if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
             return a + b if name == "add" else a - b
+        if is_sparse(a) and ELEMENTWISE[name].zero == "first":
+            return _at_nonzeros(function, a.tocsr(), dense(b))
     return sparse.csr_array(function(*[dense(a) for a in args]))
+
+
+def _at_nonzeros(function: Any, a: Any, b: Any) -> Any:
+    """A function of a CSR block and a dense one, at the non-zeros of the first alone."""
+    rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+    data = function(a.data, np.broadcast_to(b, a.shape)[rows, a.indices])
+    return sparse.csr_array((data, a.indices, a.indptr), shape=a.shape)
 
 
 def _user_map(row: Row) -> Evaluate:

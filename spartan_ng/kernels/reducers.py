@@ -165,9 +165,12 @@ def sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) 
         return None
     if is_compressed(x):
         return _compressed_fold(name, x, axes, dtype)
+    axis = None if len(axes) == 2 else axes[0]
+    if name in ("maximum", "minimum") and x.dtype == dtype and dtype.kind != "c":
+        found = x.max(axis=axis) if name == "maximum" else x.min(axis=axis)
+        return np.asarray(dense(found), dtype)[()]
     if name != "add":
         return None
-    axis = None if len(axes) == 2 else axes[0]
     return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
 
 

@@ -16,8 +16,10 @@ from scipy.special import (
     _ufuncs as special,
 )  # ufuncs even under SCIPY_ARRAY_API, which wraps the public names
 
-Zero = Literal["none", "unary", "any", "all"]
-"""When the result is zero: never for sure; for a zero operand; for any zero operand; for all zero."""
+Zero = Literal["none", "unary", "any", "all", "first"]
+"""When the result is zero: never for sure; for a zero operand; for any zero operand; for all zero; for a zero
+that is sparse and comes first: 0 / 0 is no number, but zeros of a CSR array stay zeros under division, as do
+those of SciPy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ _ROWS = [
     Elementwise("add", np.add, 2, zero="all"),
     Elementwise("subtract", np.subtract, 2, zero="all"),
     Elementwise("multiply", np.multiply, 2, zero="any"),
-    Elementwise("divide", np.divide, 2, flops=4),
+    Elementwise("divide", np.divide, 2, zero="first", flops=4),
     Elementwise("floor_divide", np.floor_divide, 2, flops=8),
     Elementwise("remainder", np.remainder, 2, flops=8),
     Elementwise("fmod", np.fmod, 2, flops=8),

@@ -14,13 +14,8 @@ from spartan_ng.config import config
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled import select
-from spartan_ng.kernels.compiled.compile import (
-    CACHE_VARIABLE,
-    Compiler,
-    cache_directory,
-    compiler,
-    wait_for_compiles,
-)
+from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, _thin_out, cache_directory
+from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_compiles
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.plan.plan import Fused
 
@@ -72,6 +67,36 @@ def test_a_directory_that_cannot_be_written_is_replaced(monkeypatch, tmp_path):
     path = cache_directory()
     assert path.is_dir()
     assert tmp_path not in path.parents
+
+
+@pytest.mark.parametrize("suffix", [".py", ".pyc", ".nbi", ".nbc"])
+@pytest.mark.parametrize("content", [b"", b"garbage", None])
+def test_broken_files_are_compiled_anew(monkeypatch, tmp_path, suffix, content):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    source = SOURCE.format(value=11)
+    for _ in range(2):
+        one = Compiler()  # as another process would: it has loaded nothing
+        kernel = one.kernel(source)
+        one.request(kernel)
+        assert one.wait(60)
+        assert not kernel.failure
+        assert call(kernel) == 11
+        broken = list(tmp_path.rglob(f"spartan_ng_kernel_*{suffix}"))
+        assert broken or suffix == ".pyc"
+        for file in broken:
+            file.write_bytes(file.read_bytes()[:20] if content is None else content)
+
+
+def test_kernels_used_least_recently_go_first(tmp_path):
+    for age, name in enumerate("abcd"):
+        (tmp_path / name).mkdir()
+        for place in (".", "__pycache__"):
+            file = tmp_path / name / place / f"spartan_ng_kernel_{name}.k.nbi"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(bytes(100))
+            os.utime(file, (10_000 - age, 10_000 - age))
+    _thin_out(tmp_path, 500)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
 def test_another_process_finds_the_machine_code(tmp_path):

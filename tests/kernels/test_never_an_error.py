@@ -10,7 +10,7 @@ from scipy import sparse
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled import compile as compiling
+from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from spartan_ng.kernels.compiled.compile import Compiler, compiler
 from tests.test_programs import running_on
 
@@ -69,7 +69,7 @@ def test_a_broken_compiler_changes_nothing(monkeypatch, tmp_path, name):
 
     monkeypatch.setattr(compiler, "_kernels", {})
     monkeypatch.setattr(Compiler, "_load", broken)
-    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0, kernels="compile"):
         check(PROGRAMS[name], X, Y, S, W)
     assert asked, "nothing was worth compiling"

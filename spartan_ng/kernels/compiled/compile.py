@@ -1,9 +1,8 @@
 """Compile kernels in the background, and keep them: in the process by their source, on disk by its hash.
 
 One daemon thread compiles, one kernel after the other; nobody else ever waits, unless they ask to. The
-generated modules and the machine code (by numba's own cache) lie in a directory of the user's, in a folder
-that is named after all that generated code depends on. Several processes may share it: files are
-put in place whole. A compile that fails is remembered, and its loop goes on being interpreted.
+generated modules and the machine code (by numba's own cache) lie in a directory of the user's, see `cache`.
+A compile that fails is remembered, and its loop goes on being interpreted.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import hashlib
 import importlib.util
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -26,9 +24,8 @@ import numpy as np
 
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
+from spartan_ng.kernels.compiled.cache import cache_directory, forget, machine_code, put_source, remember_use
 
-CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
-"""Environment variable with the directory of compiled kernels."""
 PATIENCE_S = 60.0
 """How long `config.kernels = "compile"` waits for the compiler."""
 _LAST_COMPILE_S = 10.0
@@ -125,55 +122,35 @@ class Compiler:
 
     def _load(self, source: str) -> Callable[[np.ndarray[Any, Any]], None]:
         """The compiled function, from the disk where some process has compiled it before."""
-        from numba import types
-
-        if self._directory is None:
+        if self._directory is None or not self._directory.is_dir():
             self._directory = cache_directory()
         name = "spartan_ng_kernel_" + hashlib.sha256(source.encode()).hexdigest()[:32]
         path = self._directory / f"{name}.py"
-        if not path.exists():
-            _write(path, source)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None, "a path with a suffix has a loader"
-        assert spec.loader is not None, "a path with a suffix has a loader"
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # numba finds the module of a function it has cached by its name
-        spec.loader.exec_module(module)
-        table = types.Array(types.int64, 2, "C")
-        module.kernel.compile((table,))
-        return module.kernel  # type: ignore[no-any-return]
+        put_source(path, source)
+        known = machine_code(path)
+        try:
+            function = _imported(name, path)
+        except Exception:
+            if not known:
+                raise
+            forget(known)  # broken, or half removed: as if nobody had compiled it before
+            function = _imported(name, path)
+        remember_use(path)
+        return function
 
 
-def cache_directory() -> Path:
-    """The folder for the kernels of this version; a temporary one where the user's cannot be written."""
-    root = os.environ.get(CACHE_VARIABLE)
-    base = Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
-    path = base / _version()
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="spartan_ng_kernels_"))
-    return path
+def _imported(name: str, path: Path) -> Callable[[np.ndarray[Any, Any]], None]:
+    """The kernel of a generated module, compiled or with the machine code that numba finds beside it."""
+    from numba import types
 
-
-def _version() -> str:
-    """A name for all that machine code depends on besides a kernel's source."""
-    import llvmlite
-    import numba
-
-    intrinsics = b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py")))
-    text = f"{sys.version} numba {numba.__version__} llvmlite {llvmlite.__version__} numpy {np.__version__}"
-    return hashlib.sha256(intrinsics + text.encode()).hexdigest()[:16]
-
-
-def _write(path: Path, text: str) -> None:
-    """Put a file in place whole, whoever else may be doing the same."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(descriptor, "w") as f:
-        f.write(text)
-    os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None, "a path with a suffix has a loader"
+    assert spec.loader is not None, "a path with a suffix has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # numba finds the module of a function it has cached by its name
+    spec.loader.exec_module(module)
+    module.kernel.compile((types.Array(types.int64, 2, "C"),))
+    return module.kernel  # type: ignore[no-any-return]
 
 
 compiler = Compiler()

@@ -76,11 +76,12 @@ def _patterns(order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
 
 def _of_operands(node: Node, patterns: dict[Node, frozenset[Node]]) -> frozenset[Node]:
     """The sparse nodes below a sparse map that include its non-zeros."""
-    sparse = [
-        patterns.get(i, frozenset({i})) for i in node.inputs if i.format == "csr" and i.shape == node.shape
-    ]
+    zero = ELEMENTWISE[str(node.fn)].zero
+    # A choice has none where the condition has none.
+    inputs = node.inputs[::2] if node.fn == "where" else node.inputs[:1] if zero == "first" else node.inputs
+    sparse = [patterns.get(i, frozenset({i})) for i in inputs if i.format == "csr" and i.shape == node.shape]
     if not sparse:
         return frozenset()
-    if ELEMENTWISE[str(node.fn)].zero == "any":
+    if zero == "any":
         return frozenset().union(*sparse)
     return frozenset.intersection(*sparse)
