@@ -15,6 +15,7 @@ from sklearn import datasets
 
 import spartan_ng
 from benchmarks.case import OURS, Case, Inputs, Run, Side
+from spartan_ng.apps.l2svm import l2svm
 
 DRAWN = 200_000
 
@@ -62,6 +63,23 @@ def vector_times(np: Any, X: Any, u: Any, v: Any) -> Any:
     return u @ X
 
 
+def mean_and_spread(np: Any, X: Any, u: Any, v: Any) -> Any:
+    """The workload's text."""
+    mean = np.sum(X, axis=0) / X.shape[0]
+    return np.sqrt(np.sum(X**2, axis=0) / X.shape[0] - mean**2)
+
+
+def chain(np: Any, X: Any, u: Any, v: Any) -> Any:
+    """The workload's text."""
+    return X.T @ (X @ v)
+
+
+def classify(np: Any, X: Any, u: Any, v: Any) -> Any:
+    """Ten directions of a linear classifier, for whether the vector is above its median."""
+    fit = l2svm(X, u > 0.5, max_iter=10)
+    return np.asarray([fit.objective])
+
+
 def _numpy(text: Text) -> Side:
     return lambda inputs: lambda: text(numpy, inputs["X"], inputs["u"], inputs["v"])
 
@@ -80,18 +98,32 @@ def _case(text: Text, name: str, title: str, inputs: Callable[[], Inputs]) -> Ca
     return Case(f"compressed-{name}", title, inputs, sides, rounds=5)
 
 
-_DIGITS = f"digits, {DRAWN} × 64: 102.4 MB dense, 4.9 MB compressed"
-_SHADES = "shades of photographs, 546560 × 48: 209.9 MB dense, 1.8 MB compressed"
-_PIXELS = "pixels of photographs, 546560 × 3: 13.1 MB dense, 1.6 MB compressed"
-COMPRESSED_CASES = (
-    _case(squares, "squares-digits", f"sum(X ** 2), {_DIGITS}", digits),
-    _case(times_vector, "times-vector-digits", f"X @ v, {_DIGITS}", digits),
-    _case(vector_times, "vector-times-digits", f"u @ X, {_DIGITS}", digits),
-    _case(squares, "squares-shades", f"sum(X ** 2), {_SHADES}", shades),
-    _case(times_vector, "times-vector-shades", f"X @ v, {_SHADES}", shades),
-    _case(vector_times, "vector-times-shades", f"u @ X, {_SHADES}", shades),
-    _case(squares, "squares-pixels", f"sum(X ** 2), {_PIXELS}", photographs),
-    _case(times_vector, "times-vector-pixels", f"X @ v, {_PIXELS}", photographs),
-    _case(vector_times, "vector-times-pixels", f"u @ X, {_PIXELS}", photographs),
+def _algorithm(name: str, title: str, inputs: Callable[[], Inputs]) -> Case:
+    """An algorithm of this library's on both forms of the matrix; the dense one is compared with."""
+    sides = {"spartan_ng dense": _ours(classify, False), OURS: _ours(classify, True)}
+    return Case(f"compressed-{name}", title, inputs, sides, rounds=3, rtol=1e-6)
+
+
+_DATA = {
+    "digits": (digits, f"digits, {DRAWN} × 64: 102.4 MB dense, 4.9 MB compressed"),
+    "shades": (shades, "shades of photographs, 546560 × 48: 209.9 MB dense, 1.8 MB compressed"),
+    "pixels": (photographs, "pixels of photographs, 546560 × 3: 13.1 MB dense, 1.6 MB compressed"),
+}
+_TEXTS = (
+    (squares, "squares", "sum(X ** 2)"),
+    (mean_and_spread, "spread", "standard deviations of columns"),
+    (times_vector, "times-vector", "X @ v"),
+    (vector_times, "vector-times", "u @ X"),
+    (chain, "chain", "X.T @ (X @ v)"),
 )
-"""Aggregates and products over dictionaries."""
+COMPRESSED_CASES = (
+    *(
+        _case(text, f"{name}-{data}", f"{title}, {about}", inputs)
+        for data, (inputs, about) in _DATA.items()
+        for text, name, title in _TEXTS
+    ),
+    *(
+        _algorithm(f"l2svm-{data}", f"L2SVM, ten directions, {_DATA[data][1]}", _DATA[data][0])
+        for data in ("digits", "shades")
+    ),
+)

@@ -157,7 +157,7 @@ class Handle:
 
     @property
     def format(self) -> str:
-        """How the elements are stored: "dense" or "csr"."""
+        """How the elements are stored: "dense", "csr" or "compressed"."""
         cell = self._cell
         if cell.value is not None or cell.masked is not None:
             return "dense"

@@ -30,7 +30,7 @@ def corners(a: Handle) -> Any:
 
 
 def _summarized(a: Handle) -> bool:
-    return a._peek() is None and a.format == "dense" and a.size > np.get_printoptions()["threshold"]
+    return a._peek() is None and a.format != "csr" and a.size > np.get_printoptions()["threshold"]
 
 
 def array_repr(a: Handle) -> str:

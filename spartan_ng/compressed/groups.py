@@ -112,12 +112,11 @@ class Coding:
 
     def word_counts(self, lo: int, hi: int) -> Array:
         """For each word in how many rows from lo to hi its tuple is."""
+        return self.remembered(("words", lo, hi), lambda: self._word_counts(lo, hi))  # type: ignore[no-any-return]
 
-        def counted() -> Array:
-            pairs = zip(self.groups, self.counts(lo, hi), strict=True)
-            return _joined([np.tile(c, len(g.columns)) for g, c in pairs])
-
-        return self.remembered(("words", lo, hi), counted)  # type: ignore[no-any-return]
+    def _word_counts(self, lo: int, hi: int) -> Array:
+        pairs = zip(self.groups, self.counts(lo, hi), strict=True)
+        return _joined([np.tile(counts, len(g.columns)) for g, counts in pairs])
 
     def some(self, left: int, right: int) -> tuple[Coding, Array]:
         """The columns from left to right, numbered from 0, and the places of their words."""

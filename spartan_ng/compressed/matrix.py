@@ -40,8 +40,8 @@ class CompressedMatrix:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the elements."""
-        dtype: np.dtype[Any] = self.words.dtype
-        return dtype
+        found: np.dtype[Any] = self.words.dtype
+        return found
 
     @property
     def rows(self) -> int:

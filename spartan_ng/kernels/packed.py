@@ -21,10 +21,10 @@ from spartan_ng.kernels.contract import is_matrix_product
 from spartan_ng.plan.plan import WHOLE, Fused, Row
 
 WORDS, LOOKUPS, ELEMENTS = "words", "look-ups", "elements"
-_PIECE = 1 << 18
-"""Look-ups or plain elements of a block, about a tenth of a millisecond's work."""
-_MOST = 8
-"""Blocks of a tile: each makes the tuples' products once more."""
+_PIECE, _FEW = 1 << 18, 8
+_LARGE_PIECE, _MOST = 1 << 22, 64
+"""Look-ups or plain elements of a block, about a tenth of a millisecond's work for up to 8 blocks, and two
+milliseconds' for up to 64: each block makes the tuples' products once more."""
 
 
 def packed_cut(
@@ -41,7 +41,7 @@ def packed_cut(
     else:
         looked_up = len(matrix.coding.groups) * _columns(stage) if way == LOOKUPS else 0
         work = sizes[rows] * (looked_up + len(matrix.plain_columns))
-        sizes[rows] = -(-sizes[rows] // min(max(work // _PIECE, 1), _MOST))
+        sizes[rows] = -(-sizes[rows] // max(min(work // _PIECE, _FEW), min(work // _LARGE_PIECE, _MOST), 1))
     return tuple(sizes), cut(stage, tile, tuple(sizes), together=False)
 
 

@@ -1,7 +1,8 @@
 """Products and elements of a compressed matrix by compiled loops over codes; NumPy until these are compiled.
 
 The loops are in `dictionary_loops`; here are their tables, which hold addresses, and what they are worth.
-Columns without codes are left to BLAS.
+Columns without codes are left to BLAS. With several dense columns, too, look-ups cost less than BLAS on
+elements that are made strip by strip (measured for 2 to 40 columns).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.kernels.compiled import dictionary_loops as loops
 from spartan_ng.kernels.compiled.compile import at_hand
 
-WORTH = 1 << 15
-"""Look-ups from which a product is worth a kernel."""
+WORTH = 1 << 12
+"""Look-ups, or elements, from which loops are worth a kernel's call."""
 _COUNTS, _FIELDS = 6, 10
 """Where a line has the address of the counts, and its length: see `dictionary_loops`."""
 

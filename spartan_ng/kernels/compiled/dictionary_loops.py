@@ -1,6 +1,7 @@
 """The source of loops over compressed columns: products from either side, and the elements themselves.
 
-Rows are taken in strips that stay in the cache while all groups pass over them. From the right a row looks up
+Rows are taken in strips that stay in the cache while all groups pass over them: short ones where results are
+written, longer ones where they are only read. From the right a row looks up
 its tuple's product; for a vector, four groups with codes of a byte are taken together, and a group of zeros
 for each that lacks: their look-ups do not wait for each other. From the left a row is added to its tuple's
 sum, where equal codes in neighbouring rows wait for each other's store; for groups of few columns it is
@@ -30,7 +31,7 @@ import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import pointer
 
-STRIP = 2048
+STRIP = STRIP_ROWS
 
 
 @njit(nogil=True, error_model='numpy')
@@ -286,35 +287,55 @@ def add_rows(codes, x, sums):
 
 
 @njit(nogil=True, error_model='numpy')
-def group_sums(t, first, last, cursors, b, copied, sums):
-    narrow = carray(pointer(t[2]), (last,), np.uint8)
-    wide = carray(pointer(t[2]), (last,), np.uint16)
-    for lo in range(first, last, STRIP):
-        hi = min(lo + STRIP, last)
-        x = b[lo - first : hi - first]
-        if t[0] == 1:
-            add_common(t, lo, hi, cursors, x, copied, sums[0])
-        elif t[0] == 2:
-            add_runs(t, lo, hi, cursors, x, sums[0])
-        elif t[1] == 1:
-            add_rows(narrow[lo:hi], x, sums)
-        else:
-            add_rows(wide[lo:hi], x, sums)
+def turned_words(t, out):
+    k, distinct = t[8], t[5]
+    words = carray(pointer(t[9]), (k, distinct), np.NUMBER)
+    for c in range(k):
+        for d in range(distinct):
+            out[d * k + c] = words[c, d]
 
 
 @njit(nogil=True, error_model='numpy')
-def multiply_rows(t, first, last, b, out):
-    k, distinct = t[8], t[5]
-    narrow = carray(pointer(t[2]), (last,), np.uint8)
-    wide = carray(pointer(t[2]), (last,), np.uint16)
-    words = np.ascontiguousarray(carray(pointer(t[9]), (k, distinct), np.NUMBER).T).reshape(distinct * k)
+def vector_sums(table, b, kept, places):
+    first, last = table[0, 0], table[0, 1]
+    cursors, copied = first_cursors(table), np.empty(STRIP, np.NUMBER)
     for lo in range(first, last, STRIP):
         hi = min(lo + STRIP, last)
         x = b[lo - first : hi - first]
-        if t[1] == 1:
-            multiply_some(k, narrow[lo:hi], x, words, out)
-        else:
-            multiply_some(k, wide[lo:hi], x, words, out)
+        for g in range(1, table.shape[0]):
+            t, own = table[g], kept[places[g] : places[g + 1]]
+            if t[0] == 1:
+                add_common(t, lo, hi, cursors[g], x, copied, own)
+                continue
+            if t[0] == 2:
+                add_runs(t, lo, hi, cursors[g], x, own)
+                continue
+            narrow = carray(pointer(t[2] + lo), (hi - lo,), np.uint8)
+            wide = carray(pointer(t[2] + 2 * lo), (hi - lo,), np.uint16)
+            if t[8] <= MOST:
+                k = t[8]
+                if t[1] == 1:
+                    multiply_some(k, narrow, x, own[k:], own)
+                else:
+                    multiply_some(k, wide, x, own[k:], own)
+            elif t[1] == 1:
+                add_rows(narrow, x, own.reshape(len(own) // t[5], t[5]))
+            else:
+                add_rows(wide, x, own.reshape(len(own) // t[5], t[5]))
+
+
+@njit(nogil=True, error_model='numpy')
+def vector_places(table):
+    places = np.zeros(table.shape[0] + 1, np.int64)
+    for g in range(1, table.shape[0]):
+        t = table[g]
+        size = t[5]
+        if t[0] == 0 and t[8] <= MOST:
+            size = t[8] * (1 + t[5])
+        elif t[0] == 0 and t[5] <= 512:
+            size = 4 * t[5]
+        places[g + 1] = places[g] + size
+    return places
 
 
 @njit(nogil=True, error_model='numpy')
@@ -360,21 +381,22 @@ def kernel(table):
         for g in range(1, table.shape[0]):
             tuples_times_sums(table[g], m, sums[sizes[g] : sizes[g + 1]], out)
         return
-    cursors, copied, flat = first_cursors(table), np.empty(STRIP, np.NUMBER), np.empty(MOST, np.NUMBER)
+    places = vector_places(table)
+    kept = np.zeros(places[table.shape[0]], np.NUMBER)
     for g in range(1, table.shape[0]):
-        t = table[g]
-        columns = carray(pointer(t[7]), (t[8],), np.int64)
+        if table[g, 0] == 0 and table[g, 8] <= MOST:
+            turned_words(table[g], kept[places[g] + table[g, 8] : places[g + 1]])
+    vector_sums(table, b[:, 0], kept, places)
+    for g in range(1, table.shape[0]):
+        t, own = table[g], kept[places[g] : places[g + 1]]
         if t[0] == 0 and t[8] <= MOST:
-            flat[:] = 0
-            multiply_rows(t, first, last, b[:, 0], flat)
+            columns = carray(pointer(t[7]), (t[8],), np.int64)
             for c in range(t[8]):
-                out[columns[c], 0] = flat[c]
+                out[columns[c], 0] = own[c]
             continue
-        sums = np.zeros((4 if t[0] == 0 and t[5] <= 512 else 1, t[5]), np.NUMBER)
-        group_sums(t, first, last, cursors[g], b[:, 0], copied, sums)
-        for q in range(1, sums.shape[0]):
-            sums[0] += sums[q]
-        tuples_times_sums(t, 1, sums[:1].T, out)
+        for q in range(t[5], len(own)):
+            own[q % t[5]] += own[q]
+        tuples_times_sums(t, 1, own[: t[5]].reshape(t[5], 1), out)
 """
 
 _ELEMENTS = (
@@ -382,27 +404,42 @@ _ELEMENTS = (
     + """\
 
 
+@njit(nogil=True, error_model='numpy')
+def put(codes, words, columns, out):
+    for c in range(len(columns)):
+        column, known = columns[c], words[c]
+        for i in range(len(codes)):
+            out[i, column] = known[codes[i]]
+
+
 @njit(nogil=True, error_model='numpy', cache=True)
 def kernel(table):
     first, last, width = table[0, 0], table[0, 1], table[0, 2]
     out = carray(pointer(table[0, 5]), (last - first, width), np.NUMBER)
-    cursors = first_cursors(table)
-    step = min(STRIP, max(64, 16384 // width))
-    codes = np.empty(step, np.uint16)
-    for lo in range(first, last, step):
-        hi = min(lo + step, last)
-        part = out[lo - first : hi - first]
-        for g in range(1, table.shape[0]):
-            t = table[g]
-            strip_codes(t, lo, hi, cursors[g], codes)
-            words = carray(pointer(t[9]), (t[8], t[5]), np.NUMBER)
-            columns = carray(pointer(t[7]), (t[8],), np.int64)
-            for c in range(t[8]):
-                column, known = columns[c], words[c]
-                for i in range(hi - lo):
-                    part[i, column] = known[codes[i]]
+    cursors, groups = first_cursors(table), table.shape[0]
+    others = np.empty((groups, STRIP), np.uint16)
+    for top in range(first, last, STRIP):
+        bottom = min(top + STRIP, last)
+        for g in range(1, groups):
+            if table[g, 0] != 0:
+                strip_codes(table[g], top, bottom, cursors[g], others[g])
+        step = max(16, 3072 // width)
+        for lo in range(top, bottom, step):
+            hi = min(lo + step, bottom)
+            part = out[lo - first : hi - first]
+            for g in range(1, groups):
+                t = table[g]
+                words = carray(pointer(t[9]), (t[8], t[5]), np.NUMBER)
+                columns = carray(pointer(t[7]), (t[8],), np.int64)
+                if t[0] != 0:
+                    put(others[g, lo - top : hi - top], words, columns, part)
+                elif t[1] == 1:
+                    put(carray(pointer(t[2] + lo), (hi - lo,), np.uint8), words, columns, part)
+                else:
+                    put(carray(pointer(t[2] + 2 * lo), (hi - lo,), np.uint16), words, columns, part)
 """
 )
+"""Small tiles of rows, so that what is written column by column stays in the first level of the cache."""
 
 
 def _multiply(k: int) -> str:
@@ -436,16 +473,16 @@ def _left() -> str:
 @cache
 def from_right(number: str) -> str:
     """The kernel of `X @ b` in float64 or int64."""
-    return _RIGHT.replace("NUMBER", number)
+    return _RIGHT.replace("NUMBER", number).replace("STRIP_ROWS", "2048")
 
 
 @cache
 def from_left(number: str) -> str:
     """The kernel of `X.T @ b` in float64 or int64."""
-    return _left().replace("NUMBER", number)
+    return _left().replace("NUMBER", number).replace("STRIP_ROWS", "8192")
 
 
 @cache
 def elements(number: str) -> str:
     """The kernel that writes all elements, as unsigned numbers of their size."""
-    return _ELEMENTS.replace("NUMBER", number)
+    return _ELEMENTS.replace("NUMBER", number).replace("STRIP_ROWS", "2048")
