@@ -105,8 +105,8 @@ class _LogLoss:
 
     def curved(self, state: Any, direction: Any) -> Any:
         """The inner loop's expression (2)."""
-        Q = state * (self.X @ direction)
-        return (self.X.T @ (Q - state * Q.sum(axis=1)[:, None])).compute() + self.penalty * direction
+        change = self.X.T @ _centred(state, state * (self.X @ direction))
+        return change.compute() + self.penalty * direction
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -135,3 +135,8 @@ class MultinomialLogisticRegression(Classifier):
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, shape (n_points, n_classes)."""
         return softmax(self.decision_function(X))
+
+
+def _centred(P: Any, Q: Any) -> Any:
+    """Q less P times its row sums. No large value has a name where it is evaluated: it would be kept."""
+    return Q - P * Q.sum(axis=1)[:, None]
