@@ -139,6 +139,14 @@ class Classifier(Estimator, ABC):
         return float((self.predict(X) == np.asarray(y)).mean())
 
 
+class Separator(Classifier):
+    """Two classes on the two sides of a plane."""
+
+    def decision_function(self, X: Any) -> Any:
+        """How far points lie on the second class's side, in margins."""
+        return self._seen(X) @ self.coef_ + self.intercept_
+
+
 class Transformer(Estimator, ABC):
     """Turns points into what `transform` gives."""
 
@@ -169,6 +177,12 @@ def targets(name: str, X: Any, y: Any) -> Any:
     if y.shape != X.shape[:1]:
         raise ValueError(f"{name}: y has shape {y.shape}, X has {X.shape[0]} rows")
     return y.astype(X.dtype)
+
+
+def softmax(z: Any) -> Any:
+    """Probabilities of classes from their log odds, shape (n_points, n_classes)."""
+    e = np.exp(z - z.max(axis=1)[:, None])
+    return e / e.sum(axis=1)[:, None]
 
 
 def require_positive(name: str, **values: float) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points, require_positive, two_classes
+from spartan_ng.apps.estimator import Separator, points, require_positive, two_classes
 from spartan_ng.progress import steps
 
 _SEARCH = 50
@@ -102,7 +102,7 @@ def _search(sign: Any, margin: Any, change: Any, slope: float, curvature: float)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class L2SVM(Classifier):
+class L2SVM(Separator):
     """The support vector machine as an estimator; see `l2svm`.
 
     Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `n_features_in_`.
@@ -117,7 +117,3 @@ class L2SVM(Classifier):
         """Fit the model to points and their classes."""
         found = l2svm(X, y, **self._options())
         return self._learn(found, len(found.coef))
-
-    def decision_function(self, X: Any) -> Any:
-        """How far points lie on the second class's side, in margins."""
-        return self._seen(X) @ self.coef_ + self.intercept_

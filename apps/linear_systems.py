@@ -6,6 +6,7 @@ sparse, once where it lies; vectors and the scalars made of them stay lazy but f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -113,44 +114,40 @@ def _diagonal(A: Any) -> Any:
     return (A * np.asarray(sparse.eye_array(A.shape[0], dtype=A.dtype, format="csr"))).sum(axis=1)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _Solver(Estimator):
     """What both estimators share: they fit x to A and b, and predict A @ x."""
 
     _kind: ClassVar[str | None] = "regressor"
     _learned: ClassVar[str] = "x_"
+    _solve: ClassVar[Callable[..., Solution]]
+
+    max_iter: int = 1000
+    tol: float = 1e-8
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve X @ x = y."""
+        found = self._solve(X, y, **self._options())
+        return self._learn(found, found.x.shape[0])
 
     def predict(self, X: Any) -> Any:
         """The right sides of further rows."""
         return self._seen(X) @ self.x_
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class ConjugateGradient(_Solver):
     """Conjugate gradients as an estimator; see `conjugate_gradient`.
 
     Attributes after `fit`: `x_`, `residual_`, `n_iter_`, `n_features_in_`.
     """
 
-    max_iter: int = 1000
-    tol: float = 1e-8
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Solve X @ x = y."""
-        found = conjugate_gradient(X, y, **self._options())
-        return self._learn(found, found.x.shape[0])
+    _solve = staticmethod(conjugate_gradient)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Jacobi(_Solver):
     """Jacobi's method as an estimator; see `jacobi`.
 
     Attributes after `fit`: `x_`, `residual_`, `n_iter_`, `n_features_in_`.
     """
 
-    max_iter: int = 1000
-    tol: float = 1e-8
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Solve X @ x = y."""
-        found = jacobi(X, y, **self._options())
-        return self._learn(found, found.x.shape[0])
+    _solve = staticmethod(jacobi)

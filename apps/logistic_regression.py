@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, get_args
 from scipy import linalg, optimize
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points
+from spartan_ng.apps.estimator import Classifier, points, softmax
 from spartan_ng.progress import steps
 
 Solver = Literal["newton", "lbfgs", "gradient"]
@@ -248,5 +248,4 @@ class LogisticRegression(Classifier):
         if z.ndim == 1:
             p = _sigmoid(z)
             return np.stack([1 - p, p], axis=1)
-        e = np.exp(z - z.max(axis=1)[:, None])
-        return e / e.sum(axis=1)[:, None]
+        return softmax(z)

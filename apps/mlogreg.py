@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points, require_positive
+from spartan_ng.apps.estimator import Classifier, points, require_positive, softmax
 from spartan_ng.apps.newton import minimize
 
 
@@ -134,6 +134,4 @@ class MultinomialLogisticRegression(Classifier):
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, shape (n_points, n_classes)."""
-        z = self.decision_function(X)
-        e = np.exp(z - z.max(axis=1)[:, None])
-        return e / e.sum(axis=1)[:, None]
+        return softmax(self.decision_function(X))

@@ -11,7 +11,7 @@ from math import log, pi
 from typing import Any, Literal, Self, get_args
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points
+from spartan_ng.apps.estimator import Classifier, points, softmax
 
 Kind = Literal["multinomial", "gaussian"]
 
@@ -117,6 +117,4 @@ class NaiveBayes(Classifier):
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, shape (n_points, n_classes)."""
-        z = self.decision_function(X)
-        e = np.exp(z - z.max(axis=1)[:, None])
-        return e / e.sum(axis=1)[:, None]
+        return softmax(self.decision_function(X))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points, require_positive, two_classes
+from spartan_ng.apps.estimator import Separator, points, require_positive, two_classes
 from spartan_ng.apps.svd import principal
 from spartan_ng.progress import steps
 
@@ -95,7 +95,7 @@ def svm(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVM(Classifier):
+class SVM(Separator):
     """The support vector machine as an estimator; see `svm`.
 
     Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `gap_`, `n_iter_`,
@@ -111,7 +111,3 @@ class SVM(Classifier):
         """Fit the model to points and their classes."""
         found = svm(X, y, **self._options())
         return self._learn(found, len(found.coef))
-
-    def decision_function(self, X: Any) -> Any:
-        """How far points lie on the second class's side, in margins."""
-        return self._seen(X) @ self.coef_ + self.intercept_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from spartan_ng.errors import OptionError
@@ -67,58 +67,49 @@ class Config:
     @contextmanager
     def override(self, **options: Any) -> Iterator[Config]:
         """Set options inside a `with` block, and set them back after it."""
-        before = {f.name: getattr(self, f.name) for f in fields(self)}
+        before = [(name, getattr(self, name)) for name in _NAMES]
         try:
             for name, value in options.items():
                 setattr(self, name, value)
             yield self
         finally:
-            for name, value in before.items():
-                setattr(self, name, value)
+            for name, value in before:
+                object.__setattr__(self, name, value)
 
 
 _NAMES = frozenset(Config.__dataclass_fields__)
 
 
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "tiling": (None, *TILINGS),
+    "fusion": FUSIONS,
+    "progress": (None, True, False),
+    "kernels": KERNELS,
+    "products": PRODUCTS,
+}
+"""The values of options that have few."""
+_LEAST = {"small_bytes": 0, "duplicate_bytes": 0, "threads": 1, "memory_bytes": 1, "timeout_s": 1e-3}
+"""The least values of options that are numbers."""
+_NONE_CHOOSES = frozenset({"threads", "memory_bytes", "duplicate_bytes"})
+"""Options of numbers that None leaves to the package."""
+
+
 def _checked(name: str, value: Any) -> Any:
     """The value in its canonical type, or OptionError."""
-    if name == "tiling":
-        if value is not None and value not in TILINGS:
-            raise OptionError(f"config: tiling={value!r} is not None or one of {', '.join(TILINGS)}")
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise OptionError(f"config: {name}={value!r} is not one of {', '.join(map(str, _CHOICES[name]))}")
         return value
     if name == "disabled_passes":
         if isinstance(value, str) or not all(isinstance(v, str) for v in value):
             raise OptionError(f"config: disabled_passes={value!r} is not a set of names")
         return frozenset(value)
-    if name == "progress":
-        if value not in (None, True, False):
-            raise OptionError(f"config: progress={value!r} is not None, True or False")
-        return value
-    if name == "fusion":
-        if value not in FUSIONS:
-            raise OptionError(f"config: fusion={value!r} is not one of {', '.join(FUSIONS)}")
-        return value
-    if name == "kernels":
-        if value not in KERNELS:
-            raise OptionError(f"config: kernels={value!r} is not one of {', '.join(KERNELS)}")
-        return value
-    if name == "products":
-        if value not in PRODUCTS:
-            raise OptionError(f"config: products={value!r} is not one of {', '.join(PRODUCTS)}")
-        return value
-    if value is None and name in ("threads", "memory_bytes", "duplicate_bytes"):
+    if value is None and name in _NONE_CHOOSES:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"config: {name}={value!r} is not a number")
-    least = (
-        0
-        if name in ("small_bytes", "duplicate_bytes")
-        else 1
-        if name in ("threads", "memory_bytes")
-        else 1e-3
-    )
-    if not value >= least:
-        raise OptionError(f"config: {name}={value!r} is less than {least}")
+    if not value >= _LEAST[name]:
+        raise OptionError(f"config: {name}={value!r} is less than {_LEAST[name]}")
     return float(value) if name == "timeout_s" else int(value)
 
 

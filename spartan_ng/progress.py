@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -71,14 +71,6 @@ def steps(total: int, name: str) -> Iterator[int]:
                 bar(step, total)
 
 
-@contextmanager
-def progress(name: str = "spartan_ng", unit: str = "stage") -> Iterator[Bar | None]:
+def progress(name: str = "spartan_ng", unit: str = "stage") -> AbstractContextManager[Bar | None]:
     """A bar for the work inside the `with` block, or None where nobody would see it."""
-    if not wanted():
-        yield None
-        return
-    bar = Bar(name=name, unit=unit)
-    try:
-        yield bar
-    finally:
-        bar.close()
+    return closing(Bar(name=name, unit=unit)) if wanted() else nullcontext()

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from spartan_ng import session
 from spartan_ng.config import config
 from tests import reference
 
-assert session is not None
 if os.environ.get("SPARTAN_NG_ORACLE"):
     reference.install()
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import spartan_ng.api as np
+import spartan_ng as np
 
 SHAPES = [(), (1,), (5,), (2, 3), (3, 1, 4), (0, 3), (4, 4)]
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -19,7 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
+from spartan_ng.kernels.formats import dense
 from spartan_ng.plan.plan import Plan, Stage
 from spartan_ng.worker.blas import single_blas
 from spartan_ng.worker.lending import Lending, borrow
@@ -28,6 +30,7 @@ from spartan_ng.worker.regions import Operand, Piece, gathered
 from spartan_ng.worker.stages import HANDLERS
 from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Key, Region, Store, read_region
+from spartan_ng.worker.threads import Threads
 
 _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""
@@ -136,14 +139,13 @@ class Executor:
         self.errstate: dict[str, Any] = {"all": "ignore"}
         """NumPy's error state inside kernels (the user's, when embedded)."""
         self.transfer = transfer
-        self._pool = ThreadPoolExecutor(max(threads - 1, 1), "blocks") if threads > 1 else None
+        self._helpers = Threads(threads - 1)
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False)
+        self._helpers.close()
 
     def run(
         self,
@@ -173,7 +175,7 @@ class Executor:
 
     def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
         every = []
-        with np.errstate(**self.errstate):
+        with entered(self.errstate):
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
@@ -339,7 +341,7 @@ class Executor:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
             try:
-                with np.errstate(**self.errstate):
+                with entered(self.errstate):
                     one = make()
                     for i in numbers if offer is None else offer.mine(stopped):
                         if ended:
@@ -365,19 +367,12 @@ class Executor:
 
     def _on_threads(self, work: Callable[[], None], most: int, blas: bool) -> None:
         """Work here, and on up to `most` more threads."""
-        helpers = 0 if self._pool is None else min(self.threads - 1, most)
+        helpers = min(self.threads - 1, most)
         if helpers <= 0:
             work()
             return
         with self.single_blas() if blas else nullcontext():
-            futures = [self._pool.submit(work) for _ in range(helpers)]  # type: ignore[union-attr]
-            try:
-                work()
-            finally:
-                errors = [f.exception() for f in futures]
-        for error in errors:
-            if error is not None:
-                raise error
+            self._helpers.run(work, helpers)
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""
@@ -385,7 +380,7 @@ class Executor:
 
 
 def _unpacked(value: Any) -> Any:
-    return value.toarray() if is_compressed(value) else value
+    return dense(value) if is_compressed(value) else value
 
 
 def data_bytes(data: Any) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
+from spartan_ng.error_state import entered
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.body import Body, slicer
 from spartan_ng.kernels.formats import dense
@@ -117,7 +118,7 @@ def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, opera
         return reducer.block([registers[a] for a in reducer.row.args], block)
 
     try:
-        with np.errstate(**ex.errstate):
+        with entered(ex.errstate):
             values: Iterator[Any] = map(made, blocks)
             return tuple(values) if reducer is None else _state(reducer, values)
     except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
 from spartan_ng.arrays import Box
 from spartan_ng.arrays import cut as cut_axis
@@ -75,6 +76,8 @@ class Task:
     cut: Cut = field(default_factory=list)
     tier: Tier | None = None
     ordered: Ordered | None = None
+    packed: dict[tuple[Any, ...], Task] = field(default_factory=dict)
+    """The task with its rows cut for compressed operands, by which they are and their numbers of groups."""
     dying: int | None = None
     """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
 

@@ -19,6 +19,8 @@ from spartan_ng.plan.plan import WHOLE, Read, Slot
 from spartan_ng.worker.store import Region
 
 Slices = tuple[slice, ...]
+_IN_ORDER = tuple(tuple(range(ndim)) for ndim in range(65))
+"""The axes in order, for each number of axes that NumPy has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Operand:
         return array if self.shown is None else np.broadcast_to(dense(array), self.shown)
 
     def _turned(self, array: Any) -> Any:
-        if not any(self.flips) and self.order == tuple(range(len(self.shape))):
+        if True not in self.flips and self.order == _IN_ORDER[len(self.shape)]:
             return array
         if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
             array = dense(array)  # an axis is new, or seen at one index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,21 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import Box, box_shape
+from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
+from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
-from spartan_ng.kernels.compiled.sampled import Bound
-from spartan_ng.kernels.compiled.select import SampledChoice
+from spartan_ng.kernels.compiled.sampled import Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.contract import laid_out
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.plan.plan import (
+    WHOLE,
     Accumulate,
     Assemble,
     Combine,
@@ -39,6 +42,7 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.worker.joins import run_accumulate, run_join
 from spartan_ng.worker.lending import lending
+from spartan_ng.worker.nonzeros import run_nonzeros
 from spartan_ng.worker.products import multiplied
 from spartan_ng.worker.program import Task, cover
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
@@ -66,8 +70,6 @@ class Pass:
     gives the run's state."""
     small: bool
     blas: bool
-    bound: Bound | None = None
-    """A compiled sampled body with its operands."""
     operands: list[Any] | None = None
     """Of an interpreted pass: what a worker that takes a task over would need a part of."""
 
@@ -130,6 +132,7 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     product = multiplied(ex, run, stage, operands)
     if product is not None:
         return product
+    task = _packed(stage, task, operands)
     if stage.steps:
         operands = _laid_out(stage, operands)
     body, box, tier = task.body, task.box, task.tier
@@ -142,21 +145,20 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
 
     small = prod(box_shape(box)) * task.flops < _SMALL
     choice = tier.choose(operands, ex.errstate)
-    blas = task.blas and (choice is None or choice.body.calls_blas)
+    blas = task.blas and (choice is None or choice.calls_blas)
     start = time.perf_counter()
     values: list[Any] = []
     if len(stage.writes) > 1:
-        assert not isinstance(choice, SampledChoice), "a loop over non-zeros has one result"
+        assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
         run_sweep(ex, run, stage, task, operands, choice, small, blas)
+    elif isinstance(choice, Sampled):
+        values = run_nonzeros(ex, run, stage, task, Bound(choice, operands))
     else:
         (write,) = stage.writes
         (reducer,) = task.reducers
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
             how = Pass(_cells(task.cut), work, small, blas, operands=operands)
-        elif isinstance(choice, SampledChoice):
-            bound = choice.body.bind(operands)
-            how = Pass(choice.cells, lambda out, target: bound.run, small, blas, bound)
         else:
             how = Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
         if reducer is not None:
@@ -166,6 +168,20 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     if choice is None:
         tier.record(time.perf_counter() - start)
     return values
+
+
+def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:
+    """The task with its rows cut for what is compressed among its operands."""
+    packed = frozenset(i for i, o in enumerate(operands) if is_compressed(o))
+    if stage.driver not in packed or stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return task
+    assert task.box is not None, "a task with operands has a box"
+    matrix = operands[stage.driver]
+    key = packed, len(matrix.coding.groups), len(matrix.plain_columns)
+    if key not in task.packed:
+        sizes, cut = packed_cut(stage, task.box, matrix, packed)
+        task.packed[key] = replace(task, sizes=sizes, cut=cut)
+    return task.packed[key]
 
 
 def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
@@ -249,15 +265,6 @@ def _plain(
     own = labelled_box(write.labels, slot.shape, task.box)
     runs = [r for cell in how.cells for r in cell.runs]
     blocks = [b for r in runs for b in r]
-    if slot.format == "csr" and how.bound is not None:
-        bound, values = how.bound, how.bound.values()
-        ex.parallel(run, runs, lambda: lambda r: bound.run(r, values), how.small)
-        pattern = bound.driver
-        matrix = sparse.csr_array(
-            (values, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape
-        )
-        ex.put(run, write.slots[0], matrix)
-        return
     if slot.format == "csr":
         parts = ex.parallel(run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas)
         places = [labelled_box(write.labels, slot.shape, b) for b in blocks]

@@ -27,8 +27,6 @@ Key = tuple[str, int]
 Region = tuple[Any, ...]
 """`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
 ascending indices."""
-Updates = list[tuple[tuple[tuple[int, int], ...], Any]]
-"""A user's updates: `(extent in the output, data)` pairs."""
 
 
 @dataclass(slots=True)
@@ -225,7 +223,8 @@ class _Spilled:
 
 
 def read_region(tile: Any, region: Region) -> Any:
-    """A region of a tile: a view of an ndarray, a CSR part, or the updates that meet the box."""
+    """A region of a tile: a view of an ndarray, a CSR part (the tile itself, where that is all of it), or the
+    updates that meet the box."""
     if isinstance(tile, list):
         box = tuple((start, stop) for start, stop, _ in region)
         return [
@@ -236,10 +235,10 @@ def read_region(tile: Any, region: Region) -> Any:
     slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
     if isinstance(tile, np.ndarray):
         return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays
-    rows, columns = slices
-    part = tile[rows]
-    whole = isinstance(columns, slice) and columns == slice(0, tile.shape[1], 1)
-    return part if whole else part[:, columns]
+    for axis, chosen in enumerate(slices):
+        if not (isinstance(chosen, slice) and chosen == slice(0, tile.shape[axis], 1)):  # SciPy copies
+            tile = tile[chosen] if axis == 0 else tile[:, chosen]
+    return tile
 
 
 def _belongs(key: Key, owner: str) -> bool:

@@ -25,12 +25,11 @@ from benchmarks.workloads.learning import (
     labelled_points,
     lloyd,
 )
-from benchmarks.workloads.overhead import body, loop_inputs, numpy_loop
+from benchmarks.workloads.overhead import loop_inputs, numpy_loop, our_loop
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.config import config
 
 Program = Callable[..., Any]
 
@@ -76,14 +75,7 @@ def on(backend: str, program: Program, names: tuple[str, ...]) -> Side:
 def cluster_loop(inputs: Inputs) -> Run:
     """The loop body on the cluster, its plan known since the first run."""
     session.use(inputs["backends"]["cluster"])
-    with config.override(small_bytes=0):
-        X = spartan_ng.asarray(inputs["X"]).persist()
-
-    def run() -> Any:
-        with config.override(small_bytes=0):
-            return numpy.asarray(body(X, spartan_ng.asarray(inputs["w"])))
-
-    return run
+    return our_loop(inputs)
 
 
 LOGISTIC_WORKERS = Case(

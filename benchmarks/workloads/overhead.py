@@ -9,6 +9,7 @@ import numpy
 import spartan_ng
 from benchmarks.case import OURS, Case, Inputs, Run
 from benchmarks.installed import installed
+from spartan_ng.config import config
 
 LINKS = 100_000
 
@@ -77,8 +78,6 @@ def numpy_loop(inputs: Inputs) -> Run:
 
 def our_loop(inputs: Inputs) -> Run:
     """The same text with the fast path off: each run is captured, looked up, and dispatched."""
-    from spartan_ng.config import config
-
     with config.override(small_bytes=0):
         X = spartan_ng.asarray(inputs["X"]).persist()
 
@@ -103,7 +102,6 @@ def numpy_chain(inputs: Inputs) -> Run:
 
 def our_chain(inputs: Inputs) -> Run:
     """The same text, captured as a graph of 100,000 nodes."""
-    from spartan_ng.config import config
 
     def run() -> Any:
         with config.override(small_bytes=0):

@@ -14,6 +14,7 @@ from scipy import sparse
 from spartan_ng.api import products, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
+from spartan_ng.api.operands import small_values, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -26,7 +27,7 @@ _OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, d
 _NUMBERS = frozenset({int, float, bool, complex})
 
 
-def _ours(other: Any) -> bool:
+def is_operand(other: Any) -> bool:
     """Whether an operator takes this operand, or leaves it to the operand's own operator."""
     if isinstance(other, _OPERANDS):
         return True
@@ -59,7 +60,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                 return wrap(numpys(y, x) if reflected else numpys(x, y))
             except ValueError:  # ours name the shapes
                 pass
-        if not _ours(other):
+        if not is_operand(other):
             return NotImplemented
         return function._two(other, self) if reflected else function._two(self, other)
 
@@ -106,23 +107,23 @@ class Arithmetic(Handle):
         return _times(self, other)
 
     def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
-        return ufuncs.divmod(self, other) if _ours(other) else NotImplemented
+        return ufuncs.divmod(self, other) if is_operand(other) else NotImplemented
 
     def __rdivmod__(self, other: Any) -> tuple[ndarray, ndarray]:
-        return ufuncs.divmod(other, self) if _ours(other) else NotImplemented
+        return ufuncs.divmod(other, self) if is_operand(other) else NotImplemented
 
     def __pow__(self, other: Any, mod: Any = None) -> ndarray:
-        if not _ours(other) or mod is not None:
+        if not is_operand(other) or mod is not None:
             return NotImplemented
         return _power(self, other)
 
     __rpow__ = _operator(ufuncs.power, reflected=True)
 
     def __matmul__(self, other: Any) -> ndarray:
-        return products.matmul(self, other) if _ours(other) else NotImplemented
+        return products.matmul(self, other) if is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> ndarray:
-        return products.matmul(other, self) if _ours(other) else NotImplemented
+        return products.matmul(other, self) if is_operand(other) else NotImplemented
 
     __and__ = _operator(ufuncs.bitwise_and)
     __rand__ = _operator(ufuncs.bitwise_and, reflected=True)
@@ -214,10 +215,10 @@ class Arithmetic(Handle):
         return _in_place(ufuncs.right_shift, self, other)
 
     def __imatmul__(self, other: Any) -> ndarray:
-        if self._cell.frozen or not _ours(other):
+        if self._cell.frozen or not is_operand(other):
             return NotImplemented
         result = products.matmul(self, other)
-        return ufuncs.stored("matmul", result, self, True)  # type: ignore[no-any-return]
+        return stored("matmul", result, self, True)
 
 
 def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
@@ -238,7 +239,7 @@ def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarra
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
     """`a op= other`; a scalar is not changed, Python rebinds the name to the result instead."""
-    if a._cell.frozen or not _ours(other):
+    if a._cell.frozen or not is_operand(other):
         return NotImplemented  # type: ignore[no-any-return]
     target = a._open()
     if target is not None and target.nbytes <= config.small_bytes:
@@ -258,7 +259,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             a._cell.masked = again
             return a  # type: ignore[return-value]
     value = a._peek()
-    operands = ufuncs.small_values((other,))
+    operands = small_values((other,))
     if value is not None and operands is not None and value.nbytes <= config.small_bytes:
         target = a._in_place()
         if target is not None:
@@ -270,7 +271,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
                 raise
             return a  # type: ignore[return-value]
     result = _power(a, other) if function is ufuncs.power else function(a, other)
-    return ufuncs.stored(function.__name__, result, a, True)  # type: ignore[no-any-return]
+    return stored(function.__name__, result, a, True)
 
 
 def wrap_cast(node: Any, dtype: np.dtype[Any]) -> Any:

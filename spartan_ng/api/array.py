@@ -1,4 +1,4 @@
-"""`ndarray`: NumPy's array class over lazy handles. Attributes, forcing, protocols and methods."""
+"""`ndarray`: NumPy's array class over lazy handles. Attributes, evaluation, elements and copies."""
 
 from __future__ import annotations
 
@@ -9,27 +9,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api import (
-    blockwise,
-    creation,
-    indexing,
-    manipulation,
-    printing,
-    products,
-    rearranging,
-    reductions,
-    sorting,
-    ufuncs,
-)
-from spartan_ng.api.dispatch import FUNCTIONS, fresh, gathered
+from spartan_ng.api import blockwise, creation, indexing, joining, manipulation, reductions, taking, ufuncs
+from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.flags import Flags
-from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import (
     NUMERIC,
     Handle,
     Late,
     as_handle,
     copied,
+    forced,
     in_order,
     make,
     register,
@@ -37,7 +26,7 @@ from spartan_ng.api.handle import (
     settle,
     wrap,
 )
-from spartan_ng.api.methods import Methods
+from spartan_ng.api.protocols import Protocols
 from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
 from spartan_ng.config import config
 
@@ -50,8 +39,6 @@ _NO_SUBCLASSES = (
     "{0} is a subclass of spartan_ng.ndarray, whose operations give arrays without a subclass: "
     "hold an array in an attribute instead, or derive from numpy.ndarray"
 )
-_NUMPYS = (Handle, np.ndarray, np.generic)
-"""Classes of operands that we know; arrays of other libraries may know us instead."""
 _new = object.__new__
 
 
@@ -61,7 +48,7 @@ def _plain(key: Any) -> Any:
     return key if known is None else known
 
 
-class ndarray(Methods):
+class ndarray(Protocols):
     """An N-dimensional array whose elements are computed when they are asked for.
 
     `ndarray(shape, dtype=float)` makes one of zeros; `array`, `zeros`, `arange` and their like are
@@ -69,7 +56,6 @@ class ndarray(Methods):
     """
 
     __slots__ = ()
-    __array_priority__ = 1000.0
 
     def __new__(
         cls,
@@ -87,7 +73,7 @@ class ndarray(Methods):
             raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
         if buffer is None:
             return creation.zeros(shape, dtype, order or "C")  # type: ignore[return-value]
-        source = buffer._force() if isinstance(buffer, Handle) else buffer
+        source = forced(buffer)
         return wrap(np.ndarray(shape, dtype, source, offset, strides, order).copy())  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
@@ -105,7 +91,7 @@ class ndarray(Methods):
     def mT(self) -> ndarray:
         """The last two axes swapped."""
         if self.ndim < 2:
-            raise ValueError("matrix transpose with ndim < 2 is undefined")
+            raise ValueError(f"matrix transpose with ndim < 2 is undefined (shape {self.shape})")
         return manipulation.swapaxes(self, -1, -2)
 
     @property
@@ -145,9 +131,9 @@ class ndarray(Methods):
         self._state = None
 
     @property
-    def flat(self) -> rearranging.Flat:
+    def flat(self) -> taking.Flat:
         """The elements in C order, to iterate over, read and write."""
-        return rearranging.Flat(self)
+        return taking.Flat(self)
 
     @property
     def flags(self) -> Flags:
@@ -196,86 +182,7 @@ class ndarray(Methods):
         persist(self)
         return self
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = self._peek()
-        if value.__class__ is not np.ndarray:
-            value = np.asarray(self._force())
-        if dtype is not None and value.dtype != dtype:
-            if copy is False:
-                raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
-            return value.astype(dtype)  # type: ignore[no-any-return]
-        if copy:
-            return value.copy()  # type: ignore[no-any-return]
-        shown = value.view()
-        shown.setflags(False)
-        return shown  # type: ignore[no-any-return]
-
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """NumPy's ufuncs of our arrays are ours (NEP 13)."""
-        if any(hasattr(i, "__array_ufunc__") and not isinstance(i, _NUMPYS) for i in inputs):
-            return NotImplemented
-        ours = ufuncs.UFUNCS.get(function.__name__)
-        if function is np.matmul:
-            return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
-        if ours is None or ours.np is not function:
-            if method != "__call__":
-                return gathered(getattr(function, method), *inputs, **keywords)
-            return gathered(function, *inputs, **keywords)
-        out = keywords.get("out")
-        if isinstance(out, tuple) and len(out) == 1:
-            keywords["out"] = out[0]
-        return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
-        """NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."""
-        if not all(issubclass(t, _NUMPYS) for t in types):
-            return NotImplemented
-        ours = FUNCTIONS.get(function)
-        if ours is None:
-            return gathered(function, *args, **keywords)
-        return ours(*args, **keywords)
-
-    def _one(self, what: str) -> Any:
-        """The only element, as a NumPy scalar."""
-        if self.size != 1:
-            raise TypeError(
-                f"only 0-dimensional arrays can be converted to Python {what} (shape {self.shape})"
-            )
-        return self._force().reshape(())[()]
-
-    def __float__(self) -> float:
-        if self.ndim:
-            raise TypeError(
-                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
-            )
-        return float(self._force())
-
-    def __int__(self) -> int:
-        if self.ndim:
-            raise TypeError(
-                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
-            )
-        return int(self._force())
-
-    def __complex__(self) -> complex:
-        if self.ndim:
-            raise TypeError(
-                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
-            )
-        return complex(self._force())
-
-    def __index__(self) -> int:
-        if self.ndim or self.dtype.kind not in "iu":
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self._force())
-
-    def __bool__(self) -> bool:
-        if self.size > 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. "
-                f"Use a.any() or a.all() (shape {self.shape})"
-            )
-        return bool(self._force())
+    # --- elements ----------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         value = self._peek()
@@ -302,45 +209,6 @@ class ndarray(Methods):
     def __contains__(self, item: Any) -> bool:
         return bool(reductions.any(ufuncs.equal(self, item)))
 
-    def __repr__(self) -> str:
-        return printing.array_repr(self)
-
-    def __str__(self) -> str:
-        return printing.array_str(self)
-
-    def __format__(self, spec: str) -> str:
-        return format(self._force()[()], spec) if self.ndim == 0 else format(str(self), spec)
-
-    def __copy__(self) -> ndarray:
-        return self.copy()
-
-    def __deepcopy__(self, memo: Any) -> ndarray:
-        return self.copy()
-
-    def __reduce__(self) -> Any:
-        return (_restored, (self.compute(), self._cell.frozen))
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The array API standard's view of this package; its arrays are arrays of this class, too."""
-        from spartan_ng.api import standard
-
-        if api_version is not None and api_version not in standard.VERSIONS:
-            raise ValueError(f"version {api_version!r} of the array API is none of {standard.VERSIONS}")
-        return standard
-
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
-    ) -> Any:
-        """The elements for another library (DLPack), gathered; read-only unless copied."""
-        value = np.asarray(self._force())
-        if copy is not False or not (value.flags.c_contiguous or value.flags.f_contiguous):
-            value = value.copy()
-        return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=False)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU, in DLPack's numbers."""
-        return np.empty(0).__dlpack_device__()
-
     def item(self, *args: Any) -> Any:
         """An element as a Python scalar."""
         if not args:
@@ -351,34 +219,6 @@ class ndarray(Methods):
             flat = args[0] if isinstance(args[0], tuple) else np.unravel_index(args[0], self.shape)
             return self[tuple(int(i) for i in flat)]._force().item()
         return self[args]._force().item()
-
-    def tolist(self) -> Any:
-        """Nested lists of Python scalars."""
-        return self._force().tolist()
-
-    def tobytes(self, order: Any = "C") -> bytes:
-        """The elements' bytes."""
-        return self._force().tobytes(order)  # type: ignore[no-any-return]
-
-    def toarray(self) -> Any:
-        """A sparse array as a dense NumPy array."""
-        return np.array(self._force())
-
-    def todense(self) -> ndarray:
-        """A sparse array as a dense one."""
-        return self if self.format == "dense" else wrap(np.asarray(self._force()))
-
-    def tocsr(self) -> Any:
-        """The elements as a `scipy.sparse.csr_array`."""
-        from scipy import sparse
-
-        self.persist()
-        ref = self._node().data
-        if self.format == "csr" and ref is not None:
-            return sparse.csr_array(value_of(ref), copy=True)
-        return sparse.csr_array(self._force())
-
-    # --- elements ----------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
         """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
@@ -442,31 +282,16 @@ class ndarray(Methods):
         """Set every element to a scalar."""
         self[...] = value
 
-    def itemset(self, *args: Any) -> None:
-        """Set one element."""
-        self[args[:-1]] = args[-1]
-
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
-        """Elements at indices along an axis."""
-        return rearranging.take(self, indices, axis, out, mode)
-
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Set flat elements."""
-        rearranging.put(self, indices, values, mode)
-
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
-        """Elements from the choice that each element names."""
-        return rearranging.choose(self, choices, out, mode)
-
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
-        """Slices along an axis where a condition holds."""
-        return rearranging.compress(condition, self, axis, out)
-
-    def nonzero(self) -> tuple[ndarray, ...]:
-        """Indices of the elements that are not zero."""
-        return sorting.nonzero(self)
-
     # --- kind and copies ---------------------------------------------------------------------------
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return (_restored, (self.compute(), self._cell.frozen))
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
@@ -590,6 +415,6 @@ def persist(*arrays: Any) -> tuple[Any, ...]:
     return arrays
 
 
-register(ndarray, manipulation.stack)
+register(ndarray, joining.stack)
 
 __all__ = ["compute", "ndarray", "persist"]

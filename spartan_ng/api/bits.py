@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, reductions
+from spartan_ng.api import creation, joining, manipulation, reductions
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle
 from spartan_ng.graph import build
@@ -33,12 +33,12 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
     """Eight elements as the bits of one byte; what is missing of the last eight is zero."""
     bits, where = _last(a, axis, bitorder)
     if bits.dtype.kind not in "biu":
-        raise TypeError("Expected an input array of integer or boolean data type")
+        raise TypeError(f"Expected an input array of integer or boolean data type, not {bits.dtype}")
     bits = (bits != 0).astype(np.uint8)
     missing = -bits.shape[-1] % 8
     if missing:
         margin = creation.zeros((*bits.shape[:-1], missing), np.uint8)
-        bits = manipulation.concatenate([bits, margin], -1)
+        bits = joining.concatenate([bits, margin], -1)
     octets = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8)) << _SHIFTS[bitorder]
     return manipulation.moveaxis(reductions.sum(octets, -1, np.uint8), -1, where)
 
@@ -48,7 +48,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
     """The bits of each byte as elements; `count` of them, or all but so many where it is negative."""
     octets, where = _last(a, axis, bitorder)
     if octets.dtype != np.uint8:
-        raise TypeError("Expected an input array of unsigned byte data type")
+        raise TypeError(f"Expected an input array of unsigned byte data type, not {octets.dtype}")
     bits = (octets[..., None] >> _SHIFTS[bitorder]) & 1
     n = 8 * octets.shape[-1]
     bits = bits.reshape((*octets.shape[:-1], n))
@@ -58,7 +58,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
         wanted = count if count >= 0 else n + count
         if wanted > n:
             margin = creation.zeros((*bits.shape[:-1], wanted - n), np.uint8)
-            bits = manipulation.concatenate([bits, margin], -1)
+            bits = joining.concatenate([bits, margin], -1)
         bits = bits[..., :wanted]
     return manipulation.moveaxis(bits, -1, where)
 

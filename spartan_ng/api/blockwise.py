@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import manipulation, reductions, ufuncs
+from spartan_ng.api import joining, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.operands import stored
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
@@ -41,18 +42,14 @@ def _dates(a: Any) -> Any:
     return a if isinstance(a, Handle | np.ndarray) else np.asarray(a, "M8[D]")
 
 
-def _stored(found: ndarray, out: Any, name: str) -> ndarray:
-    return found if out is None else ufuncs.stored(name, found, out, True)
-
-
 @numpy_function(np.is_busday)
 def is_busday(
     dates: Any, weekmask: Any = "1111100", holidays: Any = None, busdaycal: Any = None, out: Any = None
 ) -> ndarray:
     """Whether dates are business days."""
     days = _calendar(weekmask, holidays, busdaycal)
-    return _stored(
-        on_blocks(lambda x: np.is_busday(x, **days), [_dates(dates)], "is_busday"), out, "is_busday"
+    return stored(
+        "is_busday", on_blocks(lambda x: np.is_busday(x, **days), [_dates(dates)], "is_busday"), out
     )
 
 
@@ -74,7 +71,7 @@ def busday_offset(
     moved = on_blocks(
         lambda x, n: np.busday_offset(x, n, roll=roll, **days), [dates, offsets], "busday_offset"
     )
-    return _stored(moved, out, "busday_offset")
+    return stored("busday_offset", moved, out)
 
 
 @numpy_function(np.busday_count)
@@ -92,7 +89,7 @@ def busday_count(
     if any(bool(reductions.any(ufuncs.isnat(d))) for d in both):
         raise ValueError("Cannot compute a business day count with a NaT (not-a-time) date")
     found = on_blocks(lambda x, y: np.busday_count(x, y, **days), both, "busday_count")
-    return _stored(found, out, "busday_count")
+    return stored("busday_count", found, out)
 
 
 def _calendar(weekmask: Any, holidays: Any, busdaycal: Any) -> dict[str, Any]:
@@ -145,7 +142,7 @@ def reinterpreted(a: ndarray, dtype: np.dtype[Any]) -> ndarray:
         return on_blocks(lambda x: x.view(dtype).copy(), [a], "view")
     if new < old:
         parts = [field(a, dtype, i * new) for i in range(k)]
-        return manipulation.stack(parts, -1).reshape((*a.shape[:-1], n * k))
+        return joining.stack(parts, -1).reshape((*a.shape[:-1], n * k))
     parts = [a[..., i::k] for i in range(k)]
     return on_blocks(lambda *x: np.stack(x, -1).view(dtype)[..., 0].copy(), parts, "view")
 
@@ -159,3 +156,11 @@ def with_field(a: Handle, value: Any, dtype: Any, offset: int) -> ndarray:
         return copy
 
     return on_blocks(changed, [a, value], "setfield")
+
+
+__all__ = [
+    "busday_count",
+    "busday_offset",
+    "datetime_as_string",
+    "is_busday",
+]

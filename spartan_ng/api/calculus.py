@@ -1,4 +1,4 @@
-"""Gradients by differences of neighbours, phases without jumps, and windows of the index."""
+"""Differences, gradients and integrals along axes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,80 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, histograms, manipulation, reductions, ufuncs
+from spartan_ng.api import cumulative, joining, manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle
-from spartan_ng.api.logic import i0, where
+from spartan_ng.api.handle import Handle, as_handle, wrap
+from spartan_ng.api.logic import where
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 
+_NONE: Any = np._NoValue
+
+
+@numpy_function(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> ndarray:
+    """Differences of neighbours along an axis."""
+    a = as_handle(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    if a.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    where = build.axis_index(axis, a.ndim)
+    parts = []
+    for part in (prepend, a, append):
+        if part is _NONE:
+            continue
+        h = as_handle(part)
+        if h.ndim == 0:
+            h = manipulation.broadcast_to(h, (*a.shape[:where], 1, *a.shape[where + 1 :]))
+        parts.append(h)
+    if n == 0:
+        return a  # type: ignore[no-any-return]
+    value = a._peek()
+    if value is not None and len(parts) == 1 and reductions.is_prompt(value):
+        return wrap(np.diff(value, n, where))
+    if len(parts) > 1:
+        a = joining.concatenate(parts, where)
+    before = (slice(None),) * where
+    for _ in range(n):
+        high, low = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
+        a = ufuncs.not_equal(high, low) if a.dtype == bool else ufuncs.subtract(high, low)
+    return a  # type: ignore[no-any-return]
+
+
+@numpy_function(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
+    """Differences of neighbours of the flat array, with values before and after them."""
+    a = as_handle(ary).ravel()
+    parts = [a[1:] - a[:-1]]
+    if to_begin is not None:
+        parts.insert(0, as_handle(to_begin).ravel().astype(a.dtype))
+    if to_end is not None:
+        parts.append(as_handle(to_end).ravel().astype(a.dtype))
+    return joining.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+@numpy_function(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
+    """The integral by the trapezoidal rule."""
+    y = as_handle(y)
+    where = build.axis_index(axis, y.ndim)
+    before = (slice(None),) * where
+    step = dx
+    if x is not None:
+        x = as_handle(x)
+        step = diff(x) if x.ndim == 1 else diff(x, axis=axis)
+        if x.ndim == 1:
+            step = step.reshape((1,) * where + (-1,) + (1,) * (y.ndim - where - 1))
+    return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
+
+
 @numpy_function(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """The gradient by second-order central differences, one array an axis.
+    """The gradient by second-order central one array an axis.
 
     Parameters
     ----------
@@ -67,13 +128,13 @@ def _spacing(h: Any, length: int) -> Any:
     if h.ndim == 0:
         return h[()]
     if h.ndim != 1:
-        raise ValueError("distances must be either scalars or 1d")
+        raise ValueError(f"distances must be either scalars or 1d, not of shape {h.shape}")
     if len(h) != length:
         raise ValueError(
             f"when 1d, distances must match the length of the corresponding dimension: {len(h)} and {length}"
         )
     points = as_handle(h)
-    gaps = histograms.diff(points.astype(np.float64) if h.dtype.kind in "iu" else points)
+    gaps = diff(points.astype(np.float64) if h.dtype.kind in "iu" else points)
     return gaps[0] if len(gaps) and reductions.all(gaps == gaps[0]) else gaps
 
 
@@ -99,7 +160,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
         head = a * at(0, 1) + b * at(1, 2) + c * at(2, 3)
         c, b, a = (1.5 / h, -2.0 / h, 0.5 / h) if even else tuple(-w for w in _edge(h[-1], h[-2]))
         tail = a * at(-3, -2) + b * at(-2, -1) + c * at(-1, None)
-    return manipulation.concatenate([head, inner, tail], axis)
+    return joining.concatenate([head, inner, tail], axis)
 
 
 def _weights(d1: Any, d2: Any) -> tuple[Any, Any, Any]:
@@ -117,7 +178,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     """Neighbours whose distance is a half period or more, moved by whole periods towards each other."""
     p = as_handle(p)
     where_axis = build.axis_index(axis, p.ndim)
-    step = histograms.diff(p, axis=where_axis)
+    step = diff(p, axis=where_axis)
     discont = period / 2 if discont is None else discont
     kind = np.result_type(step.dtype, period)
     if kind.kind in "iu":
@@ -132,71 +193,17 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     correction = where(ufuncs.absolute(step) < discont, 0, moved - step)
     before = (slice(None),) * where_axis
     head = p[(*before, slice(0, 1))].astype(kind)
-    tail = p[(*before, slice(1, None))] + reductions.cumsum(correction, where_axis)
-    return manipulation.concatenate([head, tail.astype(kind)], where_axis)
+    tail = p[(*before, slice(1, None))] + cumulative.cumsum(correction, where_axis)
+    return joining.concatenate([head, tail.astype(kind)], where_axis)
 
 
 # --- windows ---------------------------------------------------------------------------------------
 
 
-def _length(M: Any) -> Any:
-    """A window's length as a float, double or longer: its type is the window's."""
-    return np.array([0.0, M._force() if isinstance(M, Handle) else M])[1]
-
-
-def _steps(M: Any) -> ndarray:
-    """The index of a window, from 1 - M to M - 1 by twos."""
-    return creation.arange(1 - M, M, 2, dtype=M.dtype)
-
-
-def _cosine(M: Any, *weights: float) -> ndarray:
-    """A sum of cosines over a window."""
-    M = _length(M)
-    if M < 1:
-        return creation.zeros(0, M.dtype)
-    if M == 1:
-        return creation.ones(1, M.dtype)
-    n = _steps(M)
-    total = weights[0] + weights[1] * ufuncs.cos(np.pi * n / (M - 1))
-    if len(weights) == 3:
-        total = total + weights[2] * ufuncs.cos(2.0 * np.pi * n / (M - 1))
-    return total  # type: ignore[no-any-return]
-
-
-def hanning(M: Any) -> ndarray:
-    """The Hann window."""
-    return _cosine(M, 0.5, 0.5)
-
-
-def hamming(M: Any) -> ndarray:
-    """The Hamming window."""
-    return _cosine(M, 0.54, 0.46)
-
-
-def blackman(M: Any) -> ndarray:
-    """The Blackman window."""
-    return _cosine(M, 0.42, 0.5, 0.08)
-
-
-def bartlett(M: Any) -> ndarray:
-    """The triangular window."""
-    M = _length(M)
-    if M < 1:
-        return creation.zeros(0, M.dtype)
-    if M == 1:
-        return creation.ones(1, M.dtype)
-    n = _steps(M)
-    return where(ufuncs.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))  # type: ignore[no-any-return]
-
-
-def kaiser(M: Any, beta: float) -> ndarray:
-    """The Kaiser window, made of Bessel functions."""
-    M = _length(M)
-    if M == 1:
-        return creation.ones(1, M.dtype)
-    n = creation.arange(0, M, dtype=M.dtype)
-    alpha = (M - 1) / 2.0
-    return i0(beta * ufuncs.sqrt(1 - ((n - alpha) / alpha) ** 2.0)) / np.i0(beta)
-
-
-__all__ = ["bartlett", "blackman", "gradient", "hamming", "hanning", "kaiser", "unwrap"]
+__all__ = [
+    "diff",
+    "ediff1d",
+    "gradient",
+    "trapezoid",
+    "unwrap",
+]

@@ -57,20 +57,20 @@ class Row:
 
 def rows() -> Iterator[Row]:
     """Every public name of NumPy's, and what it is here."""
-    from spartan_ng import api
+    import spartan_ng as ours
 
     pairs = [
-        ("numpy", np, api),
-        ("numpy.linalg", np.linalg, api.linalg),
-        ("numpy.fft", np.fft, api.fft),
-        ("numpy.random", np.random, api.random),
-        ("numpy.ndarray", np.ndarray, api.ndarray),
+        ("numpy", np, ours),
+        ("numpy.linalg", np.linalg, ours.linalg),
+        ("numpy.fft", np.fft, ours.fft),
+        ("numpy.random", np.random, ours.random),
+        ("numpy.ndarray", np.ndarray, ours.ndarray),
     ]
-    for namespace, theirs, ours in pairs:
+    for namespace, theirs, mine in pairs:
         # Other libraries put names of their own into `numpy`, which `__all__` does not list.
         public = np.__all__ if theirs is np else dir(theirs)
         for name in sorted(n for n in public if not n.startswith("_")):
-            yield Row(namespace, name, _kind(namespace, theirs, ours, name))
+            yield Row(namespace, name, _kind(namespace, theirs, mine, name))
 
 
 def _kind(namespace: str, theirs: Any, ours: Any, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from datetime import date, timedelta
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from spartan_ng.api import ufuncs
+from spartan_ng.api.cell import Cell, Masked
 from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import (
     NUMERIC,
@@ -19,34 +20,19 @@ from spartan_ng.api.handle import (
     in_order,
     is_subclass,
     make,
+    shape_tuple,
     wrap,
+    wrap_masked,
     wrap_node,
 )
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
-from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
-
-
-def shape_tuple(shape: Any) -> tuple[int, ...]:
-    """A shape argument as a tuple of ints."""
-    if isinstance(shape, Handle):
-        shape = shape._force().tolist()
-    lengths: tuple[int, ...]
-    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
-        return shape
-    try:
-        lengths = (operator.index(shape),)
-    except TypeError:
-        lengths = tuple(operator.index(n) for n in shape)
-    if any(n < 0 for n in lengths):
-        raise ShapeError(f"negative dimensions are not allowed: {lengths}")
-    return lengths
 
 
 _NUMBERS = frozenset({int, float, bool, complex})
@@ -65,7 +51,13 @@ def array(
     ndmax: int = 0,
     like: Any = None,
 ) -> ndarray:
-    """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays)."""
+    """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays).
+
+    `copy=False` takes the memory as it is, see `asarray`.
+    """
+    if copy is False:
+        h = _shared(object, dtype, order)
+        return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
     kind = object.__class__
     if ndmax:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
@@ -83,7 +75,7 @@ def array(
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
-            h = make(type(h._cell)(private_copy(value) if np.shares_memory(value, object) else value))
+            h = make(Cell(private_copy(value) if np.shares_memory(value, object) else value))
         elif h._cell.frozen:
             h = h.copy()
     if h.ndim < ndmin:
@@ -105,15 +97,35 @@ def asarray(
 
     A NumPy array's memory is read, not copied, until the array is written to or enters a lazy expression:
     then it gets memory of its own, and what happens to the NumPy array afterwards is not seen any more.
+    With `copy=False` it is never copied to be read: its owner must leave it as it is until what is built on
+    it has been computed. A write to the array still goes to a copy.
+
+    Raises
+    ------
+    ValueError : `copy=False` where the elements need memory of their own: another dtype or order, a list
     """
     if copy:
         return array(a, dtype, order=order or "K")
-    if copy is False and not isinstance(a, Handle | np.ndarray):
-        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if copy is False:
+        return _shared(a, dtype, order)
     h = as_handle(a, dtype)
-    if copy is False and isinstance(a, Handle | np.ndarray) and h.dtype != a.dtype:
-        raise ValueError("Unable to avoid copy while creating an array as requested")
     return h.copy() if h._cell.frozen and not isinstance(a, Handle) else in_order(h, order)
+
+
+def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
+    """An array that reads the memory of `a` and never copies it, or ValueError."""
+    if isinstance(a, Handle):
+        h = a if dtype is None or a.dtype == np.dtype(dtype) else None
+        if h is not None and in_order(h, order) is h:  # type: ignore[arg-type]
+            return h
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if sparse.issparse(a):
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return as_handle(a, dtype)
+    value = np.asarray(a, dtype, order, copy=False).view()
+    value.flags.writeable = False  # so that nothing asks for memory of its own
+    return make(Cell(value, borrowed=True))
 
 
 @numpy_function(np.asanyarray)
@@ -140,8 +152,6 @@ def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
 @numpy_function(np.asarray_chkfinite)
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
     """As `asarray`; ValueError if an element is infinite or NaN."""
-    from spartan_ng.api import ufuncs
-
     h = asarray(a, dtype, order)
     if h.dtype.kind in "fc" and not bool(ufuncs.isfinite(h).all()):
         raise ValueError("array must not contain infs or NaNs")
@@ -178,9 +188,6 @@ def astype(
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
-        from spartan_ng.api.cell import Masked
-        from spartan_ng.api.handle import wrap_masked
-
         return wrap_masked(Masked(build.cast(masked.a, dtype), masked.mask))
     return wrap_node(build.cast(x._node(), dtype))
 
@@ -229,18 +236,12 @@ def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
         if isinstance(one, Node)
         else build.constant(_scalar_of(one, dtype) if one.ndim == 0 else one.astype(dtype))
     )
-    return make(_cell(build.broadcast(node, lengths)))
+    return make(Cell(node=build.broadcast(node, lengths)))
 
 
 def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
     """A value as an array without axes; 0 is what NumPy's zeros hold, also of strings and records."""
     return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
-
-
-def _cell(node: Node) -> Any:
-    from spartan_ng.api.cell import Cell
-
-    return Cell(node=node)
 
 
 @numpy_function(np.zeros)
@@ -399,106 +400,22 @@ def arange(
     return wrap_node(node)
 
 
-@numpy_function(np.eye)
-def eye(
-    N: int,
-    M: int | None = None,
-    k: int = 0,
-    dtype: Any = float,
-    order: str = "C",
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> ndarray:
-    """Ones on a diagonal, zeros elsewhere."""
-    rows, columns = operator.index(N), operator.index(N if M is None else M)
-    kind = np.dtype(dtype)
-    if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
-        return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
-    i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
-    ones = wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
-    return in_order(ones, order)
-
-
-def _within(k: Any, rows: int, columns: int) -> np.int64:
-    """A diagonal's offset, moved to just outside the matrix if it lies farther out."""
-    return np.int64(min(max(operator.index(k), -rows), columns))
-
-
-@numpy_function(np.identity)
-def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
-    """The identity matrix."""
-    return eye(n, dtype=float if dtype is None else dtype)
-
-
-@numpy_function(np.tri)
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
-    """Ones at and below a diagonal."""
-    rows, columns = operator.index(N), operator.index(N if M is None else M)
-    i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
-    return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
-
-
-@numpy_function(np.tril)
-def tril(m: Any, k: int = 0) -> ndarray:
-    """The lower triangle, zeros above it."""
-    return _triangle(m, k, True)
-
-
-@numpy_function(np.triu)
-def triu(m: Any, k: int = 0) -> ndarray:
-    """The upper triangle, zeros below it."""
-    return _triangle(m, k - 1, False)
-
-
-def _triangle(m: Any, k: int, lower: bool) -> ndarray:
-    m = as_handle(m)
-    if m.ndim == 1:
-        m = m.reshape(1, -1)[[0] * m.shape[0]]
-    rows, columns = m.shape[-2:]
-    mask = tri(rows, columns, k, bool)
-    if not lower:
-        mask = ~mask
-    zero = build.constant(np.zeros((), m.dtype))
-    return wrap_node(build.map_("where", mask._node(), m._node(), zero, dtype=m.dtype))
-
-
-@numpy_function(np.diag)
-def diag(v: Any, k: int = 0) -> ndarray:
-    """The diagonal of a matrix, or a matrix with a diagonal."""
-    v = as_handle(v)
-    if v.ndim == 2:
-        from spartan_ng.api import products
-
-        return products.diagonal(v, k)
-    if v.ndim != 1:
-        raise ValueError(f"Input must be 1- or 2-d, not of shape {v.shape}.")
-    n = v.shape[0] + abs(k)
-    out = zeros((n, n), v.dtype)
-    flat = out.reshape(-1)
-    start = k if k >= 0 else -k * n
-    flat[start : start + v.shape[0] * (n + 1) : n + 1][: v.shape[0]] = v
-    return out
-
-
-@numpy_function(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> ndarray:
-    """A matrix with the flat elements on a diagonal."""
-    return diag(as_handle(v).ravel(), k)
-
-
-@numpy_function(np.vander)
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
-    """A Vandermonde matrix."""
-    x = as_handle(x)
-    if x.ndim != 1:
-        raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
-    n = x.shape[0] if N is None else N
-    if n == 0:
-        return zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
-    columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
-    from spartan_ng.api import manipulation
-
-    return manipulation.stack(columns if increasing else columns[::-1], axis=1)
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "astype",
+    "copy",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]

@@ -172,20 +172,19 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"
     if name not in _warned:
         _warned.add(name)
-        warnings.warn(
+        warn_user(
             f"{name} is not distributed: its operands are gathered and NumPy runs it on the driver",
             FallbackWarning,
-            stacklevel=_levels_to_user(),
         )
     return by_numpy(function, *args, **keywords)
 
 
-def _levels_to_user() -> int:
-    """How many calls of this package lie between a warning and the user's line."""
-    level, frame = 1, sys._getframe(1)
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the user's line that called this package."""
+    level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    return level
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _collect(a: Any, found: list[Handle]) -> None:
@@ -210,3 +209,8 @@ def _plain(a: Any) -> Any:
     if isinstance(a, dict):
         return {k: _plain(v) for k, v in a.items()}
     return a
+
+
+__all__ = [
+    "FallbackWarning",
+]

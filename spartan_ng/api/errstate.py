@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from spartan_ng.error_state import error_state
 from spartan_ng.graph.node import Node
-
-_MAY_WAIT = frozenset({"ignore", "warn"})
-_DEFAULT = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 _quiet: weakref.WeakKeyDictionary[Node, frozenset[str]] = weakref.WeakKeyDictionary()
 """The kinds of errors that were ignored where a lazy node was built."""
@@ -26,21 +24,19 @@ _quiet: weakref.WeakKeyDictionary[Node, frozenset[str]] = weakref.WeakKeyDiction
 
 def is_strict() -> bool:
     """Whether some kind of error must be seen at once."""
-    return not _MAY_WAIT.issuperset(np.geterr().values())
+    return error_state().is_strict
 
 
 def note(node: Node) -> None:
     """Remember what is ignored where `node` is built."""
-    state = np.geterr()
-    if state != _DEFAULT:
-        ignored = frozenset(kind for kind, what in state.items() if what == "ignore")
-        if ignored - {"under"}:  # which is ignored always
-            _quiet[node] = ignored
+    ignored = error_state().ignored
+    if ignored:
+        _quiet[node] = ignored
 
 
 def as_noted(nodes: Iterable[Node]) -> AbstractContextManager[object]:
     """The error state to compute nodes in: what was ignored where one of them was built stays ignored."""
-    ignored: frozenset[str] = frozenset()
-    if _quiet:
-        ignored = ignored.union(*(_quiet[n] for n in nodes if n in _quiet))
+    if not _quiet:
+        return nullcontext()
+    ignored = frozenset[str]().union(*(_quiet[n] for n in nodes if n in _quiet))
     return np.errstate(**dict.fromkeys(ignored, "ignore"))  # type: ignore[arg-type]

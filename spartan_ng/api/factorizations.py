@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, products, ufuncs
+from spartan_ng.api import creation, joining, products, ufuncs
 from spartan_ng.api.handle import as_handle, settle, wrap, wrap_node
-from spartan_ng.api.manipulation import concatenate
 from spartan_ng.api.stacks import on_stack
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
@@ -54,7 +53,7 @@ def tall_qr(a: ndarray, vectors: bool = True) -> tuple[ndarray | None, ndarray]:
     groups = max(1, min(GROUPS, m // (2 * n)))
     rows = -(-m // groups)
     padding = creation.zeros((groups * rows - m, n), a.dtype)
-    padded = concatenate([a, padding]) if padding.size else a
+    padded = joining.concatenate([a, padding]) if padding.size else a
     outputs = (((rows, n), kind), ((n, n), kind))
     q, r = on_stack("qr positive", [padded.reshape(groups, rows, n)], outputs, check=False)
     outputs = (((groups * n, n), kind), ((n, n), kind))
@@ -98,7 +97,7 @@ def _solved(factor: ndarray, rows: ndarray, lower: bool, unit: bool = False) -> 
     n, m = rows.shape
     groups = min(GROUPS, n)
     each = -(-n // groups)
-    padded = concatenate([rows, creation.zeros((groups * each - n, m), rows.dtype)])
+    padded = joining.concatenate([rows, creation.zeros((groups * each - n, m), rows.dtype)])
     (found,) = on_stack(
         "triangular",
         [padded.reshape(groups, each, m)],
@@ -123,9 +122,9 @@ def large_cholesky(a: ndarray, kind: np.dtype[Any]) -> ndarray:
         if hi < n:
             below = _solved(ufuncs.conjugate(corner), rest[w:, :w], lower=True)
             rest = rest[w:, w:] - products.matmul(below, adjoint(below))
-            column = concatenate([corner, below])
-        columns.append(concatenate([creation.zeros((lo, w), kind), column]) if lo else column)
-    return concatenate(columns, 1)
+            column = joining.concatenate([corner, below])
+        columns.append(joining.concatenate([creation.zeros((lo, w), kind), column]) if lo else column)
+    return joining.concatenate(columns, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def eliminated(a: ndarray, kind: np.dtype[Any], b: ndarray | None = None) -> Eli
     n^2 / 4 or less, so that everybody has an equal part of what is left.
     """
     n = a.shape[0]
-    rest = _by_columns((a if b is None else concatenate([a, b], 1)).astype(kind))
+    rest = _by_columns((a if b is None else joining.concatenate([a, b], 1)).astype(kind))
     sign = wrap(np.float64(1))
     corners: list[ndarray] = []
     upper: list[ndarray] = []
@@ -186,11 +185,11 @@ def back_substituted(found: Eliminated, n: int) -> ndarray:
         left = n - at - corner.shape[0]
         y = upper[:, left:]
         if parts:
-            y = y - products.matmul(upper[:, :left], concatenate(parts))
+            y = y - products.matmul(upper[:, :left], joining.concatenate(parts))
         parts.insert(0, _solved(corner, y.T, lower=False).T)
-    return concatenate(parts)
+    return joining.concatenate(parts)
 
 
 def upper_diagonal(found: Eliminated) -> ndarray:
     """The diagonal of U."""
-    return concatenate([products.diagonal(as_handle(c)) for c in found.corners])
+    return joining.concatenate([products.diagonal(as_handle(c)) for c in found.corners])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, rearranging
+from spartan_ng.api import creation, joining, rearranging
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap_node
 from spartan_ng.graph import build
@@ -47,7 +47,7 @@ def _fitted(a: ndarray, length: int, axis: int) -> ndarray:
     if shape[axis] >= length:
         return a if shape[axis] == length else a[(*before, slice(length))]
     more = creation.zeros((*shape[:axis], length - shape[axis], *shape[axis + 1 :]), a.dtype)
-    return manipulation.concatenate([a, more], axis)
+    return joining.concatenate([a, more], axis)
 
 
 @numpy_function(np.fft.fft, eager=True)
@@ -146,7 +146,7 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
     _whole(n)
     up = creation.arange(0, (n - 1) // 2 + 1)
     down = creation.arange(-(n // 2), 0)
-    return _scaled(manipulation.concatenate([up, down]), n, d, dtype)
+    return _scaled(joining.concatenate([up, down]), n, d, dtype)
 
 
 @numpy_function(np.fft.rfftfreq)
@@ -192,7 +192,7 @@ def _plan(a: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:
     if axes is None:
         axes = list(range(len(shape))) if s is None else list(range(-len(s), 0))
     if s is not None and len(s) != len(axes):
-        raise ValueError("Shape and axes have different lengths.")
+        raise ValueError(f"Shape and axes have different lengths: {s} and {axes}.")
     where = [build.axis_index(axis, len(shape)) for axis in axes]
     lengths = [None if s is None else s[i] for i in range(len(where))]
     return [shape[w] if n is None or n == -1 else int(n) for n, w in zip(lengths, where, strict=True)], where

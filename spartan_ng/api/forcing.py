@@ -115,7 +115,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
             sources[node] = node.nbytes
             continue
         sources[node] = max(sources[i] for i in node.inputs)
-        if node in _seen or any(i in again for i in node.inputs):
+        if node in _seen or not again.isdisjoint(node.inputs):
             again.add(node)
         if node.op not in OPERATORS:
             continue

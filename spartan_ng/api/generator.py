@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.creation import shape_tuple
-from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api import joining, sorting
+from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.ops.random import DISTRIBUTIONS
@@ -32,11 +32,6 @@ PCG64, PCG64DXSM, MT19937, Philox, SFC64 = (
     np.random.SFC64,
 )
 _FLOAT = np.dtype(np.float64)
-
-
-def _plain(a: Any) -> Any:
-    """A parameter as NumPy takes it."""
-    return a._force() if isinstance(a, Handle) else a
 
 
 def _scalars(*parameters: Any) -> bool:
@@ -101,7 +96,7 @@ class Generator:
         self, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any = None, **keywords: Any
     ) -> ndarray:
         """Draw by NumPy in stream order, or in parallel if nobody asked for a stream."""
-        plain = tuple(_plain(p) for p in parameters)
+        plain = tuple(forced(p) for p in parameters)
         kind = np.dtype(dtype if dtype is not None else _KINDS.get(name, _FLOAT))
         if self._blocks is not None and size is not None and name in DISTRIBUTIONS and _scalars(*plain):
             shape = shape_tuple(size)
@@ -291,8 +286,8 @@ class Generator:
     ) -> ndarray:
         """The multivariate normal distribution."""
         if self._in_parallel(size, np.shape(mean)):
-            d = len(_plain(mean))
-            given: Any = (_plain(mean), _plain(cov))
+            d = len(forced(mean))
+            given: Any = (forced(mean), forced(cov))
             named: Any = {"check_valid": check_valid, "tol": tol, "method": method}
             self._numpy.multivariate_normal(*given, **named)  # its errors for bad parameters
             _, spread, rows = np.linalg.svd(np.asarray(given[1], float))
@@ -348,12 +343,10 @@ class Generator:
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """The Dirichlet distribution."""
-        if self._in_parallel(size, np.shape(alpha)) and len(_plain(alpha)) <= _COLUMNS:
-            self._numpy.dirichlet(_plain(alpha))  # its errors for bad parameters
-            from spartan_ng.api import manipulation
-
-            weights = [self.standard_gamma(a, size) for a in np.asarray(_plain(alpha), float).tolist()]
-            parts = manipulation.stack(weights, -1)
+        if self._in_parallel(size, np.shape(alpha)) and len(forced(alpha)) <= _COLUMNS:
+            self._numpy.dirichlet(forced(alpha))  # its errors for bad parameters
+            weights = [self.standard_gamma(a, size) for a in np.asarray(forced(alpha), float).tolist()]
+            parts = joining.stack(weights, -1)
             return parts / parts.sum(axis=-1, keepdims=True)
         return self._draw("dirichlet", (alpha,), size)
 
@@ -377,20 +370,18 @@ class Generator:
         if np.ndim(a) == 0 and not isinstance(a, Handle):
             if self._in_parallel(shape) and p is None and replace:
                 return self.integers(0, a, shape)
-            return wrap(np.asarray(self._numpy.choice(a, shape, replace, _plain(p), axis, shuffle))[()])
+            return wrap(np.asarray(self._numpy.choice(a, shape, replace, forced(p), axis, shuffle))[()])
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
             return a[(*(slice(None),) * where, self.integers(0, a.shape[where], shape))]  # type: ignore[no-any-return]
-        index = self._numpy.choice(a.shape[where], shape, replace, _plain(p), 0, shuffle)
+        index = self._numpy.choice(a.shape[where], shape, replace, forced(p), 0, shuffle)
         return a[(*(slice(None),) * where, index)]  # type: ignore[no-any-return]
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, int | np.integer):
             if self._in_parallel((int(x),)):
-                from spartan_ng.api import sorting
-
                 return sorting.argsort(self.random(int(x)))
             return wrap(self._numpy.permutation(int(x)))
         a = as_handle(x)
@@ -402,7 +393,7 @@ class Generator:
 
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> ndarray:
         """A copy whose lines are shuffled one by one."""
-        result = wrap(self._numpy.permuted(_plain(as_handle(x)), axis=axis))
+        result = wrap(self._numpy.permuted(forced(as_handle(x)), axis=axis))
         if out is None:
             return result
         out[...] = result
@@ -424,8 +415,6 @@ class Generator:
         """
         n = a.shape[axis]
         if self._in_parallel((n,)):
-            from spartan_ng.api import sorting
-
             return sorting.argsort(self.random(n))
         if a.ndim == 1:
             order = np.arange(n)

@@ -1,16 +1,18 @@
-"""Index grids, triangles and text: the small functions of NumPy's indexing and printing chapters."""
+"""Index grids, flat indices, triangles and text: small functions of NumPy's indexing and printing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, sorting
+from spartan_ng.api import creation, joining, matrices, operators, sorting, ufuncs
 from spartan_ng.api.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
+from spartan_ng.api.operands import small_values
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class _Joiner:
 
     def __getitem__(self, key: Any) -> ndarray:
         parts = key if isinstance(key, tuple) else (key,)
-        plain = tuple(p._force() if isinstance(p, Handle) else p for p in parts)
+        plain = tuple(forced(p) for p in parts)
         return wrap(np.array(self._joiner[plain]))
 
 
@@ -67,22 +69,22 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @numpy_function(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """An array of grid indices."""
-    shape = creation.shape_tuple(dimensions)
+    shape = shape_tuple(dimensions)
     grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
-    return grids if sparse else manipulation.stack(grids) if grids else creation.zeros((0,), dtype)
+    return grids if sparse else joining.stack(grids) if grids else creation.zeros((0,), dtype)
 
 
 @numpy_function(np.fromfunction)
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
     """An array from a function of its coordinates, which it gets as arrays."""
-    return function(*indices(creation.shape_tuple(shape), dtype), **keywords)
+    return function(*indices(shape_tuple(shape), dtype), **keywords)
 
 
 @numpy_function(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Set the main diagonal in place."""
     if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
+        raise ValueError(f"array must be at least 2-d, not of shape {a.shape}")
     if a.ndim == 2:
         step = a.shape[1] + 1
         end = None if wrap else a.shape[1] * a.shape[1]
@@ -112,12 +114,12 @@ def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
     """The indices of the lower triangle of an (n, m) array."""
-    return sorting.nonzero(creation.tri(n, m, k, bool))
+    return sorting.nonzero(matrices.tri(n, m, k, bool))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
     """The indices of the upper triangle of an (n, m) array."""
-    return sorting.nonzero(~creation.tri(n, m, k - 1, bool))
+    return sorting.nonzero(~matrices.tri(n, m, k - 1, bool))
 
 
 @numpy_function(np.tril_indices_from)
@@ -224,11 +226,9 @@ class vectorize:
 
 def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
-    from spartan_ng.api.operators import map as mapped
-
     first = [a[(0,) * a.ndim] for a in arrays]
     kind = np.asarray(function(*(f._force()[()] for f in first))).dtype
-    return mapped(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
+    return operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
 
 
 class _OfObjects:
@@ -266,4 +266,74 @@ def isfortran(a: Any) -> bool:
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
     """An array from another library's, through DLPack."""
-    return wrap(np.array(np.from_dlpack(x._force() if isinstance(x, Handle) else x)))
+    return wrap(np.array(np.from_dlpack(forced(x))))
+
+
+@numpy_function(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    """Flat indices as one array an axis."""
+    lengths = shape_tuple(shape)
+    flat = as_handle(indices)
+    known = small_values((flat,))
+    if known is not None:
+        return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
+    if bool(((flat < 0) | (flat >= prod(lengths))).any()):
+        raise ValueError(f"an index is out of bounds for array with size {prod(lengths)} (shape {lengths})")
+    ordered = lengths if order == "C" else lengths[::-1]
+    strides = [prod(ordered[i + 1 :]) for i in range(len(ordered))]
+    found = tuple((flat // s) % n for s, n in zip(strides, ordered, strict=True))
+    return found if order == "C" else found[::-1]
+
+
+@numpy_function(np.ravel_multi_index, eager=True)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
+    """One array an axis as flat indices."""
+    parts = [as_handle(i) for i in multi_index]
+    lengths = shape_tuple(dims)
+    if len(parts) != len(lengths):
+        raise ValueError(
+            f"parameter multi_index must be a sequence of length {len(lengths)}, not {len(parts)}"
+        )
+    modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
+    strides = [prod(lengths[i + 1 :] if order == "C" else lengths[:i]) for i in range(len(lengths))]
+    total: Any = 0
+    for part, n, stride, how in zip(parts, lengths, strides, modes, strict=True):
+        if how == "wrap":
+            part = part % n
+        elif how == "clip":
+            part = ufuncs.clip3(part, 0, n - 1)
+        elif bool(((part < 0) | (part >= n)).any()):
+            raise ValueError("invalid entry in coordinates array")
+        total = total + part.astype(np.intp) * stride
+    return total  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "array2string",
+    "array_repr",
+    "array_str",
+    "c_",
+    "diag_indices",
+    "diag_indices_from",
+    "fill_diagonal",
+    "from_dlpack",
+    "fromfunction",
+    "frompyfunc",
+    "indices",
+    "isfortran",
+    "ix_",
+    "mask_indices",
+    "meshgrid",
+    "mgrid",
+    "ndenumerate",
+    "ogrid",
+    "r_",
+    "ravel_multi_index",
+    "require",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "unravel_index",
+    "vectorize",
+]

@@ -6,6 +6,7 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 
 from __future__ import annotations
 
+import operator
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -405,8 +406,24 @@ def _nested(items: Any, stacked: bool) -> Any:
         return Late.stack(parts)
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items
-    parts = [i._force() if isinstance(i, Handle) else i for i in parts]
+    parts = [forced(i) for i in parts]
     return tuple(parts) if isinstance(items, tuple) else parts
+
+
+def shape_tuple(shape: Any) -> tuple[int, ...]:
+    """A shape argument as a tuple of ints."""
+    if isinstance(shape, Handle):
+        shape = shape._force().tolist()
+    lengths: tuple[int, ...]
+    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
+        return shape
+    try:
+        lengths = (operator.index(shape),)
+    except TypeError:
+        lengths = tuple(operator.index(n) for n in shape)
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"negative dimensions are not allowed: {lengths}")
+    return lengths
 
 
 def settle(*arrays: Any) -> None:
@@ -417,7 +434,12 @@ def settle(*arrays: Any) -> None:
         h._settle(ref)
 
 
+def forced(a: Any) -> Any:
+    """The NumPy value of an array, computed now; another thing as it is."""
+    return a._force() if isinstance(a, Handle) else a
+
+
 def values(*arrays: Any) -> tuple[Any, ...]:
     """NumPy values of several arrays, all computed together; other things pass through."""
     settle(*arrays)
-    return tuple(a._force() if isinstance(a, Handle) else a for a in arrays)
+    return tuple(forced(a) for a in arrays)

@@ -1,119 +1,23 @@
-"""Covariances, histograms, differences and filters, made of products, searches and counts."""
+"""Histograms: edges by NumPy's estimators, then searches and counts."""
 
 from __future__ import annotations
 
 import builtins
 import operator
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import (
-    creation,
-    logic,
-    manipulation,
-    products,
-    quantiles,
-    reductions,
-    sorting,
-    statistics,
-    ufuncs,
-)
+from spartan_ng.api import joining, logic, quantiles, reductions, sorting, statistics, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, values, wrap, wrap_node
+from spartan_ng.api.handle import as_handle, forced, values, wrap, wrap_node
 from spartan_ng.api.statistics import mean
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
-
-_NONE: Any = np._NoValue
-
-
-@numpy_function(np.cov, whole=True)
-def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: Any = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    *,
-    dtype: Any = None,
-) -> ndarray:
-    """The covariance matrix of variables in rows (or in columns)."""
-    if ddof is not None and ddof != int(ddof):
-        raise ValueError("ddof must be integer")
-    x = as_handle(m)
-    if x.ndim > 2:
-        raise ValueError(f"m has more than 2 dimensions: shape {x.shape}")
-    x = manipulation.atleast_2d(x)
-    if not rowvar and as_handle(m).ndim != 1:
-        x = x.T
-    if y is not None:
-        other = manipulation.atleast_2d(as_handle(y))
-        if not rowvar and other.shape[0] != 1:
-            other = other.T
-        x = manipulation.concatenate((x, other), 0)
-    kind = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
-    x = x.astype(kind)
-    ddof = (0 if bias else 1) if ddof is None else ddof
-    weights = _observed(fweights, aweights, x.shape[1])
-    n: float = x.shape[1] - ddof
-    if weights is None:
-        x = x - mean(x, 1, None, None, True)
-        weighted = x
-    else:
-        squares = reductions.sum(weights if aweights is None else weights * as_handle(aweights))
-        total, excess = map(float, values(reductions.sum(weights), squares))
-        if total == 0:
-            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        n = total - ddof * excess / total
-        x = x - reductions.sum(x * weights, 1, None, None, True) / total
-        weighted = x * weights
-    if n <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
-        n = 0.0
-    other = weighted.T if kind.kind != "c" else ufuncs.conjugate(weighted.T)
-    return (products.matmul(x, other) * ufuncs.divide(1, kind.type(n))).squeeze()  # type: ignore[no-any-return]
-
-
-def _observed(fweights: Any, aweights: Any, n: int) -> ndarray | None:
-    """How much each of `n` observations counts, by how often it was made and how far it is trusted."""
-    found: Any = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            continue
-        w = as_handle(given).astype(np.float64)
-        if name == "fweights" and reductions.any(w != ufuncs.rint(w)):
-            raise TypeError("fweights must be integer")
-        if w.ndim > 1:
-            raise RuntimeError(f"cannot handle multidimensional {name}: shape {w.shape}")
-        if w.shape != (n,):
-            raise RuntimeError(f"incompatible numbers of samples and {name}: {n} and shape {w.shape}")
-        if reductions.any(w < 0):
-            raise ValueError(f"{name} cannot be negative")
-        found = w if found is None else found * w
-    return found  # type: ignore[no-any-return]
-
-
-@numpy_function(np.corrcoef, whole=True)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> ndarray:
-    """The matrix of correlation coefficients."""
-    c = cov(x, y, rowvar, dtype=dtype)
-    if c.ndim == 0:
-        return c / c
-    spread = ufuncs.sqrt(products.diagonal(c).real)
-    return (
-        logic.clip(c / spread.reshape(-1, 1) / spread.reshape(1, -1), -1, 1)
-        if c.dtype.kind != "c"
-        else (c / spread.reshape(-1, 1) / spread.reshape(1, -1))
-    )
 
 
 def _spread(a: Any) -> Any:
@@ -165,7 +69,7 @@ _WIDTHS: dict[str, Callable[[Any], Any]] = {
 def _trial(a: ndarray, limits: Any) -> int:
     """Stone's number of bins: of all that are tried, the one with the least estimated loss."""
     low, high = limits if limits is not None else values(reductions.min(a), reductions.max(a))
-    n, spread = a.size, _forced(_spread(a))
+    n, spread = a.size, forced(_spread(a))
     if n <= 1 or spread == 0:
         return 1
     losses = []
@@ -173,10 +77,6 @@ def _trial(a: ndarray, limits: Any) -> int:
         part = histogram(a, bins, (low, high))[0]._force() / n
         losses.append((2 - (n + 1) * part.dot(part)) / (spread / bins))
     return int(np.argmin(losses)) + 1
-
-
-def _forced(x: Any) -> Any:
-    return x._force() if isinstance(x, Handle) else x
 
 
 def _count_by(name: str, a: ndarray, limits: Any, weights: Any) -> int:
@@ -268,7 +168,7 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, list[ndarray]]:
     """How many points fall into each cell of a grid, and the edges along each axis."""
-    points = as_handle(sample) if not isinstance(sample, list | tuple) else manipulation.stack(sample, 1)
+    points = as_handle(sample) if not isinstance(sample, list | tuple) else joining.stack(sample, 1)
     d = points.shape[1]
     each = list(bins) if hasattr(bins, "__len__") else [bins] * d
     if len(each) != d:
@@ -301,132 +201,14 @@ def histogram2d(
     """How many points fall into each cell of a plane's grid, and the edges."""
     pair = bins if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
     counts, edges = histogramdd(
-        manipulation.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
+        joining.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
     )
     return counts, edges[0], edges[1]
 
 
-@numpy_function(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> ndarray:
-    """Differences of neighbours along an axis."""
-    a = as_handle(a)
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n!r}")
-    if a.ndim == 0:
-        raise ValueError("diff requires input that is at least one dimensional")
-    where = build.axis_index(axis, a.ndim)
-    parts = []
-    for part in (prepend, a, append):
-        if part is _NONE:
-            continue
-        h = as_handle(part)
-        if h.ndim == 0:
-            h = manipulation.broadcast_to(h, (*a.shape[:where], 1, *a.shape[where + 1 :]))
-        parts.append(h)
-    if n == 0:
-        return a  # type: ignore[no-any-return]
-    value = a._peek()
-    if value is not None and len(parts) == 1 and reductions.is_prompt(value):
-        return wrap(np.diff(value, n, where))
-    if len(parts) > 1:
-        a = manipulation.concatenate(parts, where)
-    before = (slice(None),) * where
-    for _ in builtins.range(n):
-        high, low = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
-        a = ufuncs.not_equal(high, low) if a.dtype == bool else ufuncs.subtract(high, low)
-    return a  # type: ignore[no-any-return]
-
-
-@numpy_function(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
-    """Differences of neighbours of the flat array, with values before and after them."""
-    a = as_handle(ary).ravel()
-    parts = [a[1:] - a[:-1]]
-    if to_begin is not None:
-        parts.insert(0, as_handle(to_begin).ravel().astype(a.dtype))
-    if to_end is not None:
-        parts.append(as_handle(to_end).ravel().astype(a.dtype))
-    return manipulation.concatenate(parts) if len(parts) > 1 else parts[0]
-
-
-@numpy_function(np.trapezoid)
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
-    """The integral by the trapezoidal rule."""
-    y = as_handle(y)
-    where = build.axis_index(axis, y.ndim)
-    before = (slice(None),) * where
-    step = dx
-    if x is not None:
-        x = as_handle(x)
-        step = diff(x) if x.ndim == 1 else diff(x, axis=axis)
-        if x.ndim == 1:
-            step = step.reshape((1,) * where + (-1,) + (1,) * (y.ndim - where - 1))
-    return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
-
-
-_TAPS = 512
-"""A filter up to so long slides as shifted multiples; each piece of a signal meets a longer one whole."""
-
-
-def _convolved(extents: Any, tiles: Any) -> Any:
-    """A piece of a signal against the whole filter: pieces overlap, and overlaps add up."""
-    return (extents[0][0][0],), np.convolve(tiles[0], tiles[1])
-
-
-_CONVOLVED = UserFunction(_convolved, origin="convolve")
-
-
-@numpy_function(np.convolve, whole=True)
-def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
-    """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
-    a, v = as_handle(a).ravel(), as_handle(v).ravel()
-    if v.size > a.size:
-        a, v = v, a
-    if v.size == 0:
-        raise ValueError(f"convolve: shapes {a.shape} and {v.shape}: an array cannot be empty")
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    n, m = a.size, v.size
-    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
-    if m > _TAPS:
-        kind = np.result_type(a.dtype, v.dtype)
-        nodes = [build.cast(a._node(), kind), build.cast(v._node(), kind)]
-        whole = build.join_update(_CONVOLVED, nodes, (0, -1), (n + m - 1,), kind)
-        return wrap_node(whole)[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
-    margin = creation.zeros(m - 1, a.dtype)
-    wide = manipulation.concatenate([margin, a, margin]) if m > 1 else a
-    out: Any = None
-    for j in builtins.range(m):
-        part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
-        out = part if out is None else out + part
-    return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
-
-
-@numpy_function(np.correlate, whole=True)
-def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
-    """The cross-correlation of two 1-d arrays."""
-    a, v = as_handle(a), as_handle(v)
-    taps = (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1]
-    if v.size > a.size and mode == "same":  # an even number of taps leans to the other side
-        return convolve(a, taps)[a.size // 2 : a.size // 2 + v.size].copy()  # type: ignore[no-any-return]
-    return convolve(a, taps, mode)
-
-
-@numpy_function(np.interp, whole=True)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
-    """Piecewise linear interpolation through given points, which stay on the driver."""
-    knots, heights = values(as_handle(xp), as_handle(fp))
-    x = as_handle(x)
-    if knots.shape != heights.shape or knots.ndim != 1 or not knots.size:
-        raise ShapeError(
-            f"interp: fp and xp are not of the same length, 1-d and not empty: {heights.shape}, {knots.shape}"
-        )
-    known = ufuncs.small_values((x,))
-    if known is not None:
-        return wrap(np.interp(known[0], knots, heights, left, right, period))
-    kind = np.dtype(complex if np.iscomplexobj(heights) else float)
-
-    def line(block: Any) -> Any:
-        return np.interp(block, knots, heights, left, right, period)
-
-    return wrap_node(build.map_(UserFunction(line, origin="interp"), x._node(), dtype=kind))
+__all__ = [
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+]

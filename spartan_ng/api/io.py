@@ -9,14 +9,10 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
-from spartan_ng import compressed
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, sparse_handle, values, wrap
-from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
-from spartan_ng.errors import ShapeError
-from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -173,29 +169,27 @@ def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None
     scipy_io.mmwrite(target, value, comment, precision=precision)
 
 
-def compress_columns(a: Any) -> ndarray:
-    """A matrix with its columns compressed: the distinct values, and codes, offsets or runs that say where.
-
-    Functions of the matrix and scalars, sums and extremes go over distinct values, products with vectors over
-    distinct values and then once over the rows. What has no such rule sees the elements as they were.
-    The result is of format "compressed", as long as it is not stored: what is computed from it is dense.
-
-    Raises
-    ------
-    ShapeError : `a` does not have two axes
-
-    "On Optimizing Operator Fusion Plans", section 5.2 (Compressed Linear Algebra).
-    """
-    values = as_handle(a)._force()
-    if values.ndim != 2:
-        raise ShapeError(f"compress_columns: an array of shape {values.shape} does not have rows and columns")
-    matrix = compressed.compress_columns(values)
-    ref = ArrayRef(matrix.shape, matrix.dtype, value=matrix, format="compressed")
-    return make(Cell(node=build.data(ref)))
-
-
 def from_sparse(matrix: Any) -> ndarray:
     """A scipy.sparse matrix as a CSR array."""
     if isinstance(matrix, Handle):
         return as_handle(matrix)
     return sparse_handle(matrix)
+
+
+__all__ = [
+    "from_sparse",
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromregex",
+    "fromstring",
+    "genfromtxt",
+    "load",
+    "loadtxt",
+    "mmread",
+    "mmwrite",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import generator as generators
-from spartan_ng.api.creation import shape_tuple
-from spartan_ng.api.handle import Handle, as_handle, wrap
+from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -32,8 +31,8 @@ def _drawn(name: str) -> Callable[..., ndarray]:
             given = dict(zip(list(names)[1:], args, strict=False)) | keywords
             if self._parallel._in_parallel(given.get("size")):
                 return getattr(self._parallel, name)(**given)  # type: ignore[no-any-return]
-        plain = [a._force() if isinstance(a, Handle) else a for a in args]
-        named = {k: v._force() if isinstance(v, Handle) else v for k, v in keywords.items()}
+        plain = [forced(a) for a in args]
+        named = {k: forced(v) for k, v in keywords.items()}
         result = numpys(self._numpy, *plain, **named)
         return wrap(result)  # one number is Python's, as NumPy gives it
 
@@ -68,7 +67,7 @@ class RandomState:
         large = shape is not None and prod(shape) * 8 > config.small_bytes
         if self._parallel is not None and large and modern:
             return getattr(self._parallel, modern)(*parameters, size=shape)  # type: ignore[no-any-return]
-        plain = [p._force() if isinstance(p, Handle) else p for p in parameters]
+        plain = [forced(p) for p in parameters]
         result = getattr(self._numpy, name)(*plain, size=shape)
         return wrap(result)  # one number is Python's, as NumPy gives it
 
@@ -166,7 +165,7 @@ class RandomState:
         shape = None if size is None else shape_tuple(size)
         if self._parallel is not None and self._parallel._in_parallel(shape):
             return self._parallel.choice(a, shape, replace, p)
-        weights = p._force() if isinstance(p, Handle) else p
+        weights = forced(p)
         if np.ndim(a) == 0 and not isinstance(a, Handle):
             return wrap(np.asarray(self._numpy.choice(a, shape, replace, weights))[()])
         a = as_handle(a)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api import creation, products, reductions, ufuncs
+from spartan_ng.api import creation, matrices, products, reductions, ufuncs
+from spartan_ng.api.contractions import multi_dot
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.factorizations import (
     adjoint,
@@ -26,16 +27,10 @@ from spartan_ng.api.handle import Handle, as_handle
 from spartan_ng.api.logic import where
 from spartan_ng.api.manipulation import matrix_transpose
 from spartan_ng.api.norms import matrix_norm, norm, vector_norm
-from spartan_ng.api.products import (
-    matmul,
-    matrix_power,
-    multi_dot,
-    tensordot,
-    vecdot,
-)
-from spartan_ng.api.rearranging import take_along_axis
+from spartan_ng.api.products import matmul, matrix_power, tensordot, vecdot
 from spartan_ng.api.sorting import argsort, sort
 from spartan_ng.api.stacks import on_stack, probed
+from spartan_ng.api.taking import take_along_axis
 
 LinAlgError = np.linalg.LinAlgError
 EigResult: Any = type(np.linalg.eig(np.eye(1)))
@@ -90,7 +85,7 @@ def inv(a: Any) -> Any:
     a = as_handle(a)
     outputs = probed(np.linalg.inv, [a])
     if is_large(a):
-        return solve(a, creation.eye(a.shape[0], dtype=a.dtype))
+        return solve(a, matrices.eye(a.shape[0], dtype=a.dtype))
     return on_stack("inv", [a], outputs)[0]
 
 

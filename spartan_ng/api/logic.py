@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import reductions, ufuncs
+from spartan_ng.api import creation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.operands import kind_of, operand, small_values, stored
+from spartan_ng.api.views import COMPLEX
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -24,10 +26,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if (x is None) != (y is None):
         raise ValueError("either both or neither of x and y should be given")
     if x is None:
-        from spartan_ng.api import sorting
-
         return sorting.nonzero(condition)
-    known = ufuncs.small_values((condition, x, y))
+    known = small_values((condition, x, y))
     if known is not None:
         try:
             return wrap(np.asarray(np.where(*known)))
@@ -35,8 +35,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
             build.broadcast_shapes("where", *(np.shape(k) for k in known))
             raise
     flags = as_handle(condition)
-    options = [ufuncs.operand(o) for o in (x, y)]
-    kinds = [ufuncs.kind_of(o) for o in options]
+    options = [operand(o) for o in (x, y)]
+    kinds = [kind_of(o) for o in options]
     kind = build.elementwise_dtypes("where", np.dtype(bool), *kinds)[-1]
     nodes = [
         build.cast(o._node(), kind) if isinstance(o, Handle) else build.constant(np.asarray(o).astype(kind))
@@ -65,8 +65,6 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
 @numpy_function(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any) -> ndarray:
     """Functions of the parts of an array where their conditions hold."""
-    from spartan_ng.api import creation
-
     x = as_handle(x)
     given = condlist
     if isscalar(condlist) or (x.ndim and not np.ndim(condlist[0])):  # one condition, not a list of them
@@ -130,7 +128,7 @@ def clip(
 def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     """Elements rounded to decimals, halves to even, computed as NumPy does."""
     a = as_handle(a)
-    value = ufuncs.small_values((a,))
+    value = small_values((a,))
     kind = a.dtype.kind
     if value is not None:
         result = wrap(np.round(value[0], decimals))
@@ -138,14 +136,12 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
         result = wrap_node(build.cast(a._node(), np.dtype(np.float16)))
     elif kind == "c":
         parts = [round(p, decimals) for p in (a.real, a.imag)]
-        from spartan_ng.api.views import COMPLEX
-
         result = wrap_node(build.map_(COMPLEX, *(p._node() for p in parts), dtype=a.dtype))
     elif kind in "iu":
         result = a.copy() if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
     else:
         result = ufuncs.rint(a) if decimals == 0 else _rounded(a, decimals)
-    return result if out is None else ufuncs.stored("round", result, out, True)
+    return stored("round", result, out)
 
 
 def _rounded(a: ndarray, decimals: int) -> Any:
@@ -164,10 +160,10 @@ def fix(x: Any, out: Any = None) -> ndarray:
 @numpy_function(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ndarray:
     """Whether elements are equal within a tolerance."""
-    known = ufuncs.small_values((a, b, rtol, atol))
+    known = small_values((a, b, rtol, atol))
     if known is not None:
         return wrap(np.isclose(*known, equal_nan))  # type: ignore[call-overload]
-    x, y = ufuncs.operand(a), ufuncs.operand(b)
+    x, y = operand(a), operand(b)
     if isinstance(y, Handle) and y.dtype.kind in "biu":
         y = as_handle(y, np.result_type(y.dtype, 1.0))
     far = ufuncs.absolute(ufuncs.subtract(x, y))
@@ -285,8 +281,6 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return nan_to_num(a[()], copy, nan, posinf, neginf)
     if a.dtype.kind == "c":
         parts = [nan_to_num(p, True, nan, posinf, neginf)._node() for p in (a.real, a.imag)]
-        from spartan_ng.api.views import COMPLEX
-
         return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
     if a.dtype.kind != "f":
         return a.copy() if copy and a.ndim else a
@@ -315,7 +309,7 @@ def sinc(x: Any) -> ndarray:
 def i0(x: Any) -> ndarray:
     """The modified Bessel function of the first kind, order 0."""
     x = as_handle(x)
-    known = ufuncs.small_values((x,))
+    known = small_values((x,))
     if known is not None:
         return wrap(np.i0(known[0]))
     kind = np.i0(np.zeros(1, x.dtype)).dtype
@@ -326,3 +320,34 @@ def i0(x: Any) -> ndarray:
 def isscalar(element: Any) -> bool:
     """Whether an object is a scalar (NumPy's or Python's)."""
     return bool(np.isscalar(element)) or (isinstance(element, Handle) and element._cell.frozen)
+
+
+around = round
+
+__all__ = [
+    "allclose",
+    "angle",
+    "around",
+    "array_equal",
+    "array_equiv",
+    "clip",
+    "fix",
+    "i0",
+    "imag",
+    "isclose",
+    "iscomplex",
+    "iscomplexobj",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "isrealobj",
+    "isscalar",
+    "nan_to_num",
+    "piecewise",
+    "real",
+    "real_if_close",
+    "round",
+    "select",
+    "sinc",
+    "where",
+]

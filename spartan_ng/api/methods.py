@@ -1,4 +1,4 @@
-"""NumPy's array methods that are one call of a function: reshaping, folds, sorting."""
+"""NumPy's array methods that are one call of a function: reshaping, folds, places, sorting."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import (
+    cumulative,
     indexing,
     logic,
     manipulation,
@@ -15,6 +16,7 @@ from spartan_ng.api import (
     reductions,
     sorting,
     statistics,
+    taking,
 )
 from spartan_ng.api.arithmetic import Arithmetic
 
@@ -196,11 +198,33 @@ class Methods(Arithmetic):
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative sums."""
-        return reductions.cumsum(self, axis, dtype, out)
+        return cumulative.cumsum(self, axis, dtype, out)
 
     def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative products."""
-        return reductions.cumprod(self, axis, dtype, out)
+        return cumulative.cumprod(self, axis, dtype, out)
+
+    # --- places -------------------------------------------------------------------------------------
+
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements at indices along an axis."""
+        return taking.take(self, indices, axis, out, mode)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Set flat elements."""
+        taking.put(self, indices, values, mode)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements from the choice that each element names."""
+        return taking.choose(self, choices, out, mode)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
+        """Slices along an axis where a condition holds."""
+        return taking.compress(condition, self, axis, out)
+
+    def nonzero(self) -> tuple[ndarray, ...]:
+        """Indices of the elements that are not zero."""
+        return sorting.nonzero(self)
 
     # --- the rest ----------------------------------------------------------------------------------
 

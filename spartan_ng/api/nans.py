@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import logic, reductions, ufuncs
+from spartan_ng.api import cumulative, logic, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, wrap_node
-from spartan_ng.api.statistics import mean, one_of, stored_in, var
+from spartan_ng.api.operands import stored
+from spartan_ng.api.statistics import mean, one_of, var
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -72,7 +73,7 @@ def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial:
         return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
     result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
     result = warned_of_nan(result) if result._peek() is None else result
-    return stored_in(out, result, f"nan{name[1:]}")
+    return stored(f"nan{name[1:]}", result, out, casting="unsafe")
 
 
 # --- folds -------------------------------------------------------------------------------------------
@@ -119,13 +120,13 @@ def nanprod(
 @numpy_function(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative sums, NaN as 0."""
-    return reductions.cumsum(_filled(a, 0), axis, dtype, out)
+    return cumulative.cumsum(_filled(a, 0), axis, dtype, out)
 
 
 @numpy_function(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative products, NaN as 1."""
-    return reductions.cumprod(_filled(a, 1), axis, dtype, out)
+    return cumulative.cumprod(_filled(a, 1), axis, dtype, out)
 
 
 @numpy_function(np.nanmin, folds=True)
@@ -164,7 +165,7 @@ def nanmean(
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
     count = reductions.sum(there, axis, np.intp, None, keepdims)
-    return stored_in(out, _made(_mean_of, total, count), "nanmean")
+    return stored("nanmean", _made(_mean_of, total, count), out, casting="unsafe")
 
 
 @numpy_function(np.nanvar, folds=True)
@@ -188,7 +189,7 @@ def nanvar(
     _check_inexact(dtype, out)
     if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
         single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
-        return stored_in(out, single.astype(np.float16), "nanvar")
+        return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
     there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
     count = reductions.sum(there, axis, np.intp, None, True)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
@@ -200,7 +201,7 @@ def nanvar(
         squares = ufuncs.square(distance)
     total = reductions.sum(squares, axis, None, None, keepdims)
     free = (count - ddof).reshape(total.shape)
-    return stored_in(out, _made(_variance_of, total, free), "nanvar")
+    return stored("nanvar", _made(_variance_of, total, free), out, casting="unsafe")
 
 
 @numpy_function(np.nanstd, folds=True)
@@ -217,10 +218,11 @@ def nanstd(
     correction: Any = _NONE,
 ) -> ndarray:
     """The standard deviation of what is not NaN."""
-    return stored_in(
-        out,
-        ufuncs.sqrt(nanvar(a, axis, dtype, None, one_of(ddof, correction), keepdims, where=where)),
+    return stored(
         "nanstd",
+        ufuncs.sqrt(nanvar(a, axis, dtype, None, one_of(ddof, correction), keepdims, where=where)),
+        out,
+        casting="unsafe",
     )
 
 
@@ -243,3 +245,18 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the greatest of what is not NaN."""
     return _nanarg("argmax", a, axis, out, keepdims)
+
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import reductions, ufuncs
+from spartan_ng.api import manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, wrap
 from spartan_ng.api.products import dot
@@ -89,10 +89,9 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
         return result if keepdims else result.squeeze(axes)
     if order not in (2, -2, "nuc"):
         raise ValueError(f"Invalid norm order {order!r} for matrices")
-    from spartan_ng.api import manipulation
-    from spartan_ng.api.linalg import svdvals
+    from spartan_ng.api import linalg  # which takes names of this module
 
-    values = svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
+    values = linalg.svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
     folding: dict[Any, Any] = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}
     result = folding[order](values, -1)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -108,8 +107,6 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         result = norm(x.ravel(), ord)
         return result.reshape((1,) * len(shape)) if keepdims else result
     if isinstance(axis, tuple):
-        from spartan_ng.api import manipulation
-
         axes = build.axes_tuple(axis, x.ndim)
         moved = manipulation.moveaxis(x, axes, range(len(axes)))
         result = norm(moved.reshape((-1, *moved.shape[len(axes) :])), ord, 0)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import reductions, ufuncs
-from spartan_ng.api.creation import shape_tuple
-from spartan_ng.api.handle import Handle, as_handle, wrap_masked, wrap_node
-from spartan_ng.api.scans import check_associative
+from spartan_ng.api import cumulative, reductions, scans, ufuncs
+from spartan_ng.api.cell import Masked
+from spartan_ng.api.handle import Handle, as_handle, shape_tuple, wrap_masked, wrap_node
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.folds import FOLDS
@@ -72,8 +71,6 @@ def filter(predicate: Any, a: Any) -> ndarray:
         raise ShapeError(
             f"filter: a mask of shape {mask.shape} does not cover the leading axes of shape {a.shape}"
         )
-    from spartan_ng.api.cell import Masked
-
     return wrap_masked(Masked(a._node(), mask._node()))
 
 
@@ -109,10 +106,10 @@ def scan(function: Any, a: Any, axis: int = 0, dtype: Any = None, check: bool = 
     a = as_handle(a)
     name = _table_name(function, SCANS)
     if name is not None:
-        return reductions.accumulate(name, a, axis, dtype)
+        return cumulative.accumulate(name, a, axis, dtype)
     where = build.axis_index(axis, a.ndim)
     if check:
-        check_associative(function, a, where)
+        scans.check_associative(function, a, where)
     return wrap_node(build.scan(UserFunction(function), a._node(), where, _binary_dtype(function, a, dtype)))
 
 
@@ -162,3 +159,12 @@ def join_update(
         UserFunction(f_join), [a._node() for a in found], tuple(axes), shape_tuple(shape), kind, accumulate
     )
     return wrap_node(node)
+
+
+__all__ = [
+    "filter",
+    "fold",
+    "join_update",
+    "map",
+    "scan",
+]

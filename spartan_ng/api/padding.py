@@ -9,6 +9,7 @@ import numpy as np
 
 from spartan_ng.api import (
     creation,
+    joining,
     logic,
     manipulation,
     progressions,
@@ -18,8 +19,9 @@ from spartan_ng.api import (
     ufuncs,
 )
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle
-from spartan_ng.api.rearranging import apply_along_axis, flip, take
+from spartan_ng.api.handle import as_handle, forced
+from spartan_ng.api.rearranging import apply_along_axis, flip
+from spartan_ng.api.taking import take
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -114,7 +116,7 @@ def _shaped(a: Any, axis: int, n: int) -> tuple[int, ...]:
 
 
 def _joined(before: Any, a: Any, after: Any, axis: int) -> Any:
-    return manipulation.concatenate([p for p in (before, a, after) if p.shape[axis]] or [a], axis)
+    return joining.concatenate([p for p in (before, a, after) if p.shape[axis]] or [a], axis)
 
 
 def _part(a: Any, axis: int, start: int, stop: int) -> Any:
@@ -182,6 +184,11 @@ def _filled(a: Any, widths: Any, function: Any, keywords: dict[str, Any]) -> Any
 
 def _on_line(line: Any, function: Any, width: tuple[int, int], axis: int, keywords: dict[str, Any]) -> Any:
     """One line, after the function has filled its margins."""
-    line = np.array(line._force() if isinstance(line, Handle) else line)
+    line = np.array(forced(line))
     function(line, width, axis, keywords)
     return line
+
+
+__all__ = [
+    "pad",
+]

@@ -5,14 +5,23 @@ Leading zeros count where NumPy counts them. Roots and least squares are those o
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, histograms, linalg, logic, manipulation, rearranging, reductions
-from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle
+from spartan_ng.api import (
+    creation,
+    filters,
+    joining,
+    linalg,
+    logic,
+    manipulation,
+    matrices,
+    rearranging,
+    reductions,
+)
+from spartan_ng.api.dispatch import numpy_function, warn_user
+from spartan_ng.api.handle import Handle, as_handle, forced
 from spartan_ng.api.stacks import on_stack
 
 if TYPE_CHECKING:
@@ -29,7 +38,7 @@ def _is_poly1d(*operands: Any) -> bool:
 
 
 def _of_poly1d(function: Any, *operands: Any) -> Any:
-    return function(*(p._force() if isinstance(p, Handle) else p for p in operands))
+    return function(*(forced(p) for p in operands))
 
 
 @numpy_function(np.poly, eager=True)
@@ -59,17 +68,17 @@ def roots(p: Any) -> Any:
     n = p.size
     if n < 2:
         return creation.zeros(trailing, p.dtype)
-    below = creation.eye(n - 2, n - 1, dtype=p.dtype)
-    companion = manipulation.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
+    below = matrices.eye(n - 2, n - 1, dtype=p.dtype)
+    companion = joining.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
     found = linalg.eigvals(companion)
-    return manipulation.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
+    return joining.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
 
 
 def _sum(name: str, a1: Any, a2: Any) -> Any:
     """A sum or difference of coefficients, the shorter filled with leading zeros."""
     a, b = _vector(a1), _vector(a2)
     n = max(len(a), len(b))
-    a, b = (manipulation.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
+    a, b = (joining.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
     return a + b if name == "polyadd" else a - b
 
 
@@ -94,7 +103,7 @@ def polymul(a1: Any, a2: Any) -> Any:
     for p in (_vector(a1), _vector(a2)):
         first, last = rearranging.nonzero_ends(p)
         parts.append(p[first:] if first < last else creation.zeros(1, p.dtype))
-    return histograms.convolve(parts[0], parts[1])
+    return filters.convolve(parts[0], parts[1])
 
 
 @numpy_function(np.polydiv, eager=True)
@@ -136,14 +145,14 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = int(m)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    constants = np.zeros(m) if k is None else np.atleast_1d(k._force() if isinstance(k, Handle) else k)
+    constants = np.zeros(m) if k is None else np.atleast_1d(forced(k))
     if len(constants) == 1 and m > 1:
         constants = constants[0] * np.ones(m)
     if len(constants) < m:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     p = as_handle(p)
     for c in constants[:m]:
-        p = manipulation.concatenate([p / creation.arange(len(p), 0, -1), as_handle([c])])
+        p = joining.concatenate([p / creation.arange(len(p), 0, -1), as_handle([c])])
     return p
 
 
@@ -157,7 +166,7 @@ def polyfit(
     if order < 1:
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:
-        raise TypeError("expected 1D vector for x")
+        raise TypeError(f"expected 1D vector for x, not shape {x.shape}")
     if x.size == 0:
         raise TypeError("expected non-empty vector for x")
     if not 1 <= y.ndim <= 2:
@@ -165,7 +174,7 @@ def polyfit(
     if x.shape[0] != y.shape[0]:
         raise TypeError(f"expected x and y to have same length, not {x.shape[0]} and {y.shape[0]}")
     rcond = len(x) * np.finfo(x.dtype).eps if rcond is None else rcond
-    left = creation.vander(x, order)
+    left = matrices.vander(x, order)
     if w is not None:
         weights = as_handle(w) + 0.0
         if weights.ndim != 1 or weights.shape[0] != y.shape[0]:
@@ -176,7 +185,7 @@ def polyfit(
     left = left / scale
     found, residuals, rank, s = linalg.lstsq(left, y, rcond)
     if int(rank) != order and not full:
-        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
+        warn_user("Polyfit may be poorly conditioned", np.exceptions.RankWarning)
     found = (found.T / scale).T
     if full:
         return found, residuals, rank, s, rcond
@@ -195,7 +204,7 @@ def polyfit(
 def polyval(p: Any, x: Any) -> Any:
     """A polynomial's values, its coefficients given from the highest power on."""
     if isinstance(x, np.poly1d):
-        return np.polyval(p._force() if isinstance(p, Handle) else p, x)
+        return np.polyval(forced(p), x)
     coefficients = p._force() if isinstance(p, Handle) else np.asarray(p)
     x = as_handle(x)
     y = creation.zeros_like(x)

@@ -1,4 +1,4 @@
-"""Products of arrays are two-operand contractions, longer ones a path of them."""
+"""Products of arrays: contractions of two operands, and what is made of their diagonals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import manipulation, reductions, ufuncs
+from spartan_ng.api import joining, manipulation, matrices, reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import as_handle, in_order, wrap, wrap_node
+from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.operands import small_values, stored
 from spartan_ng.api.views import Diagonal
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -24,13 +24,9 @@ if TYPE_CHECKING:
 
 def _small(a: Any, b: Any, size: int, flops: int) -> bool:
     """Whether NumPy should do a product at once."""
-    return (
-        ufuncs.small_values((a, b)) is not None and size * 8 <= config.small_bytes and flops <= 1 << 26
-    ) or (config.small_bytes > 0 and flops <= 1 << 12 and a._peek() is not None and b._peek() is not None)
-
-
-def _with_out(result: ndarray, out: Any, name: str, casting: str = "same_kind") -> ndarray:
-    return result if out is None else ufuncs.stored(name, result, out, True, casting)
+    return (small_values((a, b)) is not None and size * 8 <= config.small_bytes and flops <= 1 << 26) or (
+        config.small_bytes > 0 and flops <= 1 << 12 and a._peek() is not None and b._peek() is not None
+    )
 
 
 def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
@@ -71,7 +67,7 @@ def matmul(
     if axes is not None:
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
         found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
-        return _with_out(found, out, "matmul", casting)
+        return stored("matmul", found, out, casting=casting)
     quick = _quick(np.matmul, a, b) if out is None and dtype is None else None
     if quick is not None:
         return quick
@@ -79,7 +75,7 @@ def matmul(
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
-    known = ufuncs.small_values((a, b))
+    known = small_values((a, b))
     if known is not None:
         rows = a.shape[-2] if a.ndim > 1 else 1
         columns = b.shape[-1] if b.ndim > 1 else 1
@@ -89,20 +85,16 @@ def matmul(
             and batch * rows * columns * a.shape[-1] <= 1 << 26
         ):
             try:
-                return _with_out(
-                    wrap(np.matmul(*known, dtype=dtype, casting=casting)),  # type: ignore[call-overload]
-                    out,
-                    "matmul",
-                    casting,
-                )
+                product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
+                return stored("matmul", product, out, casting=casting)
             except ValueError:
                 build.matmul(a._node(), b._node(), a.dtype)
                 raise
     kind = _product_dtype(a, b, dtype)
     if kind.kind == "O":
-        return _with_out(gathered(np.matmul, a, b), out, "matmul", casting)
+        return stored("matmul", gathered(np.matmul, a, b), out, casting=casting)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
-    return _with_out(result, out, "matmul", casting)
+    return stored("matmul", result, out, casting=casting)
 
 
 @numpy_function(np.dot)
@@ -113,13 +105,13 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     if quick is not None:
         return quick
     if a.ndim == 0 or b.ndim == 0:
-        return _with_out(ufuncs.multiply(a, b), out, "dot")
+        return stored("dot", ufuncs.multiply(a, b), out)
     if b.ndim <= 2 and a.ndim <= 2:
         inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
         if a.shape[-1] != inner:
             raise ShapeError(f"dot: shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {inner}")
         return matmul(a, b, out)
-    return _with_out(tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out, "dot")
+    return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
 
 
 @numpy_function(np.vdot)
@@ -180,7 +172,7 @@ def vecdot(
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
         found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 1, 0))
-        return _with_out(found, out, "vecdot", casting)
+        return stored("vecdot", found, out, casting=casting)
     if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
     if axis != -1:
@@ -190,7 +182,7 @@ def vecdot(
     found = reductions.sum(product, -1, product.dtype)
     if keepdims:
         found = manipulation.expand_dims(found, axis)
-    return _with_out(found, out, "vecdot", casting)
+    return stored("vecdot", found, out, casting=casting)
 
 
 @numpy_function(np.matvec)
@@ -203,7 +195,7 @@ def matvec(
         found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
     else:
         found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
-    return _with_out(found, out, "matvec", casting)
+    return stored("matvec", found, out, casting=casting)
 
 
 @numpy_function(np.vecmat)
@@ -217,7 +209,7 @@ def vecmat(
     else:
         a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
         found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
-    return _with_out(found, out, "vecmat", casting)
+    return stored("vecmat", found, out, casting=casting)
 
 
 @numpy_function(np.tensordot)
@@ -261,156 +253,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
 # --- einsum ----------------------------------------------------------------------------------------
 
 
-@numpy_function(np.einsum)
-def einsum(
-    *operands: Any,
-    out: Any = None,
-    dtype: Any = None,
-    order: str = "K",
-    casting: str = "safe",
-    optimize: Any = True,
-) -> ndarray:
-    """Einstein's sum: contractions of two operands at a time, along NumPy's path."""
-    if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    arrays, terms, result = _einsum_terms(operands)
-    _check_sizes(arrays, terms)
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
-    nodes = [build.cast(a._node(), kind) for a in arrays]
-    for i in range(len(nodes)):
-        nodes[i], terms[i] = _alone(nodes[i], terms[i], _needed(terms, i, result))
-    while len(nodes) > 1:
-        i, j = _next_pair(nodes, terms, result)
-        later = "".join(t for k, t in enumerate(terms) if k not in (i, j)) + result
-        node, term = _pair(nodes[i], terms[i], nodes[j], terms[j], later, kind)
-        for k in sorted((i, j), reverse=True):
-            del nodes[k], terms[k]
-        nodes.append(node)
-        terms.append(term)
-    node, term = _alone(nodes[0], terms[0], result)
-    node = build.transpose(node, [term.index(c) for c in result])
-    return _with_out(in_order(wrap_node(node), order.upper() if order else order), out, "einsum", "unsafe")
-
-
-def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], str]:
-    """Arrays, a term of letters for each, and the output's letters, ellipses spelled out."""
-    if len(operands) < 2:
-        raise ValueError("must provide at least an operand and a subscripts list to einsum")
-    if isinstance(operands[0], str):
-        text = operands[0].replace(" ", "")
-        arrays = [as_handle(a) for a in operands[1:]]
-    else:
-        arrays = [as_handle(a) for a in operands[0 : len(operands) - len(operands) % 2 : 2]]
-        lists = list(operands[1::2]) + ([operands[-1]] if len(operands) % 2 else [])
-        if any(not 0 <= i < 52 for one in lists for i in one if i is not Ellipsis):
-            raise ValueError(f"einsum: a subscript of {lists} is not within the valid range [0, 52)")
-        letters = [
-            "".join("..." if i is Ellipsis else chr(65 + i + 6 * (i > 25)) for i in one) for one in lists
-        ]
-        text = ",".join(letters[: len(arrays)]) + ("->" + letters[-1] if len(operands) % 2 else "")
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(arrays):
-        raise ValueError(f"einsum: {len(terms)} terms in {text!r} for {len(arrays)} operands")
-    spare = [c for c in map(chr, range(0x100, 0x200)) if c not in text]
-    widest = 0
-    for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
-        if "..." in t:
-            extra = a.ndim - len(t.replace("...", ""))
-            widest = max(widest, extra)
-            terms[i] = t.replace("...", "".join(spare[32 - extra : 32]) if extra else "")
-    dots = "".join(spare[32 - widest : 32])
-    if arrow:
-        result = right.replace("...", dots)
-    else:
-        joined = "".join(terms)
-        result = dots + "".join(sorted(c for c in set(joined) - set(dots) if joined.count(c) == 1))
-    for t, a in zip(terms, arrays, strict=True):
-        if len(t) != a.ndim:
-            raise ShapeError(f"einsum: term {t!r} does not fit an operand of shape {a.shape}")
-    if len(set(result)) != len(result) or any(c not in "".join(terms) for c in result):
-        raise ValueError(f"einsum: output {right!r} repeats a letter or has one that no operand has")
-    return arrays, terms, result
-
-
-def _check_sizes(arrays: list[ndarray], terms: list[str]) -> None:
-    sizes: dict[str, int] = {}
-    for a, t in zip(arrays, terms, strict=True):
-        for c, n in zip(t, a.shape, strict=True):
-            if sizes.setdefault(c, n) != n and 1 not in (sizes[c], n):
-                raise ShapeError(
-                    f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes "
-                    f"{[x.shape for x in arrays]}"
-                )
-            sizes[c] = n if sizes[c] == 1 else sizes[c]
-
-
-def _needed(terms: list[str], i: int, result: str) -> str:
-    return "".join(t for k, t in enumerate(terms) if k != i) + result
-
-
-def _alone(node: Node, term: str, needed: str) -> tuple[Node, str]:
-    """Diagonals of repeated letters, and sums over letters nobody else needs."""
-    for c in dict.fromkeys(term):
-        while term.count(c) > 1:
-            i = term.index(c)
-            j = term.index(c, i + 1)
-            node = diagonal(wrap_node(node), 0, i, j)._node()
-            term = "".join(x for k, x in enumerate(term) if k not in (i, j)) + c
-    gone = tuple(i for i, c in enumerate(term) if c not in needed)
-    if gone:
-        node = build.fold("add", node, gone, dtype=node.dtype)
-        term = "".join(c for c in term if c in needed)
-    return node, term
-
-
-def _next_pair(nodes: list[Node], terms: list[str], result: str) -> tuple[int, int]:
-    """The pair that NumPy's path optimizer takes next."""
-    if len(nodes) == 2:
-        return 0, 1
-    letters = {
-        c: chr(97 + k) if k < 26 else chr(65 + k - 26) for k, c in enumerate(dict.fromkeys("".join(terms)))
-    }
-    text = (
-        ",".join("".join(letters[c] for c in t) for t in terms) + "->" + "".join(letters[c] for c in result)
-    )
-    stand_ins = [np.broadcast_to(np.float64(0), n.shape) for n in nodes]
-    path = np.einsum_path(text, *stand_ins, optimize="greedy")[0]
-    step = path[1]
-    return (step[0], step[1]) if len(step) == 2 else (0, 1)
-
-
-def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype[Any]) -> tuple[Node, str]:
-    """Contract two operands; letters of length 1 in one of them are broadcast."""
-    sizes = dict(zip(term_a, a.shape, strict=True))
-    for c, n in zip(term_b, b.shape, strict=True):
-        sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
-    a = build.broadcast(a, tuple(sizes[c] for c in term_a))
-    b = build.broadcast(b, tuple(sizes[c] for c in term_b))
-    order = list(dict.fromkeys(term_a + term_b))
-    out = "".join(c for c in order if c in later)
-    label = {c: i for i, c in enumerate(order)}
-    if all(c in later for c in term_a if c in term_b) and out == "".join(order):
-        wide_a = wrap_node(build.reshape(a, a.shape + (1,) * (len(order) - a.ndim)))
-        places = [order.index(c) for c in term_b]
-        turned = build.transpose(b, list(np.argsort(places)))
-        present = sorted(places)
-        shape = tuple(turned.shape[present.index(k)] if k in present else 1 for k in range(len(order)))
-        return ufuncs.multiply(wide_a, wrap_node(build.reshape(turned, shape)))._node(), out
-    node = build.contract(
-        a,
-        b,
-        tuple(label[c] for c in term_a),
-        tuple(label[c] for c in term_b),
-        tuple(label[c] for c in out),
-        kind,
-    )
-    return node, out
-
-
-einsum_path = np.einsum_path
-
-
 # --- diagonals ---------------------------------------------------------------------------
 
 
@@ -450,8 +292,6 @@ def kron(a: Any, b: Any) -> ndarray:
 @numpy_function(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> ndarray:
     """The cross product of vectors of length 2 or 3."""
-    from spartan_ng.api import manipulation
-
     if axis is not None:
         axisa = axisb = axisc = axis
     if as_handle(a).ndim < 1 or as_handle(b).ndim < 1:
@@ -475,14 +315,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
-    return manipulation.moveaxis(manipulation.concatenate(parts, -1), -1, axisc)
+    return manipulation.moveaxis(joining.concatenate(parts, -1), -1, axisc)
 
 
 @numpy_function(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> ndarray:
     """A square matrix to an integer power."""
-    from spartan_ng.api import creation
-
     a = as_handle(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, not of shape {a.shape}")
@@ -491,13 +329,11 @@ def matrix_power(a: Any, n: int) -> ndarray:
     except TypeError:
         raise TypeError(f"exponent must be an integer, not {n!r}") from None
     if n == 0:
-        from spartan_ng.api import manipulation
-
-        return manipulation.broadcast_to(creation.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+        return manipulation.broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
     if n < 0:
-        from spartan_ng.api.linalg import inv
+        from spartan_ng.api import linalg  # which takes names of this module
 
-        a, n = inv(a), -n
+        a, n = linalg.inv(a), -n
     result = None
     while n:
         n, odd = divmod(n, 2)
@@ -508,18 +344,18 @@ def matrix_power(a: Any, n: int) -> ndarray:
     return result.copy() if result is a else result  # type: ignore[return-value]
 
 
-@numpy_function(np.linalg.multi_dot)
-def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
-    """A chain of products in the order that needs the fewest multiplications."""
-    found = [as_handle(a) for a in arrays]
-    if len(found) < 2:
-        raise ValueError("Expecting at least two arrays.")
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    shapes = [a.shape for a in found]
-    terms = [letters[i : i + 2] for i in range(len(found))]
-    if len(shapes[0]) == 1:
-        terms[0] = terms[0][1]
-    if len(shapes[-1]) == 1:
-        terms[-1] = terms[-1][0]
-    free = (terms[0][0] if len(terms[0]) == 2 else "") + (terms[-1][1] if len(terms[-1]) == 2 else "")
-    return einsum(",".join(terms) + "->" + free, *found, out=out)
+__all__ = [
+    "cross",
+    "diagonal",
+    "dot",
+    "inner",
+    "kron",
+    "matmul",
+    "matvec",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]

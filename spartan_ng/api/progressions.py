@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, reductions, ufuncs
+from spartan_ng.api import creation, joining, manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, forced, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 
@@ -35,7 +35,7 @@ def linspace(
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     if any(isinstance(v, Handle) and v.ndim and v._peek() is None for v in (start, stop)):
         return _between_arrays(as_handle(start), as_handle(stop), num, endpoint, retstep, dtype, axis)
-    plain = [v._force() if isinstance(v, Handle) else v for v in (start, stop)]
+    plain = [forced(v) for v in (start, stop)]
     lazy = np.ndim(plain[0]) == 0 and np.ndim(plain[1]) == 0 and num * 16 > config.small_bytes
     if not lazy:
         result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
@@ -78,7 +78,7 @@ def _between_arrays(
         found = place / max(div, 1) * way + low
     if endpoint and num > 1:
         last = manipulation.broadcast_to(high, way.shape)[None]
-        found = manipulation.concatenate([found[:-1], last])
+        found = joining.concatenate([found[:-1], last])
     target = np.dtype(kind if dtype is None else dtype)
     found = ufuncs.floor(found) if target.kind in "iu" else found
     found = manipulation.moveaxis(found, 0, axis).astype(target)
@@ -105,7 +105,7 @@ def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> ndarray:
     """Numbers in a geometric progression."""
-    plain = [v._force() if isinstance(v, Handle) else v for v in (start, stop)]
+    plain = [forced(v) for v in (start, stop)]
     num = operator.index(num)
     scalars = not np.ndim(plain[0]) and not np.ndim(plain[1])
     if scalars and num > 1 and num * 16 > config.small_bytes:
@@ -123,4 +123,11 @@ def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[A
     low, high = kind.type(start) * sign, kind.type(stop) * sign
     middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
     last = [as_handle(high.reshape(1))] if endpoint else []
-    return manipulation.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
+    return joining.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "geomspace",
+    "linspace",
+    "logspace",
+]

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import logic, manipulation, rearranging, reductions, sorting, ufuncs
+from spartan_ng.api import cumulative, joining, logic, manipulation, reductions, sorting, taking, ufuncs
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle
+from spartan_ng.api.handle import as_handle, forced
 from spartan_ng.api.nans import has_nan, warned_of_nan
-from spartan_ng.api.statistics import mean, stored_in, weights_like
+from spartan_ng.api.operands import stored
+from spartan_ng.api.statistics import mean, weights_like
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class _Lines:
         if isinstance(self.count, int):
             return self.values[..., int(min(max(place, 0), self.count - 1))]  # type: ignore[no-any-return]
         place = ufuncs.maximum(ufuncs.minimum(place, self.count - 1), 0).astype(np.intp)
-        return rearranging.take_along_axis(self.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+        return taking.take_along_axis(self.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
 
     def result(self, found: ndarray, keepdims: bool) -> ndarray:
         """What was found, or NaN where a line has it, or nothing else."""
@@ -159,8 +160,8 @@ def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> nda
         return mean(a, axis, None, out, keepdims)
     n = lines.count
     kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
-    middle = manipulation.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
-    return stored_in(out, lines.result(mean(middle, 0, kind), keepdims), "median")
+    middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
+    return stored("median", lines.result(mean(middle, 0, kind), keepdims), out, casting="unsafe")
 
 
 # --- quantiles ---------------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ def _fractions(q: Any) -> Any:
     """Percentages as fractions."""
     if type(q) in (int, float):
         return q / 100
-    return np.true_divide(q._force() if isinstance(q, Handle) else q, 100)
+    return np.true_divide(forced(q), 100)
 
 
 def _quantile(
@@ -246,7 +247,7 @@ def _quantile(
     if a.dtype.kind == "c":
         raise TypeError(f"a must be an array of real numbers, not {a.dtype}")
     weak = type(q) in (int, float)
-    fractions = np.asanyarray(q._force() if isinstance(q, Handle) else q)
+    fractions = np.asanyarray(forced(q))
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
     if weights is None and method not in RULES:
@@ -265,10 +266,10 @@ def _quantile(
         lines, shares = _weighted_lines(a, weights_like(a, weights, axis), axis, skips)
         parts = [_by_share(lines, shares, f) for f in fractions.ravel()]
     found = [lines.result(p, keepdims) for p in parts]
-    result = found[0] if fractions.ndim == 0 else manipulation.stack(found)
+    result = found[0] if fractions.ndim == 0 else joining.stack(found)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
-    return stored_in(out, result, "quantile")
+    return stored("quantile", result, out, casting="unsafe")
 
 
 def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
@@ -296,7 +297,7 @@ def _weighted_lines(a: ndarray, weights: ndarray, axis: Any, skips: bool) -> tup
     if skips:
         weights = logic.where(ufuncs.isnan(values), 0, weights)
     order = sorting.argsort(values, -1)
-    values, weights = (rearranging.take_along_axis(x, order, -1) for x in (values, weights))
+    values, weights = (taking.take_along_axis(x, order, -1) for x in (values, weights))
     axes = build.axes_tuple(axis, a.ndim)
     kept = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
     count: Any = reductions.sum(~ufuncs.isnan(values), -1, np.intp) if skips else values.shape[-1]
@@ -304,7 +305,7 @@ def _weighted_lines(a: ndarray, weights: ndarray, axis: Any, skips: bool) -> tup
     bad = ~(ufuncs.isfinite(total) & (total > 0))
     if reductions.any(bad[..., 0] & (count > 0) if skips else bad):
         raise ValueError("Weights included NaN, inf or were all zero.")
-    sums = reductions.cumsum(weights, -1)
+    sums = cumulative.cumsum(weights, -1)
     shares = sums / logic.where(bad, 1, sums[..., -1:])
     return _Lines(values, count, kept, skips), logic.where(shares == 0, -1, shares)
 
@@ -314,4 +315,14 @@ def _by_share(lines: _Lines, shares: ndarray, q: Any) -> ndarray:
     shares = shares.astype(q.dtype) if q.dtype.kind == "f" else shares
     place = reductions.sum(shares < q, -1, np.intp)
     place = ufuncs.minimum(place, lines.values.shape[-1] - 1)
-    return rearranging.take_along_axis(lines.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+    return taking.take_along_axis(lines.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]

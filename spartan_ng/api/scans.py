@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, manipulation, rearranging, reductions, sorting, ufuncs
+from spartan_ng.api import (
+    creation,
+    cumulative,
+    joining,
+    manipulation,
+    reductions,
+    segments,
+    sets,
+    sorting,
+    taking,
+    ufuncs,
+)
 from spartan_ng.api.handle import as_handle, wrap_node
 from spartan_ng.errors import NotAssociative, ShapeError
 from spartan_ng.graph import build
@@ -29,22 +40,22 @@ _TRIPLES = 64
 
 def cummin(a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative minima along `axis`; from the first NaN on, NaN."""
-    return reductions.accumulate("minimum", a, axis, dtype, out)
+    return cumulative.accumulate("minimum", a, axis, dtype, out)
 
 
 def cummax(a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative maxima along `axis`; from the first NaN on, NaN."""
-    return reductions.accumulate("maximum", a, axis, dtype, out)
+    return cumulative.accumulate("maximum", a, axis, dtype, out)
 
 
 def nancummin(a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative minima of what is not NaN."""
-    return reductions.accumulate("fmin", a, axis, dtype, out)
+    return cumulative.accumulate("fmin", a, axis, dtype, out)
 
 
 def nancummax(a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative maxima of what is not NaN."""
-    return reductions.accumulate("fmax", a, axis, dtype, out)
+    return cumulative.accumulate("fmax", a, axis, dtype, out)
 
 
 def cumsum_compensated(a: Any, axis: int = 0, dtype: Any = None) -> ndarray:
@@ -84,7 +95,7 @@ def check_associative(function: Callable[[Any, Any], Any], a: Any, axis: int) ->
     if a.size == 0:
         return
     chosen = np.random.default_rng(0).integers(n, size=(3, _TRIPLES))
-    x, y, z = (np.asarray(rearranging.take(a, row, axis)) for row in chosen)
+    x, y, z = (np.asarray(taking.take(a, row, axis)) for row in chosen)
     left, right = function(function(x, y), z), function(x, function(y, z))
     close = np.isclose(left, right, rtol=1e-6, atol=1e-9, equal_nan=True)
     if not close.all():
@@ -146,7 +157,7 @@ def rolling_sum(x: Any, window: int, axis: int = 0) -> ndarray:
     where = build.axis_index(axis, a.ndim)
     if not 0 < window <= a.shape[where]:
         raise ValueError(f"rolling_sum: a window of {window} in an axis of length {a.shape[where]}")
-    sums = reductions.cumulative_sum(a, axis=where, include_initial=True)
+    sums = cumulative.cumulative_sum(a, axis=where, include_initial=True)
     before = (slice(None),) * where
     found: ndarray = sums[(*before, slice(window, None))] - sums[(*before, slice(None, -window))]
     return found
@@ -172,7 +183,7 @@ def segment_sum(x: Any, starts: Any, axis: int = 0) -> ndarray:
     n = a.shape[where]
     if first.ndim != 1 or first.size == 0 or (np.diff(first) <= 0).any() or first[0] < 0 or first[-1] >= n:
         raise ShapeError(f"segment_sum: starts must ascend within [0, {n})")
-    return reductions.segments("add", a._node(), first.tolist(), where)
+    return segments.segments("add", a._node(), first.tolist(), where)
 
 
 def run_lengths(x: Any) -> tuple[ndarray, ndarray]:
@@ -182,9 +193,9 @@ def run_lengths(x: Any) -> tuple[ndarray, ndarray]:
         raise ShapeError(f"run_lengths: shape {a.shape} has not one axis")
     if a.size == 0:
         return a.copy(), creation.zeros(0, np.intp)
-    changed = manipulation.concatenate([creation.ones(1, bool), a[1:] != a[:-1]])
+    changed = joining.concatenate([creation.ones(1, bool), a[1:] != a[:-1]])
     starts = sorting.flatnonzero(changed)
-    ends = manipulation.concatenate([starts[1:], creation.full(1, a.size, np.intp)])
+    ends = joining.concatenate([starts[1:], creation.full(1, a.size, np.intp)])
     return a[changed], ends - starts
 
 
@@ -210,5 +221,23 @@ def ecdf(x: Any) -> tuple[ndarray, ndarray]:
     a = as_handle(x)
     if a.size == 0:
         raise ValueError("ecdf: no elements")
-    values, counts = sorting.unique_counts(a)
-    return values, reductions.cumsum(counts) / a.size
+    values, counts = sets.unique_counts(a)
+    return values, cumulative.cumsum(counts) / a.size
+
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumsum_compensated",
+    "cumsumprod",
+    "ecdf",
+    "ewma",
+    "nancummax",
+    "nancummin",
+    "recurrence",
+    "remove_empty",
+    "rolling_mean",
+    "rolling_sum",
+    "run_lengths",
+    "segment_sum",
+]

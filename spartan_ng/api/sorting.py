@@ -1,17 +1,17 @@
-"""Sorting, searching, counting and sets: sorts of whole lines, compressions, searches in sorted arrays."""
+"""Sorting, searching and counting: sorts of whole lines, compressions, searches in sorted arrays."""
 
 from __future__ import annotations
 
-from collections import namedtuple
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, reductions, ufuncs
-from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api import joining, reductions, taking
+from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.forcing import count_true
-from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
+from spartan_ng.api.operands import small_values
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
@@ -19,9 +19,6 @@ from spartan_ng.ops.functions import UserFunction
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
-UniqueAllResult = namedtuple("UniqueAllResult", ["values", "indices", "inverse_indices", "counts"])  # noqa: PYI024
-UniqueCountsResult = namedtuple("UniqueCountsResult", ["values", "counts"])  # noqa: PYI024
-UniqueInverseResult = namedtuple("UniqueInverseResult", ["values", "inverse_indices"])  # noqa: PYI024
 
 _STABLE = (("kind", "stable"),)
 
@@ -147,11 +144,11 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 
 def _lexsorted_lines(keys: list[Any], axis: int) -> ndarray:
     """Each line of the last key is sorted, ties by the keys before it."""
-    from spartan_ng.api.rearranging import take_along_axis
-
     order = argsort(keys[0], axis, kind="stable")
     for key in keys[1:]:
-        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis, kind="stable"), axis)
+        order = taking.take_along_axis(
+            order, argsort(taking.take_along_axis(key, order, axis), axis, kind="stable"), axis
+        )
     return order
 
 
@@ -174,7 +171,7 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
         raise ValueError(
             "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead."
         )
-    known = ufuncs.small_values((a,))
+    known = small_values((a,))
     if known is not None:
         return tuple(wrap(i) for i in np.nonzero(known[0]))
     flat = flatnonzero(a)
@@ -196,12 +193,10 @@ def flatnonzero(a: Any) -> ndarray:
 @numpy_function(np.argwhere)
 def argwhere(a: Any) -> ndarray:
     """The indices of the elements that are not zero, one row an element."""
-    from spartan_ng.api import manipulation
-
     a = as_handle(a)
     if a.ndim == 0:
         return wrap(np.argwhere(a._force()))
-    return manipulation.stack(nonzero(a), axis=1)
+    return joining.stack(nonzero(a), axis=1)
 
 
 @numpy_function(np.searchsorted, whole=True)
@@ -214,7 +209,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
         raise ValueError(f"object of too small depth for desired array: shape {a.shape} is not 1-d")
     if sorter is not None:
         a = a[sorter]
-    known = ufuncs.small_values((a, v))
+    known = small_values((a, v))
     if known is not None:
         return wrap(np.searchsorted(known[0], known[1], side))  # type: ignore[call-overload]
     kind = np.result_type(a.dtype, v.dtype)
@@ -272,8 +267,6 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
         raise ValueError("'minlength' must not be negative")
     length = minlength
     if x.size:
-        from spartan_ng.api.handle import values
-
         low, high = values(reductions.min(x), reductions.max(x))
         if low < 0:
             raise ValueError("'list' argument must have no negative elements")
@@ -291,200 +284,17 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
 # --- sets ------------------------------------------------------------------------------------------
 
 
-@numpy_function(np.unique, whole=True)
-def unique(
-    ar: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: Any = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,
-) -> Any:
-    """The sorted distinct elements, and on request where they are, the inverse, and their counts."""
-    a = as_handle(ar)
-    if a.dtype.kind in "OV":
-        return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
-    if axis is not None:
-        return _unique_slices(a, build.axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
-    flat = a.reshape(-1 if a.size else 0)
-    if flat.size == 0:
-        empty = wrap(np.zeros(0, np.intp))
-        found = [flat.copy()] + [empty] * (return_index + return_counts)
-        if return_inverse:
-            found.insert(1 + return_index, empty.reshape(a.shape))
-        return found[0] if len(found) == 1 else tuple(found)
-    order = argsort(flat, kind="stable") if return_index or return_inverse else None
-    line = flat[order] if order is not None else sort(flat)
-    changed = line[1:] != line[:-1]
-    if equal_nan and a.dtype.kind in "fcmM":
-        changed = changed & ~(ufuncs.isnan(line[1:]) & ufuncs.isnan(line[:-1]))
-    from spartan_ng.api import manipulation
-
-    first = manipulation.concatenate([creation.ones(1, bool), changed])
-    out = [line[first]]
-    if return_index and order is not None:
-        out.append(order[first])
-    if return_inverse and order is not None:
-        rank = reductions.cumsum(first.astype(np.intp)) - 1
-        node = build.scatter(
-            creation.zeros(flat.size, np.intp)._node(),
-            build.cast(order._node(), np.dtype(np.int64)),
-            rank._node(),
-        )
-        out.append(wrap_node(build.reshape(node, a.shape)))
-    if return_counts:
-        starts = flatnonzero(first)
-        out.append(manipulation.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
-    return out[0] if len(out) == 1 else tuple(out)
-
-
-def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
-    """The distinct slices along an axis, in lexicographic order, and on request what `unique` gives besides.
-
-    Slices are ranked by ever more of their elements, until no two are equal.
-    """
-    from spartan_ng.api import manipulation
-
-    lines = manipulation.moveaxis(a, axis, 0)
-    rows = lines.reshape(a.shape[axis], prod(lines.shape[1:]))
-    rank = creation.zeros(rows.shape[0], np.intp)
-    for k in range(rows.shape[1] if rows.shape[0] else 0):
-        values, place = unique(rows[:, k], return_inverse=True)
-        distinct, rank = unique(rank * values.size + place, return_inverse=True)
-        if distinct.size == rows.shape[0]:
-            break
-    if a.dtype.kind in "fcmM":  # slices with NaN are never equal, but stand where others would
-        holes = reductions.any(ufuncs.isnan(rows), 1)
-        own = ufuncs.multiply(holes, creation.arange(1, rows.shape[0] + 1))
-        _, rank = unique(rank * (rows.shape[0] + 1) + own, return_inverse=True)
-    _, first, counts = unique(rank, return_index=True, return_counts=True)
-    found = manipulation.moveaxis(lines[first], 0, axis)
-    more = [x for x, asked in zip((first, rank, counts), wanted, strict=True) if asked]
-    return (found, *more) if more else found
-
-
-@numpy_function(np.unique_values)  # NumPy's own does not sort
-def unique_values(x: Any) -> ndarray:
-    """The distinct elements."""
-    return unique(x, equal_nan=False)  # type: ignore[no-any-return]
-
-
-@numpy_function(np.unique_counts, whole=True)
-def unique_counts(x: Any) -> Any:
-    """The distinct elements and how often they occur."""
-    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
-
-
-@numpy_function(np.unique_inverse, whole=True)
-def unique_inverse(x: Any) -> Any:
-    """The distinct elements and the inverse."""
-    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
-
-
-@numpy_function(np.unique_all, whole=True)
-def unique_all(x: Any) -> Any:
-    """The distinct elements, where they are, the inverse and the counts."""
-    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
-
-
-@numpy_function(np.isin)
-def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
-) -> ndarray:
-    """Whether each element is one of the test elements."""
-    if kind not in (None, "sort", "table"):
-        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    a, tests = as_handle(element), as_handle(test_elements).ravel()
-    if kind == "table" or a.dtype.hasobject or tests.dtype.hasobject:
-        return by_numpy(np.isin, a, tests, assume_unique, invert, kind=kind)  # type: ignore[no-any-return]
-    if tests.size == 0:
-        return creation.full(a.shape, invert, bool)
-    common = np.result_type(a.dtype, tests.dtype)
-    line, a = sort(tests.astype(common)), a.astype(common)
-    place = ufuncs.minimum(searchsorted(line, a), line.size - 1)
-    found = line[place] == a
-    return ~found if invert else found  # type: ignore[no-any-return]
-
-
-@numpy_function(np.union1d)
-def union1d(ar1: Any, ar2: Any) -> ndarray:
-    """The distinct elements of both."""
-    from spartan_ng.api import manipulation
-
-    return unique(manipulation.concatenate((ar1, ar2), None))  # type: ignore[no-any-return]
-
-
-@numpy_function(np.intersect1d)
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The distinct elements that are in both."""
-    kind = np.result_type(as_handle(ar1).dtype, as_handle(ar2).dtype)
-    if not return_indices:
-        a = unique(as_handle(ar1).astype(kind))
-        return a[isin(a, ar2)]
-    (a, first), (b, second) = (unique(as_handle(x).astype(kind), return_index=True) for x in (ar1, ar2))
-    both = isin(a, b)
-    return a[both], first[both], second[isin(b, a)]
-
-
-@numpy_function(np.setdiff1d)
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
-    """The distinct elements of the first that are not in the second."""
-    a = as_handle(ar1).ravel() if assume_unique else unique(ar1)
-    return a[isin(a, ar2, invert=True)]  # type: ignore[no-any-return]
-
-
-@numpy_function(np.setxor1d)
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
-    """The distinct elements that are in exactly one."""
-    from spartan_ng.api import manipulation
-
-    a, b = (as_handle(x).ravel() if assume_unique else unique(x) for x in (ar1, ar2))
-    line, counts = unique(manipulation.concatenate((a, b)), return_counts=True)
-    return line[counts == 1]  # type: ignore[no-any-return]
-
-
-@numpy_function(np.unravel_index)
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
-    """Flat indices as one array an axis."""
-    lengths = creation.shape_tuple(shape)
-    flat = as_handle(indices)
-    known = ufuncs.small_values((flat,))
-    if known is not None:
-        return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
-    if bool(((flat < 0) | (flat >= prod(lengths))).any()):
-        raise ValueError(f"an index is out of bounds for array with size {prod(lengths)} (shape {lengths})")
-    ordered = lengths if order == "C" else lengths[::-1]
-    strides = [prod(ordered[i + 1 :]) for i in range(len(ordered))]
-    found = tuple((flat // s) % n for s, n in zip(strides, ordered, strict=True))
-    return found if order == "C" else found[::-1]
-
-
-@numpy_function(np.ravel_multi_index, eager=True)
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
-    """One array an axis as flat indices."""
-    parts = [as_handle(i) for i in multi_index]
-    lengths = creation.shape_tuple(dims)
-    if len(parts) != len(lengths):
-        raise ValueError(
-            f"parameter multi_index must be a sequence of length {len(lengths)}, not {len(parts)}"
-        )
-    modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
-    strides = [prod(lengths[i + 1 :] if order == "C" else lengths[:i]) for i in range(len(lengths))]
-    total: Any = 0
-    for part, n, stride, how in zip(parts, lengths, strides, modes, strict=True):
-        if how == "wrap":
-            part = part % n
-        elif how == "clip":
-            part = ufuncs.clip3(part, 0, n - 1)
-        elif bool(((part < 0) | (part >= n)).any()):
-            raise ValueError("invalid entry in coordinates array")
-        total = total + part.astype(np.intp) * stride
-    return total  # type: ignore[no-any-return]
-
-
-def topk(a: Handle, k: int) -> ndarray:
-    """The `k` greatest elements along the last axis, greatest first."""
-    n = a.shape[-1]
-    return sort(partition(a, n - k)[..., n - k :])[..., ::-1]  # type: ignore[no-any-return]
+__all__ = [
+    "argpartition",
+    "argsort",
+    "argwhere",
+    "bincount",
+    "digitize",
+    "flatnonzero",
+    "lexsort",
+    "nonzero",
+    "partition",
+    "searchsorted",
+    "sort",
+    "sort_complex",
+]

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng import api
-from spartan_ng.api import ufuncs
-from spartan_ng.api.arithmetic import _ours as is_operand
+import spartan_ng as ours
+from spartan_ng.api import fft as fourier
+from spartan_ng.api import linalg as algebra
+from spartan_ng.api.arithmetic import is_operand
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.borrowed import of_numpy
 from spartan_ng.api.handle import as_handle
+from spartan_ng.api.operands import operand, stored
 
 __array_api_version__ = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -104,7 +106,7 @@ class Array(ndarray):
     def __ifloordiv__(self, other: Any) -> Any:
         if not is_operand(other):
             return NotImplemented
-        return ufuncs.stored("floor_divide", floor_divide(self, other), self, True)
+        return stored("floor_divide", floor_divide(self, other), self, True)
 
     def __reduce__(self) -> Any:
         return (_restored, ndarray.__reduce__(self))
@@ -120,49 +122,49 @@ def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The quotients, rounded down; where one operand is infinite, the limit, an infinity or a zero."""
-    x1, x2 = ufuncs.operand(x1), ufuncs.operand(x2)
+    x1, x2 = operand(x1), operand(x2)
     dtype = np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2)))
     if dtype.kind != "f":
-        return standard(api.floor_divide(x1, x2))
+        return standard(ours.floor_divide(x1, x2))
     x1, x2 = as_handle(x1, dtype), as_handle(x2, dtype)
-    apart = api.not_equal(api.isinf(x1), api.isinf(x2))
-    rounded = api.floor_divide(api.where(apart, 1, x1), api.where(apart, 1, x2))
-    return standard(api.where(apart, api.divide(x1, x2), rounded))
+    apart = ours.not_equal(ours.isinf(x1), ours.isinf(x2))
+    rounded = ours.floor_divide(ours.where(apart, 1, x1), ours.where(apart, 1, x2))
+    return standard(ours.where(apart, ours.divide(x1, x2), rounded))
 
 
 def expm1(x: Any, /) -> Any:
     """`exp(x) - 1`; infinite complex numbers follow `exp`, whose limits C99 lays down."""
     x = as_handle(x)
     if x.dtype.kind != "c":
-        return standard(api.expm1(x))
-    near = api.logical_and(api.isfinite(x), x != 0)
-    return standard(api.where(near, api.expm1(x), api.exp(x) - 1))
+        return standard(ours.expm1(x))
+    near = ours.logical_and(ours.isfinite(x), x != 0)
+    return standard(ours.where(near, ours.expm1(x), ours.exp(x) - 1))
 
 
 def tanh(x: Any, /) -> Any:
     """Hyperbolic tangents; of an infinite real part, ±1 with a zero of the imaginary part's sign."""
     x = as_handle(x)
     if x.dtype.kind != "c":
-        return standard(api.tanh(x))
-    one = api.copysign(1, x.real).astype(x.dtype)
-    limit = api.where(api.signbit(x.imag), api.conj(one), one)
-    far = api.logical_and(api.isinf(x.real), api.isfinite(x.imag))
-    return standard(api.where(far, limit, api.tanh(x)))
+        return standard(ours.tanh(x))
+    one = ours.copysign(1, x.real).astype(x.dtype)
+    limit = ours.where(ours.signbit(x.imag), ours.conj(one), one)
+    far = ours.logical_and(ours.isinf(x.real), ours.isfinite(x.imag))
+    return standard(ours.where(far, limit, ours.tanh(x)))
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The indices that sort; equal elements keep their order unless `stable` is false."""
-    return standard(api.argsort(x, axis, stable=stable, descending=descending))
+    return standard(ours.argsort(x, axis, stable=stable, descending=descending))
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """A sorted copy."""
-    return standard(api.sort(x, axis, stable=stable, descending=descending))
+    return standard(ours.sort(x, axis, stable=stable, descending=descending))
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """The elements, at least `min` and at most `max`."""
-    return standard(api.clip(x, min, max))
+    return standard(ours.clip(x, min, max))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +201,13 @@ def _complex(a: Any) -> Any:
 
 def eig(x: Any, /) -> Any:
     """Eigenvalues and eigenvectors of square matrices, always complex."""
-    found = api.linalg.eig(x)
+    found = algebra.eig(x)
     return standard(type(found)(*map(_complex, found)))
 
 
 def eigvals(x: Any, /) -> Any:
     """Eigenvalues of square matrices, always complex."""
-    return standard(_complex(api.linalg.eigvals(x)))
+    return standard(_complex(algebra.eigvals(x)))
 
 
 @functools.cache
@@ -215,18 +217,18 @@ def _of(namespace: Any, name: str) -> Any:
     return found if isinstance(found, type) or not callable(found) else _standardly(found)
 
 
-linalg: Any = SimpleNamespace(**{n: _of(api.linalg, n) for n in api.linalg.__all__})
+linalg: Any = SimpleNamespace(**{n: _of(algebra, n) for n in algebra.__all__})
 linalg.eig, linalg.eigvals = eig, eigvals
-fft: Any = SimpleNamespace(**{n: _of(api.fft, n) for n in api.fft.__all__})
+fft: Any = SimpleNamespace(**{n: _of(fourier, n) for n in fourier.__all__})
 
 
 def __getattr__(name: str) -> Any:
     """The package's functions, and NumPy's modules."""
-    return _of(api, name) if name in api.__all__ else of_numpy(name)
+    return _of(ours, name) if name in ours.__all__ else of_numpy(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*api.__all__, *__all__})
+    return sorted({*ours.__all__, *__all__})
 
 
 __all__ = [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api import manipulation, reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.operands import stored
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -34,11 +34,6 @@ def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords
     return wrap(result)
 
 
-def stored_in(out: Any, result: Any, name: str) -> ndarray:
-    """A result, written to `out` where that is given."""
-    return result if out is None else ufuncs.stored(name, result, out, True, "unsafe")  # type: ignore[no-any-return]
-
-
 def _plain_keepdims(keepdims: Any) -> bool:
     return False if keepdims is _NONE else bool(keepdims)
 
@@ -55,7 +50,7 @@ def mean(
     where = True if where is _NONE else where
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
-        return stored_in(out, now, "mean")
+        return stored("mean", now, out, casting="unsafe")
     kind = np.dtype(dtype) if dtype is not None else None
     half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
@@ -67,14 +62,14 @@ def mean(
     if isinstance(count, Handle) and not _plain_keepdims(keepdims):
         count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
     result = _divided(total, count)
-    return stored_in(out, result.astype(np.float16) if half else result, "mean")
+    return stored("mean", result.astype(np.float16) if half else result, out, casting="unsafe")
 
 
 def _divided(total: ndarray, count: Any) -> ndarray:
     """A sum over a count, in the sum's dtype; an empty one warns as NumPy does."""
     if not isinstance(count, Handle):
         if count == 0:
-            warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
+            warn_user("Mean of empty slice.", RuntimeWarning)
         count = count if total.dtype.kind == "m" else total.dtype.type(count)
     result = ufuncs.divide(total, count)
     return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
@@ -99,7 +94,7 @@ def var(
     ddof = one_of(ddof, correction)
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:
-        return stored_in(out, now, "var")
+        return stored("var", now, out, casting="unsafe")
     kind = np.dtype(dtype) if dtype is not None else None
     half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
@@ -108,7 +103,7 @@ def var(
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
         result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
-        return stored_in(out, result.astype(np.float16) if half else result, "var")
+        return stored("var", result.astype(np.float16) if half else result, out, casting="unsafe")
     count = reductions.count_of(a, axis, where)
     middle = mean
     if middle is _NONE:
@@ -133,7 +128,7 @@ def var(
         rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
     result = ufuncs.divide(total, rest)
     target = np.dtype(np.float16) if half else total.dtype
-    return stored_in(out, result if result.dtype == target else result.astype(target), "var")
+    return stored("var", result if result.dtype == target else result.astype(target), out, casting="unsafe")
 
 
 def one_of(ddof: float, correction: Any) -> float:
@@ -164,7 +159,7 @@ def _minus(count: Any, ddof: float, total: ndarray) -> Any:
     if isinstance(count, Handle):
         return ufuncs.maximum(count - ddof, 0)  # type: ignore[operator]
     if count - ddof <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
+        warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
     return total.dtype.type(max(count - ddof, 0))
 
 
@@ -183,7 +178,7 @@ def std(
 ) -> ndarray:
     """The standard deviation."""
     result = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return stored_in(out, ufuncs.sqrt(result), "std")
+    return stored("std", ufuncs.sqrt(result), out, casting="unsafe")
 
 
 @numpy_function(np.ptp)
@@ -231,3 +226,12 @@ def average(
     if returned:
         return result, manipulation.broadcast_to(total, result.shape).copy()
     return result
+
+
+__all__ = [
+    "average",
+    "mean",
+    "ptp",
+    "std",
+    "var",
+]

@@ -26,8 +26,8 @@ from scipy import sparse
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
-from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
@@ -284,7 +284,7 @@ class ClusterBackend:
         for at, future in parts:
             part = self._wait(future)
             place = tuple(slice(lo - o, hi - o) for (lo, hi), (o, _) in zip(at, box, strict=True))
-            out[place] = part.toarray() if is_compressed(part) else part
+            out[place] = dense(part)
         return out
 
     def _wait(self, future: Future[Any]) -> Any:

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-import numpy as np
-
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.error_state import error_state
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.executor import Executor, NoPeers
@@ -63,7 +62,7 @@ class EmbeddedBackend:
             self._store.put(key, ref.value)
             bound.append(key)
         outputs = [(job, s) for s in plan.outputs]
-        self._executor.errstate = dict(np.geterr())
+        self._executor.errstate = error_state().kinds
         cancelled = threading.Event()
         total = len(plan.stages)
         report = None if progress is None else lambda done: progress(done, total)

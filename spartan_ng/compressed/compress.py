@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.compressed.groups import INDEX_BYTES, Array, Codes, Group, Layout, Offsets, Runs
+from spartan_ng.compressed.groups import Coding, Group
+from spartan_ng.compressed.layouts import INDEX_BYTES, Array, Codes, Layout, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 
 SAMPLE_ROWS = 1 << 14
@@ -34,15 +35,36 @@ class Estimate:
     nbytes: float
 
 
-def compress_columns(values: Array) -> CompressedMatrix:
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What a sample of the rows says: the columns of each group, and the bytes of the whole matrix then."""
+
+    groups: tuple[tuple[int, ...], ...]
+    nbytes: int
+
+
+def sample_columns(values: Array) -> Sampled:
+    """The groups that a matrix is to be compressed in; columns that gain nothing are in none."""
+    rows, width = values.shape
+    fits = rows > 0 and values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
+    groups = _co_code(values, _sample(rows)) if fits else []
+    plain = width - sum(len(g.columns) for g in groups)
+    nbytes = sum(g.nbytes for g in groups) + plain * rows * values.dtype.itemsize
+    return Sampled(tuple(g.columns for g in groups), int(nbytes))
+
+
+def compress_columns(values: Array, sampled: Sampled | None = None) -> CompressedMatrix:
     """A dense matrix in compressed columns."""
     rows, width = values.shape
-    sample = _sample(rows)
-    fits = rows > 0 and values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
-    groups = [_exact(values, columns) for columns in _co_code(values, sample)] if fits else []
-    if not groups:
-        groups = [Group(tuple(range(width)), np.ascontiguousarray(values), None)]
-    return CompressedMatrix(tuple(groups), rows, width, values.dtype)
+    wanted = (sampled or sample_columns(values)).groups
+    coded = [found for columns in wanted if (found := _exact(values, columns)) is not None]
+    groups = tuple(group for group, _ in coded)
+    inside = {c for g in groups for c in g.columns}
+    plain = tuple(c for c in range(width) if c not in inside)
+    words = np.concatenate([w.reshape(-1) for _, w in coded]) if coded else np.zeros(0, values.dtype)
+    return CompressedMatrix(
+        Coding(groups, rows), words, plain, np.ascontiguousarray(values[:, list(plain)]), width, 0, rows
+    )
 
 
 def _sample(rows: int) -> Array:
@@ -54,8 +76,8 @@ def _sample(rows: int) -> Array:
     return (starts[:, None] + np.arange(length)).reshape(-1)
 
 
-def _co_code(values: Array, sample: Array) -> list[tuple[int, ...]]:
-    """The columns of each group."""
+def _co_code(values: Array, sample: Array) -> list[Estimate]:
+    """The groups; columns that gain nothing are in none."""
     rows, width = values.shape
     picked = values[sample]
     alone = [
@@ -64,10 +86,8 @@ def _co_code(values: Array, sample: Array) -> list[tuple[int, ...]]:
     ]
     plain = rows * values.dtype.itemsize
     groups: list[Estimate] = []
-    rest: list[int] = []
     for e in sorted(alone, key=lambda e: e.codes.max(initial=0)):
         if e.nbytes >= plain:
-            rest += e.columns
             continue
         near = range(max(0, len(groups) - _CANDIDATES), len(groups))
         joined = [(k, _joined(groups[k], e, rows, values)) for k in near]
@@ -77,7 +97,7 @@ def _co_code(values: Array, sample: Array) -> list[tuple[int, ...]]:
             groups[k] = best
         else:
             groups.append(e)
-    return [g.columns for g in groups] + ([tuple(rest)] if rest else [])
+    return groups
 
 
 def _bits(column: Array) -> Array:
@@ -118,15 +138,16 @@ def _sizes(rows: int, distinct: float, runs: float, listed: float) -> tuple[floa
     return rows * width, listed * INDEX_BYTES + distinct * 8, runs * (width + INDEX_BYTES)
 
 
-def _exact(values: Array, columns: tuple[int, ...]) -> Group:
-    """The group with the layout that is smallest for the data."""
-    part = np.ascontiguousarray(values[:, list(columns)])
-    codes = np.zeros(len(part), np.int64)
-    for k in range(len(columns)):
-        distinct, inverse = np.unique(_bits(part[:, k]), return_inverse=True)
+def _exact(values: Array, columns: tuple[int, ...]) -> tuple[Group, Array] | None:
+    """The group with the layout that is smallest for the data, and its words, a line for each column; None
+    where the columns themselves are smaller."""
+    part = [np.ascontiguousarray(values[:, c]) for c in columns]
+    codes = np.zeros(len(values), np.int64)
+    for column in part:
+        distinct, inverse = np.unique(_bits(column), return_inverse=True)
         codes = _numbered(codes * len(distinct) + inverse)
         if codes.max() >= _MOST_DISTINCT:
-            return Group(columns, part, None)
+            return None
     counts = np.bincount(codes)
     by_count = np.argsort(-counts, kind="stable")
     number = np.empty_like(by_count)
@@ -135,8 +156,9 @@ def _exact(values: Array, columns: tuple[int, ...]) -> Group:
     first = np.empty(len(counts), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     layout = _layout(codes, counts[by_count])
-    group = Group(columns, part[first], layout)
-    return group if group.nbytes < part.nbytes else Group(columns, part, None)
+    words = np.stack([column[first] for column in part])
+    smaller = layout.nbytes + words.nbytes < sum(column.nbytes for column in part)
+    return (Group(columns, len(counts), layout), words) if smaller else None
 
 
 def _layout(codes: Array, counts: Array) -> Layout:

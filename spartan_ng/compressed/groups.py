@@ -1,191 +1,133 @@
-"""Groups of columns: the distinct tuples of their values, and which rows have which.
+"""Groups of columns that share codes, and what follows from them alone, whatever the dictionaries hold.
 
-Four layouts: a code for each row (DDC), for all tuples but the most frequent one the rows that have it (OLE),
-runs of equal tuples (RLE), and plain values where nothing repeats. A function of single elements changes the
-dictionary alone; a product with a vector goes over the dictionary, then once over the rows.
+The dictionaries of all groups lie in one vector of words: group by group, in a group column by column, each
+column's value for every tuple. A function of single elements is one call on this vector, and a fold of
+columns one reduction by segments.
 
-"On Optimizing Operator Fusion Plans", section 5.2; Elgohary et al., "Compressed Linear Algebra for
-Large-Scale Machine Learning" (VLDB 2016), section 3.
+"On Optimizing Operator Fusion Plans", section 5.2: compressed linear algebra in generated operators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
-INDEX_BYTES = 4
+from spartan_ng.compressed.layouts import NAMES, Array, Layout
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Codes:
-    """DDC: `codes[i]` is the row of the dictionary that row i has."""
-
-    codes: Array
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.codes)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes beside the dictionary."""
-        return self.codes.nbytes
-
-    def counts(self, distinct: int) -> Array:
-        """How many rows have each tuple."""
-        return np.bincount(self.codes, minlength=distinct)
-
-    def spread(self, values: Array) -> Array:
-        """For each row its tuple's entry of `values`."""
-        return np.take(values, self.codes, axis=0)
-
-    def gather(self, v: Array, distinct: int) -> Array:
-        """For each tuple the sum of `v` over its rows."""
-        return np.bincount(self.codes, v, distinct)
-
-    def part(self, lo: int, hi: int) -> Codes:
-        """The rows from lo to hi."""
-        return Codes(self.codes[lo:hi])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Offsets:
-    """OLE: the rows of tuple k > 0 are `offsets[starts[k - 1] : starts[k]]`; all others have tuple 0."""
-
-    offsets: Array
-    starts: Array
-    rows: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes beside the dictionary."""
-        return self.offsets.nbytes + self.starts.nbytes
-
-    def counts(self, distinct: int) -> Array:
-        """How many rows have each tuple."""
-        listed = np.diff(self.starts)
-        return np.concatenate([[self.rows - listed.sum()], listed])
-
-    def spread(self, values: Array) -> Array:
-        """For each row its tuple's entry of `values`."""
-        out = np.empty((self.rows, *values.shape[1:]), values.dtype)
-        out[:] = values[0]
-        out[self.offsets] = np.repeat(values[1:], np.diff(self.starts), axis=0)
-        return out
-
-    def gather(self, v: Array, distinct: int) -> Array:
-        """For each tuple the sum of `v` over its rows."""
-        out = np.zeros(distinct, np.result_type(v, np.float64))
-        common = np.ones(self.rows, bool)
-        common[self.offsets] = False
-        out[0] = v[common].sum()
-        code = np.repeat(np.arange(1, distinct), np.diff(self.starts))
-        return out + np.bincount(code, v[self.offsets], distinct)
-
-    def part(self, lo: int, hi: int) -> Offsets:
-        """The rows from lo to hi."""
-        kept = (self.offsets >= lo) & (self.offsets < hi)
-        before = np.concatenate([[0], np.cumsum(kept)])
-        return Offsets((self.offsets[kept] - lo).astype(self.offsets.dtype), before[self.starts], hi - lo)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Runs:
-    """RLE: rows from `starts[k]` to `starts[k + 1]` have tuple `codes[k]`; the last start is the end."""
-
-    codes: Array
-    starts: Array
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return int(self.starts[-1])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes beside the dictionary."""
-        return self.codes.nbytes + self.starts.nbytes
-
-    def counts(self, distinct: int) -> Array:
-        """How many rows have each tuple."""
-        return np.bincount(self.codes, np.diff(self.starts), distinct).astype(np.int64)
-
-    def spread(self, values: Array) -> Array:
-        """For each row its tuple's entry of `values`."""
-        return np.repeat(values[self.codes], np.diff(self.starts), axis=0)
-
-    def gather(self, v: Array, distinct: int) -> Array:
-        """For each tuple the sum of `v` over its rows."""
-        return np.bincount(self.codes, np.add.reduceat(v, self.starts[:-1]), distinct)
-
-    def part(self, lo: int, hi: int) -> Runs:
-        """The rows from lo to hi."""
-        first = int(np.searchsorted(self.starts, lo, "right")) - 1
-        last = int(np.searchsorted(self.starts, hi, "left"))
-        starts = np.clip(self.starts[first : last + 1], lo, hi) - lo
-        return Runs(self.codes[first:last], starts.astype(self.starts.dtype))
-
-
-Layout = Codes | Offsets | Runs
+_REMEMBERED = 256
+"""Results that are kept, mostly of row ranges: those of the blocks that runs ask for again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Columns that share codes: row k of `dictionary` is the k-th distinct tuple of their values.
-
-    Without a layout the dictionary is the columns themselves, row by row.
-    """
+    """Columns that share the codes of `layout`, with `distinct` tuples."""
 
     columns: tuple[int, ...]
-    dictionary: Array
-    layout: Layout | None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the dictionary and of what says where its tuples are."""
-        return self.dictionary.nbytes + (0 if self.layout is None else self.layout.nbytes)
+    distinct: int
+    layout: Layout
 
     @property
     def name(self) -> str:
         """The layout's usual name."""
-        return {Codes: "DDC", Offsets: "OLE", Runs: "RLE"}.get(type(self.layout), "plain")
+        return NAMES[type(self.layout)]
 
-    def values(self) -> Array:
-        """The columns, row by row."""
-        return self.spread(self.dictionary)
-
-    def spread(self, values: Array) -> Array:
-        """For each row the entry of `values`, which has one for each tuple."""
-        return values if self.layout is None else self.layout.spread(values)
-
-    def counts(self) -> Array:
-        """How many rows have each tuple."""
-        if self.layout is None:
-            return np.ones(len(self.dictionary), np.int64)
-        return self.layout.counts(len(self.dictionary))
-
-    def gather(self, v: Array) -> Array:
-        """For each tuple the sum of `v` over its rows."""
-        return v if self.layout is None else self.layout.gather(v, len(self.dictionary))
-
-    def map(self, function: Callable[[Array], Array]) -> Group:
-        """A function of single elements, on distinct ones."""
-        return replace(self, dictionary=function(self.dictionary))
+    @property
+    def words(self) -> int:
+        """Values in the dictionary."""
+        return self.distinct * len(self.columns)
 
     def part(self, lo: int, hi: int) -> Group:
-        """The rows from lo to hi."""
-        if self.layout is None:
-            return replace(self, dictionary=self.dictionary[lo:hi])
-        return replace(self, layout=self.layout.part(lo, hi))
+        """The rows from lo to hi; the tuples stay, those without a row, too."""
+        return Group(self.columns, self.distinct, self.layout.part(lo, hi))
 
-    def some(self, lo: int, hi: int) -> Group | None:
-        """The columns from lo to hi, numbered from 0; None where there are none."""
-        kept = [k for k, c in enumerate(self.columns) if lo <= c < hi]
-        if not kept:
-            return None
-        return Group(tuple(self.columns[k] - lo for k in kept), self.dictionary[:, kept], self.layout)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coding:
+    """The groups of a matrix of `rows`; a window of it shares their codes.
+
+    `remembered` is what has been worked out of codes and windows, once for all matrices with this coding;
+    it may hold addresses, and stays in the process.
+    """
+
+    groups: tuple[Group, ...]
+    rows: int
+    _known: dict[Any, Any] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copies: without what is remembered."""
+        return Coding, (self.groups, self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all codes."""
+        return sum(g.layout.nbytes for g in self.groups)
+
+    def remembered(self, name: Any, make: Callable[[], Any]) -> Any:
+        """What depends on codes alone: made once, and the same for threads that ask together."""
+        found = self._known.get(name)
+        if found is None:
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            found = self._known.setdefault(name, make())
+        return found
+
+    @property
+    def starts(self) -> Array:
+        """Where each coded column's words begin."""
+        return self.remembered("starts", self._starts)  # type: ignore[no-any-return]
+
+    def _starts(self) -> Array:
+        lengths = [g.distinct for g in self.groups for _ in g.columns]
+        return np.cumsum([0, *lengths[:-1]]) if lengths else np.zeros(0, np.int64)
+
+    @property
+    def columns(self) -> Array:
+        """The number of each coded column."""
+        return self.remembered("columns", self._columns)  # type: ignore[no-any-return]
+
+    def _columns(self) -> Array:
+        return np.array([c for g in self.groups for c in g.columns], np.int64)
+
+    def first_words(self) -> list[int]:
+        """Where each group's words begin."""
+        found = np.cumsum([0, *(g.words for g in self.groups)])
+        return [int(f) for f in found[:-1]]
+
+    def within(self, lo: int, hi: int) -> tuple[Group, ...]:
+        """The groups of a range of rows."""
+        if (lo, hi) == (0, self.rows):
+            return self.groups
+        return self.remembered(  # type: ignore[no-any-return]
+            ("part", lo, hi), lambda: tuple(g.part(lo, hi) for g in self.groups)
+        )
+
+    def counts(self, lo: int, hi: int) -> list[Array]:
+        """How many rows from lo to hi have each tuple of each group."""
+        return self.remembered(  # type: ignore[no-any-return]
+            ("counts", lo, hi), lambda: [g.layout.counts(g.distinct) for g in self.within(lo, hi)]
+        )
+
+    def word_counts(self, lo: int, hi: int) -> Array:
+        """For each word in how many rows from lo to hi its tuple is."""
+        pairs = lambda: zip(self.groups, self.counts(lo, hi), strict=True)  # noqa: E731
+        return self.remembered(  # type: ignore[no-any-return]
+            ("words", lo, hi),
+            lambda: _joined([np.tile(c, len(g.columns)) for g, c in pairs()]),
+        )
+
+    def some(self, left: int, right: int) -> tuple[Coding, Array]:
+        """The columns from left to right, numbered from 0, and the places of their words."""
+        kept, places = [], []
+        for g, first in zip(self.groups, self.first_words(), strict=True):
+            inside = [k for k, c in enumerate(g.columns) if left <= c < right]
+            if inside:
+                kept.append(Group(tuple(g.columns[k] - left for k in inside), g.distinct, g.layout))
+                places += [first + k * g.distinct + np.arange(g.distinct) for k in inside]
+        return Coding(tuple(kept), self.rows), _joined(places)
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)

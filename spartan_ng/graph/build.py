@@ -152,7 +152,9 @@ def contract(
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     """NumPy's `matmul` of operands with one or more axes, batch axes broadcast."""
     if a.ndim == 0 or b.ndim == 0:
-        raise ShapeError("matmul: an operand has no axes; use multiply for scalars")
+        raise ShapeError(
+            f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
+        )
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ShapeError(
@@ -322,7 +324,7 @@ def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcasting; the error names the operation and every shape."""
     first = shapes[0]
-    if all(s == first for s in shapes):
+    if shapes.count(first) == len(shapes):
         return first
     try:
         return np.broadcast_shapes(*shapes)

@@ -22,8 +22,6 @@ that are read twice; an operand that streams past counts a quarter."""
 _SPARSE_BLOCKS = 32
 """Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
 each thread; each costs SciPy's objects."""
-_COMPRESSED_BLOCKS = 8
-"""Runs of rows that a compressed tile is cut into: each goes through the dictionaries once more."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
 _PRODUCT_SHARE = 8
@@ -93,8 +91,10 @@ def block_sizes(
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
-    share = _PRODUCT_SHARE if product or _walks_strips(stage) else _CALLS_SHARE if calls else 1
-    most = share * CACHE_BYTES
+    share = _PRODUCT_SHARE if product else _CALLS_SHARE if calls else 1
+    most = float(share * CACHE_BYTES)
+    if _walks_strips(stage):
+        most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1
     while _footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
@@ -108,7 +108,7 @@ def block_sizes(
 
 
 def _walks_strips(stage: Fused) -> bool:
-    """Whether a kernel that walks its block in strips for the cache makes all results: `deviations`."""
+    """Whether all results come from a fold that walks its block in pieces for the cache: `deviations`."""
     folds = [w.reducer.fn if w.reducer is not None else None for w in stage.writes]
     return not stage.rows and "squared deviations" in folds and set(folds) <= {"squared deviations", "add"}
 
@@ -124,7 +124,7 @@ def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ..
 def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
     """Runs of the driver's stored rows: enough to share, and as few as keep the states of them small."""
     rows, _ = stage.driver_labels
-    pieces = _SPARSE_BLOCKS if stage.is_sampled else _COMPRESSED_BLOCKS
+    pieces = _SPARSE_BLOCKS if stage.is_sampled else 1  # of a compressed tile: see `kernels.packed`
     for write in stage.writes:
         if write.reducer is not None and rows not in write.labels:
             state_bytes = prod(write.reducer.shape) * write.reducer.dtype.itemsize

@@ -46,6 +46,14 @@ class Body:
         self.nreads = len(stage.reads)
         self.evaluates = [KINDS[row.kind](row) for row in stage.rows]
         self.buffer, self.nbuffers = self._plan_buffers()
+        self._slicers: dict[Box, list[Callable[[Any, Box], Any]]] = {}
+
+    def slicers(self, tile: Box) -> list[Callable[[Any, Box], Any]]:
+        """For each read, what cuts a block's part out of a tile's operand."""
+        found = self._slicers.get(tile)
+        if found is None:
+            found = self._slicers[tile] = [slicer(r, tile) for r in self.stage.reads]
+        return found
 
     def _plan_buffers(self) -> tuple[list[int], int]:
         """A buffer number for each row that fills one (-1: it makes its own value)."""
@@ -111,7 +119,7 @@ class Runner:
         self.evaluates = list(body.evaluates)
         """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
-        self._slicers = [slicer(r, tile) for r in body.stage.reads]
+        self._slicers = body.slicers(tile)
         self._scratch = self._allocate(sizes)
         self._shaped: dict[tuple[int, ...], list[Any]] = {}
 

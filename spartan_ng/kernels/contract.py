@@ -82,20 +82,27 @@ def _batched(a: Any, b: Any, shape: _Arrangement) -> Any:
 
 
 def _compressed(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
-    """A compressed matrix of floats times something dense; other products are those of the dense form."""
+    """A compressed matrix times a dense vector or matrix; other products are those of the dense form."""
     if is_compressed(a) and is_compressed(b):
         b = dense(b)
     if is_compressed(b):
         a, b, la, lb = b, a, lb, la
     b = dense(b)
     shape = _arrange(la, lb, lo)
-    plain = len(shape.inner) == 1 and not shape.batch and len(shape.rows) == 1 and len(shape.columns) <= 1
-    if not plain or any(x.dtype.kind != "f" for x in (a, b)):
+    plain = is_matrix_product(la, lb, lo) and len(shape.rows) == 1
+    left = a.T if plain and la[0] == shape.inner[0] else a
+    right = b.T if plain and b.ndim == 2 and lb[1] == shape.inner[0] else b
+    out = dictionaries.multiply(left, right) if plain else None
+    if out is None:
         return contract(dense(a), b, la, lb, lo)
-    left = a.T if la[0] == shape.inner[0] else a
-    right = b.T if b.ndim == 2 and lb[1] == shape.inner[0] else b
-    out = dictionaries.multiply(left, right)
     return out.T if shape.order_out == [1, 0] else out
+
+
+def is_matrix_product(la: Labels, lb: Labels, lo: Labels) -> bool:
+    """Whether a product of two operands is that of matrices, or of a matrix and a vector."""
+    shape = _arrange(la, lb, lo)
+    kept = sorted((len(shape.rows), len(shape.columns)))
+    return len(shape.inner) == 1 and not shape.batch and kept in ([0, 1], [1, 1])
 
 
 def laid_out(a: Any, b: Any, la: Labels, lb: Labels) -> tuple[Any, Any]:

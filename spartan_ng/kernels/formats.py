@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.kernels.compiled import dictionaries
 
 
 def is_sparse(value: Any) -> bool:
@@ -17,4 +18,6 @@ def is_sparse(value: Any) -> bool:
 
 def dense(value: Any) -> Any:
     """The block as an ndarray."""
+    if is_compressed(value):
+        return dictionaries.elements(value)
     return value.toarray() if is_sparse(value) else value

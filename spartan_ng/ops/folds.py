@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 
 State = tuple[Any, ...]
+_PIECE = 1 << 16
+"""Elements whose squared deviations are made in one go: they and their distances stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,9 @@ class PrefixFold:
 class DeviationFold:
     """The sum of squared distances from the mean, in one pass over the data.
 
-    The state is (count, mean, what its rounding left out, sum of squares). A block takes two passes, while it
-    lies in the cache; the second one finds how far the first one's mean was off. States are combined by the
-    pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing.
+    The state is (count, mean, what its rounding left out, sum of squares). A piece of a block takes two
+    passes, while it lies in the cache; the second one finds how far the first one's mean was off. States are
+    combined by the pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing.
     """
 
     name: str
@@ -161,6 +164,16 @@ class DeviationFold:
 
     def block_and_sum(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State]:
         """The state of `add` for one block, which is made on the way, and this fold's."""
+        axis = max(axes, key=lambda a: x.shape[a])
+        n = x.shape[axis]
+        step = max(_PIECE * n // max(x.size, 1), 1)
+        along = (slice(None),) * axis
+        pieces = [x[(*along, slice(i, i + step))] for i in range(0, max(n, 1), step)]
+        sums, states = zip(*(self._piece(p, axes, out) for p in pieces), strict=True)
+        return (reduce(np.add, sums),), reduce(self.combine, states)
+
+    def _piece(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[Any, State]:
+        """The sum of a piece of a block, and its state."""
         total = x.sum(axis=axes, dtype=out, keepdims=True)
         rows = prod(x.shape[a] for a in axes)
         mean = total / out.type(max(rows, 1))
@@ -169,7 +182,7 @@ class DeviationFold:
         rest = off / out.type(max(rows, 1))
         squares = np.square(distance, out=distance).sum(axis=axes, dtype=out) - off * rest
         total, mean = total.reshape(rest.shape), mean.reshape(rest.shape)
-        return (total,), (np.full(rest.shape, rows, np.float64), mean, rest, squares)
+        return total, (np.full(rest.shape, rows, np.float64), mean, rest, squares)
 
     def combine(self, a: State, b: State) -> State:
         """Two means, weighted by their counts, and what their distance adds to the squares."""

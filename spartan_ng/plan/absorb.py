@@ -73,6 +73,8 @@ def is_heavy(draft: Draft) -> bool:
     inner dimension share it between threads, which BLAS does not.
     """
     rows = [*draft.rows, *draft.reducers]
+    if draft.driver >= 0 and not any(row.sampled for row in rows):  # a compressed operand
+        return False
     if not draft.stepwise and len(rows) != 1:
         return False
     row = rows[-1]

@@ -175,6 +175,8 @@ class Lowering:
         kept = {self.number[r] for r in self.roots}
         fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
+        if not any(is_heavy(d) for d in drafts):
+            return [fused]  # what products of vectors leave to store is small either way
         if not stored or sum(self.nodes[s].nbytes for s in stored) > self._largest_leaf():
             return [fused]
         return [fused, drafts] if self.settings.may_store_products else [fused]

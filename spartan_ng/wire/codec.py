@@ -18,7 +18,8 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import csr_array
 
-from spartan_ng.compressed.groups import Codes, Group, Offsets, Runs
+from spartan_ng.compressed.groups import Coding, Group
+from spartan_ng.compressed.layouts import Codes, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.wire.functions import dump_function, load_function
@@ -101,6 +102,8 @@ def _encode(value: Any, buffers: list[Buffer]) -> Any:
         return value if -_LARGE_INT < value < _LARGE_INT else {"i": hex(value)}
     if kind is tuple:
         return [_encode(v, buffers) for v in value]
+    if kind is CompressedMatrix:
+        value = value.cut_out()
     names = _fields.get(kind)
     if names is not None:
         return {"k": [kind.__name__, *[_encode(getattr(value, n), buffers) for n in names]]}
@@ -201,5 +204,5 @@ _DECODERS: dict[str, Callable[[Any, Sequence[Buffer]], Any]] = {
     "u": _decode_function,
 }
 
-for _kind in (CompressedMatrix, Group, Codes, Offsets, Runs):
+for _kind in (CompressedMatrix, Coding, Group, Codes, Offsets, Runs):
     register(_kind)

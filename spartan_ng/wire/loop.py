@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,7 +17,6 @@ from math import ceil
 from typing import Any
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.wire.codec import Buffer, decode, encode
@@ -29,6 +29,9 @@ HEARTBEAT_S = 1.0
 HEARTBEAT_TIMEOUT_S = 6.0
 """A peer whose host is silent for this long is disconnected; a dead process on a live host at once."""
 
+_EVENT_BYTES = 2
+"""A monitor's message begins with its event's number (zmq_socket_monitor(3)); pyzmq's parser imports all of
+asyncio."""
 _ROUND = 64
 """Messages taken from one socket before the others get their turn."""
 
@@ -118,7 +121,8 @@ class Loop:
         def read() -> None:
             with contextlib.suppress(zmq.Again):
                 while True:
-                    handler(int(parse_monitor_message(events.recv_multipart(zmq.NOBLOCK))["event"]))
+                    number = events.recv_multipart(zmq.NOBLOCK)[0][:_EVENT_BYTES]
+                    handler(int.from_bytes(number, sys.byteorder))
 
         self.watch(events, read)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -64,7 +67,7 @@ def check(text, values, rtol=1e-10):
     u, v = random.random(values.shape[0]), random.random(values.shape[1])
     expected = text(np, values, u, v)
     with config.override(small_bytes=0):
-        X = sp.compress_columns(values)
+        X = sp.compress_columns(values, always=True)
         assert X.format == "compressed"
         found = text(sp, X, sp.asarray(u), sp.asarray(v))
         assert found.dtype == expected.dtype
@@ -95,7 +98,8 @@ def test_dtypes(name, dtype):
 def test_each_layout_is_chosen_where_it_is_smallest():
     matrix = compress_columns(table())
     names = {c: g.name for g in matrix.groups for c in g.columns}
-    assert [names[c] for c in (0, 1, 2, 3)] == ["DDC", "OLE", "RLE", "plain"]
+    assert [names.get(c, "plain") for c in (0, 1, 2, 3)] == ["DDC", "OLE", "RLE", "plain"]
+    assert matrix.described() == "RLE 3, OLE 1, DDC 2, plain 1"
     assert any({0, 5} <= set(g.columns) for g in matrix.groups)  # one determines the other
     assert matrix.nbytes < table().nbytes / 3
 
@@ -118,8 +122,42 @@ def test_what_is_not_in_a_part_of_the_rows_does_not_count():
 @pytest.mark.parametrize("shape", [(0, 3), (1, 4), (5, 1), (3, 0)])
 def test_small_shapes(shape):
     values = np.ones(shape)
-    np.testing.assert_array_equal(np.asarray(sp.compress_columns(values)), values)
-    np.testing.assert_array_equal(np.asarray(sp.compress_columns(values).sum(axis=0)), values.sum(axis=0))
+    X = sp.compress_columns(values, always=True)
+    with config.override(small_bytes=0):
+        np.testing.assert_array_equal(np.asarray(X), values)
+        for axis in (0, 1, None):
+            np.testing.assert_array_equal(np.asarray((X * 2).sum(axis=axis)), (values * 2).sum(axis=axis))
+        np.testing.assert_array_equal(np.asarray(X @ np.ones(shape[1])), values.sum(axis=1))
+        np.testing.assert_array_equal(np.asarray(np.ones(shape[0]) @ X), values.sum(axis=0))
+
+
+def test_what_gains_too_little_stays_dense_and_says_so():
+    values = np.random.default_rng(0).random((2000, 3))
+    with pytest.warns(sp.CompressionWarning, match=r"48,000 bytes stays dense: .* take 48,000 bytes"):
+        X = sp.compress_columns(values)
+    assert X.format == "dense"
+    values[:, 0] = 1
+    with pytest.warns(sp.CompressionWarning, match="stays dense"):
+        sp.compress_columns(values)  # two thirds of the columns
+    values[:, 1] = 2
+    assert sp.compress_columns(values).format == "compressed"
+
+
+def explained(node):
+    return [tier for stage in sp.explain(node).stages for tier in stage.tiers]
+
+
+def test_explain_names_the_way():
+    X, u, v = sp.compress_columns(table()), sp.asarray(np.ones(ROWS)), sp.asarray(np.ones(7))
+    with config.override(small_bytes=0):
+        for words in (sp.sum(X**2), X.max(axis=0), sp.exp(X).sum(axis=0)):
+            assert explained(words) == ["over distinct values and their counts"]
+        for looked_up in (X @ v, u @ X, X.T @ (X @ v), X @ v + 1, (X + 1).sum(axis=1)):
+            assert explained(looked_up) == [
+                "over distinct values, then in compiled loops over the codes of rows"
+            ]
+        for elements in (X * u[:, None], X.argmax(axis=1), X.max(axis=1)):
+            assert explained(elements) == ["on elements, decompressed block by block"]
 
 
 def test_only_matrices():
@@ -154,3 +192,76 @@ def test_parts(seed, rows, cut, distinct):
         np.testing.assert_allclose(part.fold("add", (0,), np.dtype(float)), expected.sum(axis=0))
         np.testing.assert_allclose(part.T @ np.ones(hi - lo), expected.sum(axis=0))
         np.testing.assert_allclose(part @ np.ones(3), expected.sum(axis=1))
+
+
+KINDS = {
+    "constant": lambda random, rows: np.full(rows, 3.0),
+    "zeros": lambda random, rows: np.zeros(rows),
+    "runs": lambda random, rows: np.repeat(random.integers(0, 5, 1 + rows // 9), 9)[:rows] * 1.0,
+    "sorted": lambda random, rows: np.sort(random.integers(0, 60, rows)) * 1.0,
+    "few": lambda random, rows: random.integers(0, 4, rows) - 1.5,
+    "rare": lambda random, rows: (random.random(rows) < 0.05) * random.integers(1, 4, rows) * 1.0,
+    "many": lambda random, rows: random.integers(0, 400, rows) * 1.0,
+    "unique": lambda random, rows: random.random(rows) * 100,
+    "nan": lambda random, rows: np.where(random.random(rows) < 0.1, np.nan, 1.0),
+    "infinite": lambda random, rows: np.where(random.random(rows) < 0.1, np.inf, -0.0),
+}
+ANY_TYPE = {
+    "squares": lambda np, X, u, v: np.sum(X * X),
+    "columns": lambda np, X, u, v: X.sum(axis=0),
+    "rows": lambda np, X, u, v: X.sum(axis=1),
+    "largest": lambda np, X, u, v: X.max(axis=0),
+    "least": lambda np, X, u, v: X[3:].min(),
+    "largest of rows": lambda np, X, u, v: X.max(axis=1),
+    "mean": lambda np, X, u, v: X.mean(axis=0),
+    "right": lambda np, X, u, v: X[2:] @ v,
+    "left": lambda np, X, u, v: u[1:] @ X[1:],
+    "both": lambda np, X, u, v: X.T @ (X @ v),
+    "matrix": lambda np, X, u, v: X @ np.stack([v, v, v], axis=1),
+    "from the left": lambda np, X, u, v: np.stack([u, u]) @ X,
+    "with a vector": lambda np, X, u, v: X @ v + u,
+    "with a matrix": lambda np, X, u, v: (X * u[:, None]).sum(axis=0),
+    "itself": lambda np, X, u, v: X + X,
+    "nothing": lambda np, X, u, v: X == 1,
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=5),
+    dtype=st.sampled_from(["?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"]),
+    rows=st.sampled_from([4, 50, 3000]),
+    name=st.sampled_from(sorted(ANY_TYPE)),
+    seed=st.integers(0, 99),
+    kernels=st.sampled_from(["compile", "interpret"]),
+    workers=st.sampled_from([1, 3]),
+)
+def test_any_columns_of_any_type(kinds, dtype, rows, name, seed, kernels, workers):
+    random = np.random.default_rng(seed)
+    if np.dtype(dtype).kind != "f":
+        kinds = [k if k not in ("nan", "infinite") else "few" for k in kinds]
+    values = np.column_stack([KINDS[k](random, rows) for k in kinds])
+    values = np.abs(values).astype(dtype) if dtype[0] == "u" else values.astype(dtype)
+    u, v = random.integers(0, 5, rows).astype(dtype), random.integers(0, 5, len(kinds)).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = ANY_TYPE[name](np, values, u, v)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0, kernels=kernels), np.errstate(all="ignore"):
+        X = sp.compress_columns(values, always=True)
+        found = ANY_TYPE[name](sp, X, sp.asarray(u), sp.asarray(v))
+        assert found.dtype == expected.dtype
+        rtol = {"f2": 3e-2, "f4": 1e-4, "f8": 1e-11}.get(dtype, 1e-13)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=rtol)
+
+
+def test_threads_that_ask_together_share_what_is_made():
+    coding, barrier = compress_columns(table()).coding, Barrier(2)
+
+    def make():
+        barrier.wait(10)
+        return object()
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: coding.remembered("test", make), range(2))
+    assert first is second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-import spartan_ng.api as np
+import spartan_ng as np
 
 X = numpy.random.default_rng(3).random((4, 6, 5))
 Z = X + 1j * X[::-1]

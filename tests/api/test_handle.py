@@ -6,11 +6,12 @@ import copy
 import gc
 import math
 import pickle
+import warnings
 
 import numpy
 import pytest
 
-import spartan_ng.api as np
+import spartan_ng as np
 from spartan_ng.api.dispatch import FallbackWarning
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -210,6 +211,24 @@ def test_fallbacks_warn_once():
         with pytest.warns(FallbackWarning, match="apply_along_axis is not distributed"):
             found = np.apply_along_axis(numpy.cumsum, 0, np.arange(3.0))
         assert np.array_equal(np.apply_along_axis(numpy.cumsum, 0, np.arange(3.0)), found)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: np.add(np.ones(3), 1, where=np.ones(3) > 2),
+        lambda: np.ones((0, 2)).mean(axis=0),
+        lambda: np.var(np.ones((4, 2)), axis=0, ddof=4),
+        lambda: np.cov(np.ones((2, 1))),
+        lambda: np.polyfit(np.ones(20), np.arange(20.0), 5),
+    ],
+    ids=["where", "mean", "var", "cov", "polyfit"],
+)
+def test_warnings_name_the_users_line(call):
+    with config.override(small_bytes=0), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        call()
+    assert __file__ in {w.filename for w in seen}
 
 
 def test_numpys_arrays_change_no_result(mode):

@@ -6,7 +6,7 @@ import numpy
 import pytest
 from scipy import sparse
 
-import spartan_ng.api as np
+import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 
@@ -217,6 +217,7 @@ def test_sparse_arrays(mode):
     assert (x * 2).format == "csr"
     assert sparse.issparse((x * 2).tocsr())
     numpy.testing.assert_array_equal(x.toarray(), dense)
+    numpy.testing.assert_array_equal(x.todense(), dense)
 
 
 def test_map(mode):

@@ -255,3 +255,65 @@ def test_lazy_arrays_keep_errstate(mode):
         assert a.tolist() == [numpy.inf]
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         (np.array([1.0]) / np.array([0.0])).compute()
+
+
+def address(a):
+    return a.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("enter", [np.asarray, np.array])
+@pytest.mark.parametrize("foreign", ["plain", "strided", "transposed", "mapped", "buffer"])
+def test_memory_that_is_shared_is_never_copied_to_be_read(enter, foreign, tmp_path):
+    theirs = {
+        "plain": lambda: numpy.arange(12.0).reshape(3, 4),
+        "strided": lambda: numpy.arange(24.0).reshape(3, 8)[:, ::2],
+        "transposed": lambda: numpy.arange(12.0).reshape(4, 3).T,
+        "mapped": lambda: numpy.memmap(tmp_path / "mapped", float, "w+", shape=(3, 4)),
+        "buffer": lambda: numpy.arange(12.0).reshape(3, 4).data,
+    }[foreign]()
+    elements = numpy.asarray(theirs)
+    with np.config.override(small_bytes=0):
+        ours = enter(theirs, copy=False)
+        assert address(ours._peek()) == address(elements)
+        total = (ours * 2).sum()
+        assert address(ours._node().data.value) == address(elements)
+        assert float(total) == 2 * elements.sum()
+    assert elements.flags.writeable
+
+
+def test_shared_memory_shows_its_owners_writes_and_none_of_ours_goes_there():
+    theirs = numpy.zeros(3)
+    ours = np.asarray(theirs, copy=False)
+    theirs[1] = 7
+    assert ours[1] == 7
+    ours[0] = 5
+    assert theirs[0] == 0
+    assert ours.tolist() == [5, 7, 0]
+
+
+@pytest.mark.parametrize("enter", [np.asarray, np.array])
+@pytest.mark.parametrize(
+    ("given", "keywords"),
+    [
+        ([1, 2], {}),
+        (3.0, {}),
+        (numpy.float64(3), {}),
+        (numpy.arange(3), {"dtype": float}),
+        (numpy.ones((2, 3)).T, {"order": "C"}),
+    ],
+)
+def test_what_needs_a_copy_cannot_be_shared(enter, given, keywords):
+    for xp in (numpy, np):
+        with pytest.raises(ValueError, match="copy"):
+            getattr(xp, enter.__name__)(given, copy=False, **keywords)
+
+
+@pytest.mark.parametrize("enter", [np.asarray, np.array])
+def test_our_own_arrays_are_shared_or_not_as_others(enter):
+    a = np.ones((2, 3))
+    assert enter(a, copy=False) is a
+    assert enter(a, float, copy=False) is a
+    for keywords in ({"dtype": int}, {"order": "F"}):
+        with pytest.raises(ValueError, match="Unable to avoid copy"):
+            enter(a, copy=False, **keywords)
+    assert np.array(a, copy=False, ndmin=3).shape == (1, 2, 3)

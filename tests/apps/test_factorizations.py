@@ -78,7 +78,7 @@ def test_als_cg(anywhere) -> None:
     start = numpy.concatenate([(random.random((n, rank)) - 0.5).ravel() for n in (60, 40)])
     options = {"maxiter": 5000, "gtol": 1e-9, "ftol": 0.0, "maxfun": 10**6}
     best = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    ours = als_cg(RATINGS, rank, reg=reg, max_iter=150)
+    ours = als_cg(RATINGS, rank, reg=reg, max_iter=60)
     assert ours.objective == pytest.approx(best.fun, rel=1e-5)
     flat = numpy.concatenate([dense(ours.user_factors).ravel(), dense(ours.item_factors).ravel()])
     assert ours.objective == pytest.approx(objective(flat)[0], rel=1e-9)

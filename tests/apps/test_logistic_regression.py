@@ -50,7 +50,7 @@ def test_gradient_descent_reaches_the_same_objective() -> None:
 
 
 def test_many_classes_agree_with_scikit_learn(anywhere) -> None:
-    X, y = digits()
+    X, y = (part[:600] for part in digits())
     ours = LogisticRegression(C=0.1, tol=1e-6, max_iter=500).fit(X, y)
     theirs = linear_model.LogisticRegression(C=0.1, tol=1e-8, max_iter=500).fit(X, y)
     numpy.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-2, atol=2e-3)

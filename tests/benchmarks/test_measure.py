@@ -23,7 +23,7 @@ def case(ours, **options) -> Case:
     )
 
 
-def pause(x, duration: float = 0.03):
+def pause(x, duration: float = 0.015):
     time.sleep(duration)
     return x.sum()
 
@@ -34,10 +34,10 @@ def test_another_result_is_refused() -> None:
 
 
 def test_ratios_are_to_the_first_side() -> None:
-    base, ours = measure(case(lambda x: pause(x, 0.06)), peaks=False)
+    base, ours = measure(case(lambda x: pause(x, 0.03)), peaks=False)
     assert base.ratio == 1.0
     assert 1.5 < ours.ratio < 3.0
-    assert 0.06 <= ours.seconds < 0.2
+    assert 0.03 <= ours.seconds < 0.1
 
 
 def test_promises_are_judged() -> None:

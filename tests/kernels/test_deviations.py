@@ -9,6 +9,7 @@ import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from tests.test_programs import running_on
 
 
@@ -78,3 +79,52 @@ def test_a_first_row_that_is_no_origin(kernels, first):
         np.testing.assert_allclose(total, x.sum(0), rtol=1e-12)
         np.testing.assert_array_equal(var[[0, 2]], 0)
         assert not np.isfinite(var[1])
+
+
+SHAPES = [
+    ((5001,), (0,)),
+    ((4099, 1), (0,)),
+    ((4099, 3), (0,)),
+    ((20_001, 50), (0,)),
+    ((9, 500), (0,)),
+    ((15, 300), (0,)),
+    ((701, 511), (0,)),
+    ((101, 1300), (0,)),
+    ((2, 5000), (0,)),
+    ((700, 50), (1,)),
+    ((7, 90, 41), (1,)),
+    ((3, 11, 600), (1,)),
+    ((40, 30, 7), (0, 1)),
+    ((40, 30, 7), (1, 2)),
+]
+
+
+@pytest.mark.parametrize("mean", [0, 1e3, 1e9])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("shape", "axes"), SHAPES)
+def test_compiled_blocks_of_every_shape(shape, axes, dtype, mean):
+    x = np.random.default_rng(3).standard_normal(shape) + mean
+    if mean == 1e3:
+        x[(0,) * len(shape)] = -mean  # no good origin
+    x = x.astype(dtype)
+    with config.override(kernels="compile"):
+        found = sum_and_deviations(x, axes, x.dtype)
+    assert found is not None
+    (total,), (count, middle, rest, squares) = found
+    exact = x.astype(np.longdouble)
+    eps = np.finfo(dtype).eps
+    rows = x.size // squares.size
+    np.testing.assert_allclose(total, exact.sum(axes), rtol=20 * eps, atol=2 * rows * eps * abs(exact).max())
+    assert (count == rows).all()
+    np.testing.assert_allclose(
+        middle.astype(np.longdouble) + rest, exact.mean(axes), rtol=2 * eps, atol=500 * eps * exact.std()
+    )
+    np.testing.assert_allclose(squares, exact.var(axes) * count, rtol=100 * eps)
+
+
+def test_whole_numbers_far_from_zero_sum_exactly():
+    x = np.random.default_rng(4).integers(-9, 9, (30_000, 6)) + 2.0**37
+    with config.override(kernels="compile"):
+        found = sum_and_deviations(x, (0,), x.dtype)
+    assert found is not None
+    np.testing.assert_array_equal(found[0][0], x.sum(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-import spartan_ng.api as np
+import spartan_ng as np
 from spartan_ng.api.ufuncs import UFUNCS
 from spartan_ng.ops.elementwise import ELEMENTWISE
 

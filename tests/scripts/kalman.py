@@ -31,7 +31,7 @@ weather = ["sun", "cloud", "rain"]
 M = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]])
 assert np.allclose(M.sum(axis=1), 1)
 state, counts = 0, np.zeros(3, int)
-for _ in range(500):
+for _ in range(150):
     state = int(np.searchsorted(M[state].cumsum(), rng.random()))
     counts[state] += 1
 values, vectors = np.linalg.eig(M.T)

@@ -26,12 +26,12 @@ def energy():
 a = acceleration(pos)
 before = energy()
 dt = 0.01
-for step in range(200):
+for step in range(60):
     vel += 0.5 * dt * a
     pos += dt * vel
     a = acceleration(pos)
     vel += 0.5 * dt * a
-    if step % 50 == 0:
+    if step % 20 == 0:
         print(step, pos[1])
 print(pos)
 print(f"{before:.6f} {energy():.4f}", np.abs(energy() - before) < 0.1)
@@ -49,7 +49,7 @@ def pendulum(s, m1=1.0, m2=1.0, l1=1.0, l2=1.0, g=9.81):
 
 
 s = np.array([np.pi / 2, np.pi / 2, 0, 0])
-for _ in range(100):
+for _ in range(30):
     k1 = pendulum(s)
     k2 = pendulum(s + 0.005 * k1)
     k3 = pendulum(s + 0.005 * k2)

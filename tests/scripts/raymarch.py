@@ -18,7 +18,7 @@ def field(p):
 
 
 travelled = np.zeros((height, width))
-for _ in range(60):
+for _ in range(24):
     step = field(rays * travelled[..., None])
     travelled += np.where(travelled < 20, step, 0)
 hit = travelled < 20

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.config import config
+from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled.cache import cache_directory, forget, machine_code, put_source, remember_use
 
 PATIENCE_S = 60.0
@@ -168,7 +169,7 @@ def at_hand(source: str) -> Callable[[Any], None] | None:
     Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
     there is none.
     """
-    if config.kernels == "interpret" or any(v not in ("ignore", "warn") for v in np.geterr().values()):
+    if config.kernels == "interpret" or error_state().is_strict:
         return None
     kernel = compiler.kernel(source)
     if not kernel.settled:

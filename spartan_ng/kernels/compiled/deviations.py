@@ -6,8 +6,9 @@ only where its own mean turns out to lie so far away that five bits of the squar
 is not finite). The origin is the first row, then the mean so far, rounded to a power of two of the size of
 the spread: whole numbers keep whole distances, and sums of them stay exact.
 A strip's mean is kept with what its rounding leaves out, so that no large mean blurs the distances between
-strips. Columns are folded four rows at a time: their running values are loaded and stored once for four
-elements.
+strips. Several short rows make one line, each with running values of its own: long enough for vectors, and
+short enough for its running values to stay in the first level of the cache. Rows that are longer than that
+are folded a panel of columns at a time.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from spartan_ng.ops.folds import State
 
 LEAST = 1 << 12
 """Elements from which a compiled block is worth having."""
-_STRIP = 1 << 14
+_STRIP = 1 << 15
 """Elements of a strip, which is read twice where it has to be: a part of a core's second-level cache."""
+_PANEL = 512
+"""Elements of a line at most. There are four running values for each."""
 
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 _LIMITS = {"f4": 1e30, "f8": 1e300}
@@ -38,48 +41,50 @@ from spartan_ng.kernels.compiled.intrinsics import accumulate_add, multiply_add,
 
 
 @njit(nogil=True, error_model='numpy')
-def distances(x, rows, width, shift, total, squares):
-    for i in range(0, rows // 4 * 4, 4):
-        a = x[i * width:(i + 1) * width]
-        b = x[(i + 1) * width:(i + 2) * width]
-        c = x[(i + 2) * width:(i + 3) * width]
-        d = x[(i + 3) * width:(i + 4) * width]
-        for j in range(width):
-            m = shift[j]
-            p, q, r, s = a[j] - m, b[j] - m, c[j] - m, d[j] - m
-            total[j] += (p + q) + (r + s)
-            squares[j] += (p * p + q * q) + (r * r + s * s)
-    for i in range(rows // 4 * 4, rows):
-        for j in range(width):
-            d = x[i * width + j] - shift[j]
+def distances(x, length, step, shift, total, squares):
+    for i in range(0, len(x), step):
+        a = x[i:min(i + length, len(x))]
+        for j in range(len(a)):
+            d = a[j] - shift[j]
             total[j] += d
             squares[j] += d * d
 
 
 @njit(nogil=True, error_model='numpy')
-def squared_distances(x, rows, width, mean, squares):
-    for i in range(0, rows // 4 * 4, 4):
-        a = x[i * width:(i + 1) * width]
-        b = x[(i + 1) * width:(i + 2) * width]
-        c = x[(i + 2) * width:(i + 3) * width]
-        d = x[(i + 3) * width:(i + 4) * width]
-        for j in range(width):
-            m = mean[j]
-            p, q, r, s = a[j] - m, b[j] - m, c[j] - m, d[j] - m
-            squares[j] += (p * p + q * q) + (r * r + s * s)
-    for i in range(rows // 4 * 4, rows):
-        for j in range(width):
-            d = x[i * width + j] - mean[j]
+def squared_distances(x, length, step, mean, squares):
+    for i in range(0, len(x), step):
+        a = x[i:min(i + length, len(x))]
+        for j in range(len(a)):
+            d = a[j] - mean[j]
             squares[j] += d * d
 
 
 @njit(nogil=True, error_model='numpy')
-def line(x, rows, shift, total, squares):
+def spread(values, width):
+    # the first row's, for every row of a line
+    for i in range(width, len(values), width):
+        for j in range(width):
+            values[i + j] = values[j]
+
+
+@njit(nogil=True, error_model='numpy')
+def gather(values, width):
+    # the sum of a line's rows, in the first; there are a power of two of them
+    half = len(values) // 2
+    while half >= width:
+        for j in range(half):
+            values[j] += values[half + j]
+        half //= 2
+
+
+@njit(nogil=True, error_model='numpy')
+def line(x, shift, total, squares):
     m = shift[0]
-    for s in range(0, rows, 1024):
-        part = square = {type}(0)
-        for i in range(s, min(s + 1024, rows)):
-            d = x[i] - m
+    for s in range(0, len(x), 1024):
+        piece = x[s:min(s + 1024, len(x))]
+        part, square = {type}(0), {type}(0)
+        for i in range(len(piece)):
+            d = piece[i] - m
             part = accumulate_add(part, d)
             square = multiply_add(square, d, d)
         total[0] += part
@@ -96,24 +101,32 @@ def move(shift, mean, squares, count):
 
 
 @njit(nogil=True, error_model='numpy')
-def fold(x, rows, width, total, mean, rest, squares):
-    strip = max(1, {strip} // width)
-    shift, off = np.empty(width, {type}), np.empty(width, {type})
-    middle, square = np.empty(width, {type}), np.empty(width, {type})
+def fold(x, rows, width, step, buffers, total, mean, rest, squares):
+    repeat = 1
+    while 1 < width == step and 2 * repeat * width <= {panel} and 8 * repeat <= rows:
+        repeat *= 2
+    length = repeat * width
+    strip = max({strip} // length, 1) * repeat
+    shift, off = buffers[0, :length], buffers[1, :length]
+    middle, square = buffers[2, :length], buffers[3, :length]
     for j in range(width):
         shift[j] = x[j] if abs(x[j]) < {limit} else {type}(0)
+    spread(shift, width)
     far = False
     for s in range(0, rows, strip):
         n = min(strip, rows - s)
-        here = x[s * width:(s + n) * width]
+        here = x[s * step:(s + n - 1) * step + width]
         if far:
-            move(shift, mean, squares, {type}(s))
-        for j in range(width):
-            off[j] = square[j] = {type}(0)
-        if width == 1:
-            line(here, n, shift, off, square)
+            move(shift[:width], mean, squares, {type}(s))
+            spread(shift, width)
+        off[:] = {type}(0)
+        square[:] = {type}(0)
+        if step == 1:
+            line(here, shift, off, square)
         else:
-            distances(here, n, width, shift, off, square)
+            distances(here, length, repeat * step, shift, off, square)
+            gather(off, width)
+            gather(square, width)
         cancels = far = False
         for j in range(width):
             total[j] += shift[j] * {type}(n) + off[j]
@@ -125,34 +138,44 @@ def fold(x, rows, width, total, mean, rest, squares):
             middle[j] = shift[j] + off[j]
             off[j] = (shift[j] - middle[j]) + off[j]
         if cancels:
-            for j in range(width):
-                square[j] = {type}(0)
-            squared_distances(here, n, width, middle, square)
+            square[:] = {type}(0)
+            spread(middle, width)
+            squared_distances(here, length, repeat * step, middle, square)
+            gather(square, width)
             for j in range(width):
                 square[j] -= off[j] * off[j] * {type}(n)
+        if s == 0:
+            mean[:], rest[:], squares[:] = middle[:width], off[:width], square[:width]
+            continue
         share, count = {type}(n / (s + n)), {type}(s)
         for j in range(width):
             distance = (middle[j] - mean[j]) + (off[j] - rest[j])
-            step = distance * share
-            high = mean[j] + step
-            rest[j] = ((mean[j] - high) + step) + rest[j]
+            onward = distance * share
+            high = mean[j] + onward
+            rest[j] = ((mean[j] - high) + onward) + rest[j]
             mean[j] = high
-            squares[j] += square[j] + distance * step * count
+            squares[j] += square[j] + distance * onward * count
 
 
 @njit(nogil=True, error_model='numpy')
 def kernel(t):
     outer, rows, width = t[0, 0], t[0, 1], t[0, 2]
+    buffers = np.empty((4, {panel}), {type})
     for o in range(outer):
-        x = carray(pointer(t[0, 3] + o * rows * width * {size}), (rows * width,), {type})
-        total = carray(pointer(t[0, 4] + o * width * {size}), (width,), {type})
-        mean = carray(pointer(t[0, 5] + o * width * {size}), (width,), {type})
-        rest = carray(pointer(t[0, 6] + o * width * {size}), (width,), {type})
-        squares = carray(pointer(t[0, 7] + o * width * {size}), (width,), {type})
-        fold(x, rows, width, total, mean, rest, squares)
+        for c in range(0, width, {panel}):
+            n = min(width - c, {panel})
+            x = carray(pointer(t[0, 3] + (o * rows * width + c) * {size}), ((rows - 1) * width + n,), {type})
+            at = (o * width + c) * {size}
+            total = carray(pointer(t[0, 4] + at), (n,), {type})
+            mean = carray(pointer(t[0, 5] + at), (n,), {type})
+            rest = carray(pointer(t[0, 6] + at), (n,), {type})
+            squares = carray(pointer(t[0, 7] + at), (n,), {type})
+            fold(x, rows, n, width, buffers, total, mean, rest, squares)
 """
 _SOURCES = {
-    code: _TEXT.format(type=name, size=np.dtype(code).itemsize, strip=_STRIP, limit=_LIMITS[code])
+    code: _TEXT.format(
+        type=name, size=np.dtype(code).itemsize, strip=_STRIP, panel=_PANEL, limit=_LIMITS[code]
+    )
     for code, name in _TYPES.items()
 }
 

@@ -135,6 +135,20 @@ def load(typing_context: Any, address: Any, dtype: Any) -> Any:
 
 
 @intrinsic
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask for the cache line at an address, which may be any number: nothing is read, and nothing waits."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, number = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, number(0), number(3), number(1)])  # data, to read, for all caches
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
 def to_bits(typing_context: Any, value: Any) -> Any:
     """The bits of a double as an integer."""
 

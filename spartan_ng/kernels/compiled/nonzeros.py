@@ -2,7 +2,8 @@
 
 They are taken in strips, however long the rows are: first the row of each non-zero, where one is needed,
 and the dot products, one after the other, into buffers; then the body as a loop over the strip, which the
-compiler vectorizes; then what the result needs.
+compiler vectorizes; then what the result needs. Lines of a dense array lie anywhere: those of non-zeros to
+come are asked for ahead, as waiting for them would take longer than working on them.
 A table has one line for each run of rows, with the numbers that `fields` names.
 
 "On Optimizing Operator Fusion Plans", section 2.2: the Outer template's skeleton over non-zeros.
@@ -21,6 +22,10 @@ from spartan_ng.plan.plan import Row
 
 STRIP = 64
 """Non-zeros that go through the body together."""
+AHEAD = 8
+"""How many non-zeros ahead a line of a dense array is asked for: a few hundred nanoseconds' work."""
+CACHE_LINE = 64
+"""Bytes that come from memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +82,19 @@ class Loop:
 
     @property
     def fields(self) -> list[str]:
-        """Names of the numbers of a table's line: addresses (`_p`), byte strides, lengths."""
+        """Names of the numbers of a table's line: addresses (`_p`), byte strides (`_s`), lengths, and
+        bytes of a line to ask for ahead."""
         out = ["lo", "hi", "indptr_p", "indices_p", "data_p", "out_p"]
         for k in range(len(self.sides)):
             out += [f"g{k}_p", f"g{k}_major", f"g{k}_minor"]
         for k in range(len(self.dots)):
-            out += [f"u{k}_p", f"u{k}_s", f"v{k}_p", f"v{k}_s", f"n{k}"]
-        return [*out, "w_p", "w_s", "wn"] if self.ending.how == "product" else out
+            out += [f"u{k}_p", f"u{k}_s", f"v{k}_p", f"v{k}_s", f"v{k}_ahead", f"n{k}"]
+        return [*out, "w_p", "w_s", "w_ahead", "wn"] if self.ending.how == "product" else out
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the lines of a product at the end are those of the non-zeros' other axis."""
+        return self.ending.how == "product" and self.ending.kept == "major"
 
 
 def emit_sampled(loop: Loop) -> str:
@@ -144,6 +155,7 @@ def _strips(loop: Loop) -> list[str]:
     for k, dot in enumerate(loop.dots):
         inside += [
             "for i in range(m):",
+            *_ask_ahead(f"v{k}"),
             f"    u = carray(pointer(u{k}_p + rows[i] * u{k}_s), (n{k},), {dot.code})",
             f"    v = carray(pointer(v{k}_p + i8(indices[s + i]) * v{k}_s), (n{k},), {dot.code})",
             f"    c{k} = {dot.code}(0)",
@@ -156,21 +168,32 @@ def _strips(loop: Loop) -> list[str]:
     inside += [
         "for i in range(m):",
         *("    " + line for line in _element(loop)),
-        *_finish(loop.ending),
+        *_finish(loop),
         "s += m",
     ]
     return ["while s < end:", *("    " + line for line in inside)]
 
 
-def _finish(ending: Ending) -> list[str]:
+def _ask_ahead(name: str) -> list[str]:
+    """Ask for the line of a non-zero to come; no bytes of it where the array is in the cache anyway."""
+    return [
+        f"    far = {name}_p + i8(indices[min(s + i + {AHEAD}, end - 1)]) * {name}_s",
+        f"    for k in range(0, {name}_ahead, {CACHE_LINE}):",
+        "        prefetch(far + k)",
+    ]
+
+
+def _finish(loop: Loop) -> list[str]:
     """What becomes of a strip's values."""
+    ending = loop.ending
     place = "rows[i]" if ending.kept == "major" else "i8(indices[s + i])"
     if ending.kept == "major":
         place += " - lo"
     if ending.how == "product":
-        line = "i8(indices[s + i])" if ending.kept == "major" else "rows[i]"
+        line = "i8(indices[s + i])" if loop.looks_up else "rows[i]"
         return [
             "for i in range(m):",
+            *(_ask_ahead("w") if loop.looks_up else []),
             f"    w = carray(pointer(w_p + {line} * w_s), (wn,), {ending.code})",
             f"    y = carray(pointer(out_p + ({place}) * wn * {ending.code[1:]}), (wn,), {ending.code})",
             "    for k in range(wn):",

@@ -20,20 +20,23 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.blocks import Cell, Cut, block_sizes, cut
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
 from spartan_ng.plan.cascade import scanned_rows
-from spartan_ng.plan.plan import Fused, Plan, ScanTile, ScanTotals
+from spartan_ng.plan.plan import WHOLE, Fused, Plan, ScanTile, ScanTotals
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
+_MAY_WAIT = frozenset({"ignore", "warn"})
+"""What compiled loops may make of floating-point errors."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -45,13 +48,15 @@ class Choice:
     body: Compiled
     cut: Cut
 
+    @property
+    def kernels(self) -> list[Kernel]:
+        """All that must be compiled."""
+        return self.body.kernels
 
-@dataclass(frozen=True, slots=True)
-class SampledChoice:
-    """The same for a body over non-zeros."""
-
-    body: Sampled
-    cells: list[Cell]
+    @property
+    def calls_blas(self) -> bool:
+        """Whether a matrix product is left to BLAS."""
+        return self.body.calls_blas
 
 
 class Tier:
@@ -60,47 +65,49 @@ class Tier:
     def __init__(self, stage: Fused, tile: Box) -> None:
         self.stage = stage
         self.tile = tile
-        self._choices: dict[Signature | SparseSignature, Choice | SampledChoice | None] = {}
+        self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
         self._is_sampled = stage.is_sampled
         self._seconds = 0.0
         self._lock = threading.Lock()
 
-    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | SampledChoice | None:
+    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
         if mode == "interpret" or self.stage.heavy:
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
-        if any(v not in ("ignore", "warn") for v in error_state.values()):
+        if not _MAY_WAIT.issuperset(error_state.values()):
             return None
         if mode == "auto" and self._seconds < HOT_S:
             return None
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
-        waiting = [k for k in choice.body.kernels if not k.settled]
+        waiting = [k for k in choice.kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
         if waiting and mode == "compile":
             compiler.wait(PATIENCE_S)
-        return choice if all(k.function is not None for k in choice.body.kernels) else None
+        return choice if all(k.function is not None for k in choice.kernels) else None
 
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
 
-    def _dense(self, operands: list[Any]) -> Choice | SampledChoice | None:
+    def _dense(self, operands: list[Any]) -> Choice | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
         return self._kept(key, lambda: prepare(self.stage, self.tile, key))
 
-    def _sampled(self, operands: list[Any]) -> Choice | SampledChoice | None:
+    def _sampled(self, operands: list[Any]) -> Choice | Sampled | None:
+        if len(self.stage.rows) > LONGEST:
+            return None
         key = sparse_signature(self.stage, operands)
-        return self._kept(key, lambda: _prepare_sampled(self.stage, self.tile, operands))
+        return self._kept(key, lambda: prepare_sampled(self.stage, self.tile, operands))
 
     def _kept(
-        self, key: Signature | SparseSignature, make: Callable[[], Choice | SampledChoice | None]
-    ) -> Choice | SampledChoice | None:
+        self, key: Signature | SparseSignature, make: Callable[[], Choice | Sampled | None]
+    ) -> Choice | Sampled | None:
         with self._lock:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
@@ -119,11 +126,6 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
     return Choice(body, cut(stage, tile, sizes, together=True))
-
-
-def _prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> SampledChoice | None:
-    found = prepare_sampled(stage, tile, operands) if len(stage.rows) <= LONGEST else None
-    return None if found is None else SampledChoice(*found)
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:
@@ -181,11 +183,25 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
             found[i] = (_explain_scan(stage, plan),)
         elif stage.heavy:
             found[i] = ("BLAS on whole tiles",)
+        elif any(s.format == "compressed" for s in slots):
+            found[i] = (_explain_packed(stage, [s.format for s in slots]),)
         elif stage.driver < 0 and any(s.format != "dense" for s in slots):
             found[i] = ("interpreted (sparse operands)",)
         else:
             found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
     return found
+
+
+def _explain_packed(stage: Fused, formats: list[str]) -> str:
+    """How a stage goes over compressed operands."""
+    packed = frozenset(i for i, f in enumerate(formats) if f == "compressed")
+    if stage.driver not in packed or stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return "on elements, decompressed as a whole"
+    return {
+        WORDS: "over distinct values and their counts",
+        LOOKUPS: "over distinct values, then in compiled loops over the codes of rows",
+        ELEMENTS: "on elements, decompressed block by block",
+    }[way_of(stage, packed)]
 
 
 def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
@@ -194,7 +210,7 @@ def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
     names = " > ".join(str(r.fn) for r in rows if r.kind not in VIEWS and r.fn is not None)
     slots = [plan.slots[r.slot] for r in stage.reads]
     if any(s.format != "dense" for s in slots):
-        return f"{names}: interpreted (sparse operands)"
+        return f"{names}: interpreted (sparse or compressed operands, on their elements)"
     reason = scan_obstacle(rows, len(slots), [s.dtype for s in slots])
     return f"{names}: interpreted ({reason})" if reason else f"{names}: compiled"
 

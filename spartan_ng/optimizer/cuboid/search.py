@@ -9,7 +9,7 @@ FuseME (SIGMOD '22), section 3.3, "pruning method"; ties by the least Q, then th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -39,10 +39,6 @@ class Choice:
     memory_bytes: Fraction
     network_bytes: int
     flops: int
-
-
-Search = Callable[[Space, Cluster], Cut | None]
-"""Finds the best cut, None where no cut fits a task's memory."""
 
 
 def optimize(space: Space, cluster: Cluster) -> Choice:

@@ -17,9 +17,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.explore import Memo
+from spartan_ng.optimizer.fusion.group import repeats_cheaply
 from spartan_ng.optimizer.fusion.merge import leaves_uncut
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
@@ -84,8 +86,7 @@ class Stage:
         return self.write_ps + max(self.read_ps, self.compute_ps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(NamedTuple):
     """An operand inside the cost table: its target's place, its point's bit, and who may fuse it."""
 
     target: int
@@ -127,7 +128,8 @@ class _Place:
     sampled: int
     write: int
     required: bool
-    dense: bool
+    storable: bool
+    """Whether a pass that computes the value for itself may store it: not what every block makes anew."""
     mergeable: bool
     domain: tuple[int, ...]
 
@@ -146,6 +148,8 @@ class PlanCosts:
         """Operands of so many elements are touched at the non-zeros only."""
         self._fill()
         self._bound()
+        self._work = [(p.compute, p.sampled) for p in self.places]
+        self._reading = [(t.read, t.sampled, t.wait) for t in self._targets]
 
     # --- tables ------------------------------------------------------------------------------------
 
@@ -241,7 +245,7 @@ class PlanCosts:
             min(own, sampled),
             write,
             operator.required or operator.number in self.partition.roots,
-            dense,
+            dense and not repeats_cheaply(node),
             dense and not product,
             tuple(sorted(n for n in operator.domain if n > 1)),
         )
@@ -371,72 +375,80 @@ class PlanCosts:
                         stored[t] = True
         return plan
 
-    def _timed(self, mask: int) -> tuple[_Plan, list[int], list[list[int]]]:
+    def _timed(self, mask: int) -> tuple[_Plan, list[int], list[tuple[int, int, int]]]:
         """The plan, its passes as masks of roots, and each one's read, compute and write."""
         plan = self._open(mask)
         groups = self._merged(plan) if self.merge else [1 << i for i in plan.templates]
         number = {i: g for g, group in enumerate(groups) for i in _bits(group)}
         sampled = [plan.templates[group.bit_length() - 1] is Template.OUTER for group in groups]
-        times = [[0, 0, self.rates.launch] for _ in groups]
-        for i, place in enumerate(self.places):
-            for g in _passes(plan.computed[i], number):
-                times[g][1] += place.sampled if sampled[g] else place.compute
-                times[g][2] += self.rates.step
-        for t, target in enumerate(self._targets):
-            for g in _passes(plan.readers[t], number):
-                times[g][0] += target.sampled if sampled[g] else target.read
-                times[g][2] += target.wait
+        passes = {mask: _passes(mask, number) for mask in {*plan.computed, *plan.readers}}
+        read, compute, write = [0] * len(groups), [0] * len(groups), [self.rates.launch] * len(groups)
+        step = self.rates.step
+        for work, mask in zip(self._work, plan.computed, strict=True):
+            for g in passes[mask]:
+                compute[g] += work[sampled[g]]
+                write[g] += step
+        for reading, mask in zip(self._reading, plan.readers, strict=True):
+            if mask:
+                for g in passes[mask]:
+                    read[g] += reading[sampled[g]]
+                    write[g] += reading[2]
         for i in plan.templates:
-            times[number[i]][2] += self.places[i].write
-        return plan, groups, times
+            write[number[i]] += self.places[i].write
+        return plan, groups, list(zip(read, compute, write, strict=True))
 
     def _merged(self, plan: _Plan) -> list[int]:
         """The fused operators as masks of their roots, those that share a pass together."""
-        places = self.places
         if len(plan.templates) == 1:
             return [1 << i for i in plan.templates]
-        waits = dict.fromkeys(plan.templates, 0)
-        for t, readers in enumerate(plan.readers[: len(places)]):
-            before = 1 << t | waits.get(t, 0)
-            for i in _bits(readers):
-                waits[i] |= before
         beside = self._beside(plan)
+        waits = dict.fromkeys(plan.templates, 0)
+        if beside:
+            for i in sorted(plan.templates):
+                before = 1 << i | waits[i]
+                for j in _bits(plan.readers[i]):
+                    waits[j] |= before
         groups: list[int] = []
         waiting: list[int] = []
+        placed = 0
         for i in plan.templates:
-            for k, group in enumerate(groups):
-                if beside[i] & group and not (waiting[k] >> i & 1 or waits[i] & group):
-                    groups[k] |= 1 << i
-                    waiting[k] |= waits[i]
-                    break
-            else:
+            near = beside.get(i, 0)
+            if near & placed:
+                for k, group in enumerate(groups):
+                    if near & group and not (waiting[k] >> i & 1 or waits[i] & group):
+                        groups[k] |= 1 << i
+                        waiting[k] |= waits[i]
+                        break
+                else:
+                    near = 0
+            if not near & placed:
                 groups.append(1 << i)
                 waiting.append(waits[i])
+            placed |= 1 << i
         return groups
 
     def _beside(self, plan: _Plan) -> dict[int, int]:
-        """For each fused operator those whose pass it may share, if neither waits for the other."""
+        """For fused operators those whose pass they may share, if neither waits for the other."""
         places, n = self.places, len(self.places)
-        beside = dict.fromkeys(plan.templates, 0)
-        alike: dict[tuple[int, ...], int] = {}
-        for i, template in plan.templates.items():
-            if places[i].mergeable and template is not None:
-                alike[places[i].domain] = alike.get(places[i].domain, 0) | 1 << i
-        near = [(mask, _union(alike.get(d, 0) for d in self._near[domain])) for domain, mask in alike.items()]
-        for t, readers in enumerate(plan.readers):
-            if not self._targets[t].shareable:
-                continue
-            sharing = readers | plan.computed[t] if t < n else readers
-            if sharing & (sharing - 1):
+        beside: dict[int, int] = {}
+        read = [r | c for r, c in zip(plan.readers, plan.computed, strict=False)] + plan.readers[n:]
+        shared = {m for m, t in zip(read, self._targets, strict=True) if m & (m - 1) and t.shareable}
+        if shared:
+            alike: dict[tuple[int, ...], int] = {}
+            for i, template in plan.templates.items():
+                if places[i].mergeable and template is not None:
+                    alike[places[i].domain] = alike.get(places[i].domain, 0) | 1 << i
+            near = [(m, _union(alike.get(d, 0) for d in self._near[domain])) for domain, m in alike.items()]
+            for sharing in shared:
                 for here, others in near:
                     for i in _bits(sharing & here):
-                        beside[i] |= sharing & others
+                        beside[i] = beside.get(i, 0) | sharing & others
         for i in plan.templates:
-            if places[i].dense:
-                inside = plan.computed[i] & ~(1 << i)
-                beside[i] |= inside
+            inside = plan.computed[i] & ~(1 << i)
+            if inside and places[i].storable:
+                beside[i] = beside.get(i, 0) | inside
                 for j in _bits(inside):
-                    beside[j] |= 1 << i
+                    beside[j] = beside.get(j, 0) | 1 << i
         return beside
 
 

@@ -74,7 +74,7 @@ def _reach(costs: PlanCosts, entries: set[int], cut: set[Point]) -> set[int]:
     reached, waiting = set(entries), list(entries)
     while waiting:
         n = waiting.pop()
-        for j in memo.references(n):
+        for j in memo.references[n]:
             t = memo.operators[n].edges[j].producer
             if t in inside and t not in reached and Point(n, t) not in cut:
                 reached.add(t)

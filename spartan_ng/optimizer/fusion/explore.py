@@ -59,6 +59,8 @@ class Memo:
 
     operators: tuple[Operator, ...]
     groups: tuple[Group, ...]
+    references: tuple[frozenset[int], ...]
+    """For each operator the operands, by position, that some entry of it references."""
 
     def entries(self, number: int) -> Iterator[Entry]:
         """The entries of W(operator, inputs), one for each valid choice of references."""
@@ -75,10 +77,6 @@ class Memo:
                 if referenced or alternative.status.is_open:
                     yield Entry(alternative.template, inputs, alternative.status)
 
-    def references(self, number: int) -> frozenset[int]:
-        """The operands, by position, that some entry of the operator references."""
-        return frozenset[int]().union(*(a.fusible for a in self.groups[number].values()))
-
 
 def explore(operators: Sequence[Operator]) -> Memo:
     """The populated memo table."""
@@ -91,7 +89,8 @@ def explore(operators: Sequence[Operator]) -> Memo:
                 if alternative is not None:
                     group[template] = alternative
         groups.append(group)
-    return Memo(tuple(operators), tuple(groups))
+    references = (frozenset[int]().union(*(a.fusible for a in g.values())) for g in groups)
+    return Memo(tuple(operators), tuple(groups), tuple(references))
 
 
 def _alternative(
@@ -99,6 +98,8 @@ def _alternative(
 ) -> Alternative | None:
     """Open, fuse, merge, close; None where no valid entry is left."""
     opens = conditions.open(operator)
+    if not opens and not any(e.producer >= 0 and template in groups[e.producer] for e in operator.edges):
+        return None
     fused: dict[int, Status] = {}
     merged: set[int] = set()
     for j, edge in enumerate(operator.edges):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 
@@ -37,7 +37,9 @@ from spartan_ng.optimizer.fusion.merge import (
     follows,
     has_room,
     is_product,
+    kept_whole,
     largest_inputs,
+    may_stand_beside,
     place_beside,
     place_stage,
     relabelled,
@@ -97,9 +99,10 @@ class Group:
 
     def holds(self, node: Node) -> bool:
         """Whether the stage computes the node."""
-        self._held.update(m for m, _ in self.members[self._counted :])
-        self._counted = len(self.members)
-        return node in self._held or node in self.stored
+        if self._counted < len(self.members):
+            self._held.update(m for m, _ in self.members[self._counted :])
+            self._counted = len(self.members)
+        return node in self._held or node is self.root or any(r.node is node for r in self.more)
 
     def recount(self) -> None:
         """Take notice of members that have come anywhere but at the end."""
@@ -107,7 +110,7 @@ class Group:
 
     def canonical(self, labels: Labels) -> Labels:
         """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
-        return tuple(WHOLE if d in self.whole else d for d in labels)
+        return tuple(WHOLE if d in self.whole else d for d in labels) if self.whole else labels
 
 
 @dataclass(slots=True)
@@ -179,10 +182,11 @@ def _merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand,
     for stage in result.groups:
         for user in stage.users:
             before.setdefault(user, []).append(stage)
-    gone: dict[Group, Group] = {}
+    gone: dict[Group, tuple[Group, Labels]] = {}
     for node in sorted(shared, key=lambda n: -n.nbytes):
         hosts: deque[tuple[Group, Labels]] = deque(maxlen=MOST_HOSTS)
-        for stage, seen in sorted(demands[node], key=lambda d: -prod(d[0].domain)):
+        wanted = dict.fromkeys(_moved(demand, gone) for demand in demands[node])
+        for stage, seen in sorted(wanted, key=lambda d: -prod(d[0].domain)):
             if stage in gone or seen is None or largest.get(stage, 0) > node.nbytes:
                 continue
             place = next((p for h in hosts if (p := place_stage(stage, seen, *h)) is not None), None)
@@ -191,10 +195,11 @@ def _merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand,
                 continue
             host, labels = place
             absorb(host, stage, labels, position)
-            gone[stage] = host
+            gone[stage] = place
+            largest[host] = max(largest.get(host, 0), largest.get(stage, 0))
             for one in before.pop(stage, ()):
                 while one in gone:
-                    one = gone[one]
+                    one, _ = gone[one]
                 if stage in one.users:
                     del one.users[stage]
                     one.users[host] = None
@@ -202,8 +207,17 @@ def _merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand,
     result.groups = [g for g in result.groups if g not in gone]
     for node, stage in result.stored.items():
         while stage in gone:
-            stage = gone[stage]
+            stage, _ = gone[stage]
         result.stored[node] = stage
+
+
+def _moved(demand: Demand, gone: Mapping[Group, tuple[Group, Labels]]) -> Demand:
+    """A demand as the stage has it that its own has become part of."""
+    stage, seen = demand
+    while stage in gone:
+        stage, labels = gone[stage]
+        seen = None if seen is None else relabelled(seen, labels)
+    return stage, seen
 
 
 def _store(
@@ -265,7 +279,7 @@ def _inside(
     for stage in users:
         if not _computes(stage, node, result.fusing):
             continue
-        target = _fusible_into(node, {d: None for d in demands[node] if d[0] is stage}, True, result)
+        target = _fusible_into(node, [d for d in demands[node] if d[0] is stage], True, result)
         if target is None:
             result.refused.add(node)
         else:
@@ -275,8 +289,7 @@ def _inside(
 
 def _computes(stage: Group, node: Node, fusing: Fusing) -> bool:
     """Whether selection has an operator of the stage compute the node in its own pass."""
-    takers = fusing.get(node, ())
-    return any(stage.holds(n) for n in takers)
+    return any(stage.holds(n) for n in fusing.get(node, ()))
 
 
 def _as_member(
@@ -287,11 +300,13 @@ def _as_member(
     result: Grouping,
 ) -> Group | None:
     """Compute the node in one of the stages that ask for it, which then stores it for the others, too."""
+    if node.format != "dense" or node.op is Op.INDEX:
+        return None
     for stage in hosts:
-        wanted = {d: None for d in demands[node] if d[0] is stage}
-        if not has_room(stage) or node.format != "dense" or node.op is Op.INDEX:
+        if not has_room(stage):
             continue
-        target = _fusible_into(node, wanted, True, replace(result, fusing={}))
+        wanted = [d for d in demands[node] if d[0] is stage]
+        target = _fusible_into(node, wanted, True, result, weighed=False)
         if target is not None and not follows(stage, [u for u in users if u is not stage]):
             ((_, labels),) = target
             if not unfollowed(stage, labels) <= stage.whole | _missing(node, stage, labels):
@@ -309,13 +324,18 @@ def _beside(
 
     Not in one of those that compute it for themselves: they need it in another way, block by block.
     """
-    candidates = ((i, *d) for i in largest_inputs(node) for d in _latest(demands[i]) if d[0] not in inside)
-    place = next((p for c in candidates if (p := place_beside(node, *c, users)) is not None), None)
-    if place is None:
+    if not may_stand_beside(node):
         return None
-    stage, labels = place
-    shape = root(node)
-    stage.whole |= {labels[d] for d in shape.whole} | unfollowed(stage, labels)
+    shape, largest = root(node), largest_inputs(node)
+    inputs = zip(node.inputs, shape.inputs, strict=True)
+    for own, stage, seen in ((own, *d) for i, own in inputs if i in largest for d in _latest(demands[i])):
+        if seen is not None and stage not in inside:
+            labels = place_beside(shape, own, stage, seen, users)
+            if labels is not None:
+                break
+    else:
+        return None
+    stage.whole |= kept_whole(stage, labels, shape.whole)
     add_result(stage, node, labels)
     _demand(node, stage, tuple(relabelled(i, labels) for i in shape.inputs), demands)
     return stage
@@ -328,7 +348,8 @@ def _latest(wanted: dict[Demand, None]) -> list[Demand]:
 
 def _join(node: Node, stage: Group, labels: Labels, demands: dict[Node, dict[Demand, None]]) -> None:
     """Make the node a member of a stage."""
-    stage.whole |= whole_dimensions(node, labels) | _missing(node, stage, labels)
+    stage.whole |= whole_dimensions(node, labels)
+    stage.whole |= _missing(node, stage, labels)
     stage.members.append((node, labels))
     _demand(node, stage, input_labels(node, labels), demands)
 
@@ -341,8 +362,8 @@ def _demand(
 ) -> None:
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
-        if source.op not in VIEWS:  # a view that is not stored passes on what its array asks for
-            _keep_rows(source, stage, seen)
+        if source.format != "dense" and source.op not in VIEWS:
+            _keep_rows(source, stage, seen)  # a view that is not stored passes on what its array asks for
 
 
 def _keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
@@ -362,30 +383,39 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
 
 
 def _fusible_into(
-    node: Node, wanted: dict[Demand, None], fuse: bool, result: Grouping
+    node: Node, wanted: Collection[Demand], fuse: bool, result: Grouping, weighed: bool = True
 ) -> list[tuple[Group, Labels]] | None:
-    """The stages (with labels) to compute the node in, or None where its value is to be stored."""
+    """The stages (with labels) to compute the node in, or None where its value is to be stored.
+
+    `weighed` says that the node has to be among those that selection fuses, if selection knows it.
+    """
     if node.op is Op.RANDOM or node.fn in ("bincount", "matrices") or is_union(node):
         return None
-    places = [(stage, labels) for stage, labels in wanted if labels is not None]
-    if len(places) < len(wanted) or any(stage.separate for stage, _ in places):
-        return None
+    found: dict[Group, Labels] = {}
+    for stage, labels in wanted:
+        if labels is None or stage.separate:
+            return None
+        if node.op is not Op.INDEX:
+            own = stage.canonical(labels)
+            if found.setdefault(stage, own) != own:
+                return None
     if node.op is Op.INDEX:
-        return places
-    places = list(dict.fromkeys((stage, stage.canonical(labels)) for stage, labels in places))
-    stages = {stage for stage, _ in places}
-    if len(stages) < len(places) or not fuse:
+        return [(stage, labels) for stage, labels in wanted if labels is not None]
+    if not fuse:
         return None
-    if node not in result.fusing:
-        chosen = len(places) == 1
+    places = list(found.items())
+    if weighed and node in result.fusing:
+        chosen = all(_computes(stage, node, result.fusing) for stage in found)
     else:
-        chosen = all(_computes(stage, node, result.fusing) for stage in stages)
+        chosen = len(places) == 1
+    if not chosen:
+        return None
     if node.op is Op.SCAN:
-        return places if len(places) == 1 and chosen and _takes_scan(node, *places[0]) else None
+        return places if len(places) == 1 and _takes_scan(node, *places[0]) else None
     sampled = node in result.drivers and is_sampled_product(node)  # visited at single elements: no lines
     if not sampled and any(_hampers_product(node, *p, result) for p in places):
         return None
-    return places if chosen and all(_fits(node, *place, sampled) for place in places) else None
+    return places if all(_fits(node, *place, sampled) for place in places) else None
 
 
 def _hampers_product(node: Node, stage: Group, labels: Labels, result: Grouping) -> bool:
@@ -451,22 +481,19 @@ def _is_elementwise(node: Node) -> bool:
 
 def _missing(node: Node, stage: Group, labels: Labels) -> set[int]:
     """Domain dimensions that the node does not follow and must not be computed again for."""
-    if repeats_cheaply(node):
-        return set()
-    return {d for d, n in enumerate(stage.domain) if d not in labels and n > 1}
+    missing = {d for d, n in enumerate(stage.domain) if n > 1 and d not in labels}
+    return set() if missing and repeats_cheaply(node) else missing
 
 
 def repeats_cheaply(node: Node) -> bool:
     """Whether the node may be computed again for every block."""
-    return node.op is Op.INDEX or (node.size <= SMALL_REPEAT and node.op is Op.MAP)
+    return node.op is Op.INDEX or (node.op is Op.MAP and node.size <= SMALL_REPEAT)
 
 
 def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
     """Whether keeping the missing dimensions whole leaves enough of the domain to cut."""
-    whole = stage.whole | _missing(node, stage, labels) | whole_dimensions(node, labels)
-    if whole == stage.whole:
-        return True
-    return leaves_enough(stage.domain, whole, stage.uncut)
+    whole = _missing(node, stage, labels) | whole_dimensions(node, labels)
+    return whole <= stage.whole or leaves_enough(stage.domain, stage.whole | whole, stage.uncut)
 
 
 def leaves_enough(domain: tuple[int, ...], whole: Collection[int], uncut: Collection[int] = ()) -> bool:

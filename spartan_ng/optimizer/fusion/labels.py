@@ -11,11 +11,13 @@ Fusion plans (SystemML), Table 1; FuseME (SIGMOD '22), section 3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spartan_ng.graph.node import Node, Op
 
 WHOLE = -1
 Labels = tuple[int, ...]
+_NONE = frozenset[int]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def root(node: Node) -> Root:
         out = tuple(d for d in labels if d not in axes)
         return Root(a.shape, out, (labels,) * len(node.inputs))
     if node.fn == "contract":
-        return _contract_root(node)
+        return _contract_root(*node.params, node.inputs[0].shape, node.inputs[1].shape)
     if node.fn == "bincount":
         rows = node.inputs[-1]
         labels = tuple(range(rows.ndim))
@@ -95,9 +97,10 @@ def root(node: Node) -> Root:
     return Root(node.shape, labels, inputs, whole_dimensions(node, labels))
 
 
-def _contract_root(node: Node) -> Root:
-    la, lb, lo = node.params
-    size = dict(zip((*la, *lb), (*node.inputs[0].shape, *node.inputs[1].shape), strict=True))
+@lru_cache(maxsize=4096)
+def _contract_root(la: Labels, lb: Labels, lo: Labels, left: tuple[int, ...], right: tuple[int, ...]) -> Root:
+    """A contraction's domain has one dimension for each letter, in the letters' order."""
+    size = dict(zip((*la, *lb), (*left, *right), strict=True))
     letters = sorted(size)
     number = {letter: d for d, letter in enumerate(letters)}
     return Root(
@@ -109,17 +112,20 @@ def _contract_root(node: Node) -> Root:
 
 def whole_dimensions(node: Node, out: Labels) -> frozenset[int]:
     """Domain dimensions that must not be cut for the node to be computed block by block."""
+    if node.op is not Op.JOIN_UPDATE:
+        return _NONE
     if node.fn == "along_axis" and out[node.params[1]] != WHOLE:
         return frozenset({out[node.params[1]]})
     if node.fn == "matrices" and out[-1] != WHOLE:
         return frozenset({out[-1]})
-    return frozenset()
+    return _NONE
 
 
 def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
     """The labels of each input where the node's value has the labels `out`."""
     if node.op is Op.MAP:
-        return tuple(_broadcast_labels(i, node, out) for i in node.inputs)
+        shape = node.shape
+        return tuple(out if i.shape == shape else _broadcast_labels(i, node, out) for i in node.inputs)
     if node.op is Op.FOLD:
         (axes,) = node.params
         kept = iter(out)
@@ -168,7 +174,11 @@ def unit_reshape(node: Node) -> tuple[int, ...] | None:
 
     None for any other reshape.
     """
-    old, new = node.inputs[0].shape, node.shape
+    return _unit_reshape(node.inputs[0].shape, node.shape)
+
+
+@lru_cache(maxsize=4096)
+def _unit_reshape(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
     kept = [a for a, n in enumerate(old) if n != 1]
     if [n for n in new if n != 1] != [old[a] for a in kept]:
         return None

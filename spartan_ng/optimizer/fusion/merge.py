@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 from spartan_ng.graph.node import VIEWS, Node, Op
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, root
+from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, Root, root
 
 if TYPE_CHECKING:
     from spartan_ng.optimizer.fusion.group import Group
@@ -57,26 +58,27 @@ def largest_inputs(node: Node) -> list[Node]:
     return [i for i in dict.fromkeys(node.inputs) if i.nbytes == most > 0]
 
 
-def place_beside(
-    node: Node, shared: Node, stage: Group, seen: Labels | None, users: Iterable[Group]
-) -> tuple[Group, Labels] | None:
-    """The stage, and its dimension for each of the node's own, if the node may be computed there.
+def may_stand_beside(node: Node) -> bool:
+    """Whether a node may be a further result of a stage at all."""
+    if node.op is Op.RANDOM or any(i.format != "dense" for i in (node, *node.inputs)):
+        return False
+    return not is_product(node)
 
-    `seen` is how the stage sees `shared`, one of the node's largest inputs, `users` are the stages that will
-    read the node.
+
+def place_beside(
+    shape: Root, own: Labels, stage: Group, seen: Labels, users: Iterable[Group]
+) -> Labels | None:
+    """The stage's dimension for each of a node's own, if the node may be computed there.
+
+    `own` is how the node, over `shape`, sees one of its largest inputs, `seen` how the stage sees it; `users`
+    are the stages that will read the node.
     """
-    if seen is None or not has_room(stage) or is_product(node) or node.op is Op.RANDOM:
+    if not has_room(stage) or len(own) != len(seen):
         return None
-    if any(i.format != "dense" for i in (node, *node.inputs)):
+    labels = _match(shape.domain, own, seen)
+    if labels is None or not _leaves_enough(stage, labels, shape.whole) or follows(stage, users):
         return None
-    shape = root(node)
-    for source, own in zip(node.inputs, shape.inputs, strict=True):
-        if source is not shared or len(own) != len(seen):
-            continue
-        labels = _match(shape.domain, own, seen)
-        if labels is not None and _leaves_enough(stage, labels, shape.whole) and not follows(stage, users):
-            return stage, labels
-    return None
+    return labels
 
 
 def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tuple[Group, Labels] | None:
@@ -84,8 +86,10 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
 
     `seen` and `theirs` are how the two see one array that both read.
     """
-    if stage is host or not (has_room(stage) and has_room(host)) or stage.root.op in (*VIEWS, Op.RANDOM):
+    if stage is host or not (has_room(stage) and has_room(host)) or stage.root.op is Op.RANDOM:
         return None
+    if stage.root.op in VIEWS and not stage.holds(stage.root.inputs[0]):
+        return None  # a copy, which is a read alone
     if len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
         return None
     labels = _match(stage.domain, seen, theirs)
@@ -97,7 +101,7 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
 
 def absorb(host: Group, stage: Group, labels: Labels, position: Mapping[Node, int]) -> None:
     """Move all of a stage into its host."""
-    host.whole |= {labels[d] for d in stage.whole} | unfollowed(host, labels)
+    host.whole |= kept_whole(host, labels, stage.whole)
     moved = [(node, relabelled(own, labels)) for node, own in stage.members]
     host.members = list(dict.fromkeys([*host.members, *moved]))
     add_result(host, stage.root, labels)
@@ -120,22 +124,31 @@ def add_result(stage: Group, node: Node, labels: Labels) -> None:
         stage.more.append(Result(node, out))
 
 
+@lru_cache(maxsize=4096)
 def _match(domain: tuple[int, ...], own: Labels, seen: Labels) -> Labels | None:
-    """The stage's dimension for each dimension of a node's domain, from how both see one array."""
+    """The stage's dimension for each dimension of a node's domain, from how both see one array.
+
+    Where the node sees whole lines, the stage may go along them: it does not follow that dimension for the
+    node, and so keeps it whole. A dimension of one element that the array does not have is nowhere.
+    """
     found: dict[int, int] = {}
+    whole = set[int]()
     for mine, theirs in zip(own, seen, strict=True):
-        if mine == WHOLE and theirs == WHOLE:
-            continue
-        if mine == WHOLE or theirs == WHOLE or found.setdefault(mine, theirs) != theirs:
+        if mine == WHOLE:
+            whole.add(theirs)
+        elif theirs == WHOLE or found.setdefault(mine, theirs) != theirs:
             return None
-    if len(found) < len(domain) or len(set(found.values())) < len(found):
+    places = set(found.values())
+    if len(places) < len(found) or not whole.isdisjoint(places):
         return None
-    return tuple(found[d] for d in range(len(domain)))
+    if any(n > 1 and d not in found for d, n in enumerate(domain)):
+        return None
+    return tuple(found.get(d, WHOLE) for d in range(len(domain)))
 
 
 def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
     """Whether enough of the domain can still be cut when the node has joined."""
-    uncut = stage.whole | {labels[d] for d in whole} | unfollowed(stage, labels)
+    uncut = stage.whole | kept_whole(stage, labels, whole)
     if uncut == stage.whole:
         return True
     return leaves_uncut(prod(stage.domain), prod(stage.domain[d] for d in uncut))
@@ -144,6 +157,11 @@ def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
 def leaves_uncut(size: int, kept: int) -> bool:
     """Whether a domain of that size may keep dimensions of so many elements whole."""
     return size >= kept * min(_LEAST_TASKS, size) and kept <= LARGEST_BLOCK
+
+
+def kept_whole(stage: Group, labels: Labels, whole: Iterable[int]) -> set[int]:
+    """The stage's dimensions that stay uncut for a node with `labels`, whose own `whole` do."""
+    return ({labels[d] for d in whole} | unfollowed(stage, labels)) - {WHOLE}
 
 
 def unfollowed(stage: Group, labels: Labels) -> set[int]:

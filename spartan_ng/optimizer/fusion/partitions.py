@@ -49,7 +49,7 @@ def partitions(memo: Memo, most: int = MOST_OPERATORS) -> list[Partition]:
     crosses belongs to no partition.
     """
     references = [
-        {memo.operators[n].edges[j].producer for j in memo.references(n)} for n in range(len(memo.operators))
+        {memo.operators[n].edges[j].producer for j in memo.references[n]} for n in range(len(memo.operators))
     ]
     found = []
     for component in _components(references):

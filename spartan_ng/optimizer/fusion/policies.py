@@ -6,19 +6,24 @@ Fusion plans (SystemML), section 4.1.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import Rates
-from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.formed import formed_ps
 from spartan_ng.optimizer.fusion.group import Fusing, Grouping, group
 from spartan_ng.optimizer.fusion.operators import densities
-from spartan_ng.optimizer.fusion.select import candidates, leaves_choice, select
+from spartan_ng.optimizer.fusion.partitions import partitions
+from spartan_ng.optimizer.fusion.select import candidates, fuse_except, leaves_choice, materialized, select
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 MOST_ROUNDS = 4
 """How often candidates are selected anew after stages have refused some."""
+
+
+HOPELESS = 2
+"""Stages that fuse all are not formed where the search finds so many times cheaper plans: what is predicted
+and what is formed never differed that much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +56,34 @@ def form_stages(
         return cheapest(weigh_policies(order, roots, profile, apart)).grouping
     if policy == "all":
         memo = candidates(order, roots, profile)
-        return _formed(order, roots, profile, (), memo, select(memo, profile, True), True)
+        return _formed(order, roots, profile, (), fuse_except(memo, partitions(memo), ()), True)
     return group(order, roots, policy != "off", profile.workers > 1)
 
 
 def weigh_policies(
     order: list[Node], roots: set[Node], profile: ClusterProfile, apart: Collection[Node] = ()
 ) -> list[Formed]:
-    """The stages that the search finds, and the two heuristics', each with its cost as it was formed.
+    """The stages that the search finds, first, and the heuristics', each with its cost as it was formed.
 
-    Where the search fuses all, both are one.
+    The heuristic that computes nothing twice is formed before the search, which starts from it, too. What the
+    search leaves as it is, or fuses whole, is formed once, and what is hopeless not at all.
     """
     memo = candidates(order, roots, profile, apart)
-    chosen, fused = select(memo, profile), select(memo, profile, True)
-    alone = dict.fromkeys(apart, ())
-    groupings = {
-        "cost": _formed(order, roots, profile, apart, memo, chosen),
-        "no_redundancy": group(order, roots, True, profile.workers > 1, alone),
-    }
-    if chosen != fused:
-        groupings["all"] = _formed(order, roots, profile, apart, memo, fused, True)
+    found = partitions(memo)
+    plain = group(order, roots, True, profile.workers > 1, dict.fromkeys(apart, ()))
+    start = materialized(memo, found, plain)
+    choice = select(memo, profile, found, start)
     rates, density = Rates.of(profile), densities(order)
-    return [Formed(policy, g, formed_ps(g, density, rates)) for policy, g in groupings.items()]
+    formed = [Formed("no_redundancy", plain, formed_ps(plain, density, rates))]
+    if choice.cut == start:
+        formed.insert(0, replace(formed[0], policy="cost"))
+    else:
+        stages = _formed(order, roots, profile, apart, fuse_except(memo, found, choice.cut))
+        formed.insert(0, Formed("cost", stages, formed_ps(stages, density, rates)))
+    if choice.cut and choice.fuse_all_ps < HOPELESS * choice.cost_ps:
+        stages = _formed(order, roots, profile, apart, fuse_except(memo, found, ()), True)
+        formed.append(Formed("all", stages, formed_ps(stages, density, rates)))
+    return formed
 
 
 def cheapest(formed: Sequence[Formed]) -> Formed:
@@ -85,7 +96,6 @@ def _formed(
     roots: set[Node],
     profile: ClusterProfile,
     apart: Collection[Node],
-    memo: Memo,
     chosen: Fusing,
     fuse_all: bool = False,
 ) -> Grouping:
@@ -98,5 +108,6 @@ def _formed(
             break
         refused |= result.refused
         memo = candidates(order, roots, profile, {*refused, *apart})
-        chosen = select(memo, profile, fuse_all)
+        found = partitions(memo)
+        chosen = fuse_except(memo, found, () if fuse_all else select(memo, profile, found).cut)
     return result

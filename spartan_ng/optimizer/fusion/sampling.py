@@ -61,7 +61,7 @@ def is_sampled_product(node: Node) -> bool:
 
 def is_union(node: Node) -> bool:
     """Whether a sparse map has non-zeros where none of its operands has all of them: it is stored."""
-    return node.op is Op.MAP and node.format == "csr" and _of_operands(node, {}) == frozenset()
+    return node.format == "csr" and node.op is Op.MAP and _of_operands(node, {}) == frozenset()
 
 
 def _patterns(order: Sequence[Node]) -> dict[Node, frozenset[Node]]:

@@ -123,20 +123,22 @@ class _Search:
         return None
 
 
-def descend(costs: Costs, count: int, starts: Sequence[int], most: int) -> Found:
-    """Improve the best of some assignments by single points until none helps, or `most` plans are costed."""
+def descend(costs: Costs, moves: Sequence[int], starts: Sequence[int], most: int) -> Found:
+    """Improve the best of some assignments until no move helps, or `most` plans are costed.
+
+    A move materializes all points of a mask, or, where they are, none of them. The first moves are tried
+    again as long as they help, before later ones are.
+    """
     upper, best = min((costs.cost(s), s) for s in starts)
-    costed, improved = len(starts), True
-    while improved and costed < most:
-        improved = False
-        for i in range(count):
-            mask = best ^ (1 << i)
-            if costed >= most:
-                break
-            if mask > best and costs.at_least(mask) >= upper:
+    costed, seen, i = len(starts), set(starts), 0
+    while i < len(moves) and costed < most:
+        move, i = moves[i], i + 1
+        for mask in (best | move, best & ~move):
+            if mask in seen or costs.at_least(mask) >= upper:
                 continue
+            seen.add(mask)
             costed += 1
             cost = costs.cost(mask)
             if cost < upper:
-                best, upper, improved = mask, cost, True
+                best, upper, i = mask, cost, 0
     return Found(best, upper, costed, False)

@@ -17,7 +17,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import PlanCosts, Rates, Stage
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
-from spartan_ng.optimizer.fusion.group import Fusing
+from spartan_ng.optimizer.fusion.group import Fusing, Grouping
 from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
@@ -49,19 +49,46 @@ class Selected:
     no_redundancy_ps: int
 
 
-def select(memo: Memo, profile: ClusterProfile, fuse_all: bool = False) -> Fusing:
-    """Who computes what in its own pass, of these candidates; `fuse_all` materializes nothing."""
-    found = partitions(memo)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The dependencies to materialize in all partitions, what that costs, and what fusing all does."""
+
+    cut: frozenset[Point]
+    cost_ps: int
+    fuse_all_ps: int
+
+
+def select(
+    memo: Memo, profile: ClusterProfile, found: Sequence[Partition], start: Collection[Point] = ()
+) -> Choice:
+    """The cheapest dependencies to materialize in these partitions; searches start from `start`, too."""
     cut: set[Point] = set()
-    if not fuse_all:
-        for costs, most in candidate_plans(memo, profile, found):
-            mask = search(costs, most).mask
-            cut.update(p for p, bit in costs.bits.items() if mask & bit)
+    cost = fuse_all = 0
+    for costs, most in candidate_plans(memo, profile, found):
+        best = search(costs, most, sum(bit for p, bit in costs.bits.items() if p in start))
+        cut.update(p for p, bit in costs.bits.items() if best.mask & bit)
+        cost, fuse_all = cost + best.cost, fuse_all + costs.cost(0)
+    return Choice(frozenset(cut), cost, fuse_all)
+
+
+def materialized(memo: Memo, found: Sequence[Partition], grouping: Grouping) -> set[Point]:
+    """The dependencies across which no stage computes both ends."""
+    passes: dict[Node, set[int]] = {}
+    for i, stage in enumerate(grouping.groups):
+        for node in (*stage.stored, *(m for m, _ in stage.members)):
+            passes.setdefault(node, set()).add(i)
+    nodes = [o.node for o in memo.operators]
+    points = (p for partition in found for p in partition.points)
+    return {p for p in points if passes[nodes[p.consumer]].isdisjoint(passes[nodes[p.target]])}
+
+
+def fuse_except(memo: Memo, found: Sequence[Partition], cut: Collection[Point]) -> Fusing:
+    """Who computes what in its own pass where all is fused but for some dependencies."""
     partition = {n: i for i, p in enumerate(found) for n in p.operators}
     fusing: dict[Node, set[Node]] = {}
-    for operator in memo.operators:
+    for operator, references in zip(memo.operators, memo.references, strict=True):
         here = partition.get(operator.number)
-        for j in memo.references(operator.number):
+        for j in references:
             target = memo.operators[operator.edges[j].producer]
             if partition.get(target.number) != here:
                 continue  # nothing was weighed: it is fused where all that read it are in one stage
@@ -143,14 +170,26 @@ def leaves_choice(order: Sequence[Node]) -> bool:
     return False
 
 
-def search(costs: PlanCosts, most: int) -> Found:
-    """The best assignment: exact for few interesting points, else improved from both heuristics."""
+def search(costs: PlanCosts, most: int, start: int = 0) -> Found:
+    """The best assignment: exact for few interesting points, else improved from `start` and heuristics."""
     count = len(costs.partition.points)
     if 1 << count <= PRUNED * most:
         found = skip_enumerate(costs, count, cut_sets(costs), most)
         if found.exact:
             return found
-    return descend(costs, count, [0, no_redundancy(costs)], most)
+    return descend(costs, moves(costs), sorted({0, start, no_redundancy(costs)}), most)
+
+
+def moves(costs: PlanCosts) -> list[int]:
+    """Changes of an assignment to try, as masks: all points of one target, then each point alone.
+
+    Where one reader of a value is fused and another is not, the value is stored and computed again: between
+    a plan that stores it and one that does not there is often no better one.
+    """
+    together: dict[int, int] = {}
+    for point, bit in costs.bits.items():
+        together[point.target] = together.get(point.target, 0) | bit
+    return list(dict.fromkeys([*together.values(), *costs.bits.values()]))
 
 
 def no_redundancy(costs: PlanCosts) -> int:

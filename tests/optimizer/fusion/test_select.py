@@ -18,7 +18,14 @@ from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
-from spartan_ng.optimizer.fusion.select import Selected, candidate_plans, compare, no_redundancy, search
+from spartan_ng.optimizer.fusion.select import (
+    Selected,
+    candidate_plans,
+    compare,
+    moves,
+    no_redundancy,
+    search,
+)
 from spartan_ng.optimizer.fusion.templates import Template
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.optimizer.fusion.expressions import (
@@ -99,7 +106,7 @@ def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
 
 def test_descent_stops_at_its_limit() -> None:
     costs = next(c for c in problems(most_points=9) if len(c.partition.points) > 4)
-    assert descend(costs, len(costs.partition.points), [0, no_redundancy(costs)], 2).costed == 2
+    assert descend(costs, moves(costs), [0, no_redundancy(costs)], 2).costed == 2
 
 
 # --- the paper's expressions ---------------------------------------------------------------------------

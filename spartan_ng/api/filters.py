@@ -1,0 +1,93 @@
+"""Convolutions, correlations of sequences, and piecewise linear functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import creation, joining, ufuncs
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
+from spartan_ng.api.operands import small_values
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+_TAPS = 512
+"""A filter up to so long slides as shifted multiples; each piece of a signal meets a longer one whole."""
+
+
+def _convolved(extents: Any, tiles: Any) -> Any:
+    """A piece of a signal against the whole filter: pieces overlap, and overlaps add up."""
+    return (extents[0][0][0],), np.convolve(tiles[0], tiles[1])
+
+
+_CONVOLVED = UserFunction(_convolved, origin="convolve")
+
+
+@numpy_function(np.convolve, whole=True)
+def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
+    """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
+    a, v = as_handle(a).ravel(), as_handle(v).ravel()
+    if v.size > a.size:
+        a, v = v, a
+    if v.size == 0:
+        raise ValueError(f"convolve: shapes {a.shape} and {v.shape}: an array cannot be empty")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    n, m = a.size, v.size
+    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
+    if m > _TAPS:
+        kind = np.result_type(a.dtype, v.dtype)
+        nodes = [build.cast(a._node(), kind), build.cast(v._node(), kind)]
+        whole = build.join_update(_CONVOLVED, nodes, (0, -1), (n + m - 1,), kind)
+        return wrap_node(whole)[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
+    margin = creation.zeros(m - 1, a.dtype)
+    wide = joining.concatenate([margin, a, margin]) if m > 1 else a
+    out: Any = None
+    for j in range(m):
+        part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
+        out = part if out is None else out + part
+    return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
+
+
+@numpy_function(np.correlate, whole=True)
+def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
+    """The cross-correlation of two 1-d arrays."""
+    a, v = as_handle(a), as_handle(v)
+    taps = (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1]
+    if v.size > a.size and mode == "same":  # an even number of taps leans to the other side
+        return convolve(a, taps)[a.size // 2 : a.size // 2 + v.size].copy()  # type: ignore[no-any-return]
+    return convolve(a, taps, mode)
+
+
+@numpy_function(np.interp, whole=True)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
+    """Piecewise linear interpolation through given points, which stay on the driver."""
+    knots, heights = values(as_handle(xp), as_handle(fp))
+    x = as_handle(x)
+    if knots.shape != heights.shape or knots.ndim != 1 or not knots.size:
+        raise ShapeError(
+            f"interp: fp and xp are not of the same length, 1-d and not empty: {heights.shape}, {knots.shape}"
+        )
+    known = small_values((x,))
+    if known is not None:
+        return wrap(np.interp(known[0], knots, heights, left, right, period))
+    kind = np.dtype(complex if np.iscomplexobj(heights) else float)
+
+    def line(block: Any) -> Any:
+        return np.interp(block, knots, heights, left, right, period)
+
+    return wrap_node(build.map_(UserFunction(line, origin="interp"), x._node(), dtype=kind))
+
+
+__all__ = [
+    "convolve",
+    "correlate",
+    "interp",
+]

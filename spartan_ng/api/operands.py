@@ -1,0 +1,161 @@
+"""What a universal function is given, and where its result goes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.api.cell import Masked
+from spartan_ng.api.dispatch import warn_user, weight
+from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, forced, is_array_like, wrap_node
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import at_once_bytes
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+WEAK = frozenset(PYTHON_SCALARS)
+"""Classes of scalars that leave the other operands' dtype as it is (NEP 50)."""
+
+
+def kind_of(o: Any) -> Any:
+    """A Python scalar's class, or anything else's dtype."""
+    plain = isinstance(o, PYTHON_SCALARS) and not isinstance(o, Handle)
+    return type(o) if plain else o.dtype
+
+
+def operand(a: Any) -> Any:
+    """An operand as a handle, or a Python scalar as itself."""
+    if isinstance(a, Handle):
+        return a
+    if isinstance(a, PYTHON_SCALARS) and not isinstance(a, np.generic):
+        return np.bool_(a) if isinstance(a, bool) else a
+    return as_handle(a)
+
+
+def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """NumPy values of operands that are small and on the driver, or None."""
+    known: list[Any] = []
+    nbytes = 0
+    shape = None
+    alike = True
+    for a in args:
+        if isinstance(a, Handle):
+            a = a._peek()
+            if a is None:
+                return None
+            if a.shape:
+                alike = alike and (shape is None or shape == a.shape)
+                shape = a.shape
+            nbytes += weight(a)
+            known.append(a)
+            continue
+        if a.__class__ in WEAK:
+            known.append(a)
+            continue
+        alike = False
+        if isinstance(a, list | tuple) or sparse.issparse(a) or is_array_like(a):
+            a = as_handle(a)._peek()
+            if a is None:
+                return None
+        nbytes += weight(a)
+        known.append(a)
+    if nbytes > config.small_bytes or not (alike or stay_small(tuple(known))):
+        return None
+    return tuple(known)
+
+
+def has_objects(*operands: Any) -> bool:
+    """Whether an operand holds Python's objects, which stay on the driver."""
+    return any(o.dtype.hasobject for o in operands if isinstance(o, np.ndarray))
+
+
+def stay_small(operands: tuple[Any, ...]) -> bool:
+    """Whether the operands stay small when they are broadcast together."""
+    shapes = {np.shape(o) for o in operands}
+    if len(shapes) == 1:
+        return True
+    longest = max(map(len, shapes))
+    size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
+    return size * 8 <= max(config.small_bytes, 8 * max(map(prod, shapes)))  # type: ignore[no-any-return]
+
+
+def is_small_answer(x: Any, y: Any) -> bool:
+    """Whether comparing what is here gives so few booleans that a plan would take longer to begin."""
+    small = config.small_bytes
+    if not small or x.__class__ is not np.ndarray or x.size > small:
+        return False
+    alike = y.__class__ in WEAK or (isinstance(y, np.ndarray | np.generic) and y.shape in ((), x.shape))
+    return alike and x.nbytes <= at_once_bytes(small)
+
+
+def common_mask(operands: list[Any]) -> Masked | None:
+    """The filter all operands with axes went through, if they can stay filtered."""
+    found: Masked | None = None
+    for o in operands:
+        if not isinstance(o, Handle):
+            continue
+        masked = o._masked()
+        if masked is None:
+            if o._views or o._cell.masked is not None or o.ndim:
+                return None
+            continue
+        if found is None:
+            found = masked
+        elif masked.mask is not found.mask or masked.a.shape != found.a.shape:
+            return None
+    return found
+
+
+def unfiltered(o: Any) -> Any:
+    """A filtered operand's elements before the filter; anything else as it is."""
+    masked = o._masked() if isinstance(o, Handle) else None
+    return o if masked is None else masked.a
+
+
+def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str = "same_kind") -> ndarray:
+    """A result, written to `out` (an array of ours or NumPy's) where that is given, and `where` is true.
+
+    Raises
+    ------
+    TypeError : the casting rule forbids it (as NumPy's `UFuncTypeError`), or `out` is no array
+    ShapeError : `out` has not the shape that the result is broadcast to
+    """
+    if out is None:
+        if where is True:
+            return result
+        warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
+        shape = build.broadcast_shapes(name, result.shape, np.shape(where))
+        out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
+    if isinstance(out, np.ndarray):
+        np.copyto(out, result._force(), casting=casting, where=forced(where))  # type: ignore[arg-type]
+        return out  # type: ignore[return-value]
+    if not isinstance(out, Handle):
+        raise TypeError("return arrays must be of ArrayType")
+    if not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
+        function = getattr(np, name, None)
+        if not isinstance(function, np.ufunc):
+            raise TypeError(
+                f"{name}: cannot cast {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}"
+            )
+        raise np._core._exceptions._UFuncOutputCastingError(  # type: ignore[attr-defined]
+            function, casting, result.dtype, out.dtype, 0
+        )
+    whole = build.broadcast_shapes(name, result.shape, out.shape)
+    if whole != out.shape:
+        raise ShapeError(
+            f"{name}: non-broadcastable output operand with shape {out.shape} "
+            f"doesn't match the broadcast shape {whole}"
+        )
+    if where is not True:
+        mask = as_handle(where)
+        result = wrap_node(
+            build.map_("where", mask._node(), build.cast(result._node(), out.dtype), out._node())
+        )
+    out._write(result)
+    return out  # type: ignore[return-value]

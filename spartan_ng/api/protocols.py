@@ -1,0 +1,161 @@
+"""What an array is to Python, to NumPy and to other libraries: numbers, text, their arrays and functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.api import printing, products, ufuncs
+from spartan_ng.api.dispatch import FUNCTIONS, gathered
+from spartan_ng.api.forcing import value_of
+from spartan_ng.api.handle import Handle, as_handle, settle, wrap
+from spartan_ng.api.methods import Methods
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_NUMPYS = (Handle, np.ndarray, np.generic)
+"""Classes of operands that we know; arrays of other libraries may know us instead."""
+
+
+class Protocols(Methods):
+    """Arrays that other code takes as its own."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    # --- Python's numbers and text -----------------------------------------------------------------
+
+    def _alone(self) -> Any:
+        """The value of an array without axes; TypeError for others."""
+        if self.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
+            )
+        return self._force()
+
+    def __float__(self) -> float:
+        return float(self._alone())
+
+    def __int__(self) -> int:
+        return int(self._alone())
+
+    def __complex__(self) -> complex:
+        return complex(self._alone())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError(
+                "only integer scalar arrays can be converted to a scalar index, "
+                f"not {self.dtype} of shape {self.shape}"
+            )
+        return int(self._force())
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                f"Use a.any() or a.all() (shape {self.shape})"
+            )
+        return bool(self._force())
+
+    def __repr__(self) -> str:
+        return printing.array_repr(self)
+
+    def __str__(self) -> str:
+        return printing.array_str(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._force()[()], spec) if self.ndim == 0 else format(str(self), spec)
+
+    # --- NumPy's protocols ---------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        value = self._peek()
+        if value.__class__ is not np.ndarray:
+            value = np.asarray(self._force())
+        if dtype is not None and value.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
+            return value.astype(dtype)  # type: ignore[no-any-return]
+        if copy:
+            return value.copy()  # type: ignore[no-any-return]
+        shown = value.view()
+        shown.setflags(False)
+        return shown  # type: ignore[no-any-return]
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """NumPy's ufuncs of our arrays are ours (NEP 13)."""
+        if any(hasattr(i, "__array_ufunc__") and not isinstance(i, _NUMPYS) for i in inputs):
+            return NotImplemented
+        ours = ufuncs.UFUNCS.get(function.__name__)
+        if function is np.matmul:
+            return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
+        if ours is None or ours.np is not function:
+            if method != "__call__":
+                return gathered(getattr(function, method), *inputs, **keywords)
+            return gathered(function, *inputs, **keywords)
+        out = keywords.get("out")
+        if isinstance(out, tuple) and len(out) == 1:
+            keywords["out"] = out[0]
+        return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        """NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."""
+        if not all(issubclass(t, _NUMPYS) for t in types):
+            return NotImplemented
+        ours = FUNCTIONS.get(function)
+        if ours is None:
+            return gathered(function, *args, **keywords)
+        return ours(*args, **keywords)
+
+    # --- other libraries -----------------------------------------------------------------------------
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The array API standard's view of this package; its arrays are arrays of this class, too."""
+        from spartan_ng.api import standard
+
+        if api_version is not None and api_version not in standard.VERSIONS:
+            raise ValueError(f"version {api_version!r} of the array API is none of {standard.VERSIONS}")
+        return standard
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """The elements for another library (DLPack), gathered; read-only unless copied."""
+        value = np.asarray(self._force())
+        if copy is not False or not (value.flags.c_contiguous or value.flags.f_contiguous):
+            value = value.copy()
+        return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU, in DLPack's numbers."""
+        return np.empty(0).__dlpack_device__()
+
+    # --- the elements as something else -------------------------------------------------------------
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return self._force().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes."""
+        return self._force().tobytes(order)  # type: ignore[no-any-return]
+
+    def toarray(self) -> Any:
+        """A sparse array as a dense NumPy array."""
+        return np.array(self._force())
+
+    def todense(self) -> ndarray:
+        """A sparse array as a dense one."""
+        return wrap(np.asarray(self._force())) if self.format == "csr" else as_handle(self)
+
+    def tocsr(self) -> Any:
+        """The elements as a `scipy.sparse.csr_array`."""
+        settle(self)
+        ref = self._node().data
+        if self.format == "csr" and ref is not None:
+            return sparse.csr_array(value_of(ref), copy=True)
+        return sparse.csr_array(self._force())

@@ -1,0 +1,249 @@
+"""Elements taken and put by their places: NumPy's indexing routines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api import creation, indexing, manipulation, rearranging, ufuncs
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import Handle, as_handle, copied, wrap, wrap_node
+from spartan_ng.api.operands import stored
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+
+class Flat:
+    """`a.flat`: the elements in C order."""
+
+    def __init__(self, array: Handle) -> None:
+        self.base = array
+
+    def __iter__(self) -> Iterator[Any]:
+        return (wrap(v) for v in self.base._force().flat)
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __getitem__(self, key: Any) -> Any:
+        found = manipulation.ravel(self.base)[key]
+        return found.copy() if found.ndim else found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if manipulation.reshapes_without_copy(self.base, (self.base.size,)):
+            indexing.reshaped(self.base, (self.base.size,))[key] = _cycled(self.base, key, value)
+        else:
+            flat = copied(self.base).reshape(-1)
+            flat[key] = _cycled(self.base, key, value)
+            self.base._write(flat.reshape(self.base.shape))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(manipulation.ravel(self.base), dtype)
+
+    def copy(self) -> ndarray:
+        """A flat copy."""
+        return manipulation.ravel(self.base).copy()
+
+
+def _cycled(base: Handle, key: Any, value: Any) -> Any:
+    """Values for a flat region, repeated as often as needed."""
+    value = as_handle(value)
+    if value.ndim == 0:
+        return value
+    wanted = len(range(*key.indices(base.size))) if isinstance(key, slice) else value.size
+    flat = value.ravel()
+    return flat if flat.size == wanted else rearranging.resized(flat, (wanted,), True)
+
+
+def _check_mode(mode: Any) -> None:
+    """NumPy's names of what to do with indices out of bounds."""
+    if mode not in ("raise", "wrap", "clip", 0, 1, 2):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+
+
+@numpy_function(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
+    """Elements (or sub-arrays) at indices along an axis."""
+    a = as_handle(a)
+    if axis is None:
+        a, axis = manipulation.ravel(a), 0
+    where = build.axis_index(axis, a.ndim)
+    index = (
+        as_handle(indices, None if np.size(indices) else np.int64)
+        if not isinstance(indices, Handle)
+        else indices
+    )
+    if index.dtype.kind not in "biu":
+        raise TypeError(
+            f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
+        )
+    index = index.astype(np.int64) if index.dtype.kind == "b" else index  # type: ignore[attr-defined]
+    n = a.shape[where]
+    _check_mode(mode)
+    if mode == "wrap" and n:
+        index = index % n
+    elif mode == "clip" and n:
+        index = ufuncs.clip3(index, 0, n - 1)
+    result = a[(*(slice(None),) * where, index)] if where else a[index]
+    if not result.ndim == a.ndim - 1 + index.ndim:
+        raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
+    result = result.copy() if result._views else result
+    return stored("take", result, out)
+
+
+@numpy_function(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Set flat elements at indices, in place."""
+    if not isinstance(a, Handle):
+        raise TypeError(f"argument 1 must be an array, not {type(a).__name__}")
+    _check_mode(mode)
+    index = as_handle(ind).ravel()
+    values = as_handle(v).ravel()
+    if index.size == 0 or values.size == 0:
+        return
+    if index.dtype.kind not in "biu":
+        raise TypeError(
+            f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
+        )
+    index = index.astype(np.int64)  # true and false are places, too
+    if mode in ("wrap", "clip"):
+        index = index % a.size if mode == "wrap" else ufuncs.clip3(index, 0, a.size - 1)
+    Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
+
+
+@numpy_function(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarray:
+    """Slices along an axis where a condition holds."""
+    a = as_handle(a)
+    if axis is None:
+        a, axis = manipulation.ravel(a), 0
+    where = build.axis_index(axis, a.ndim)
+    mask = as_handle(condition, bool)
+    if mask.ndim != 1:
+        raise ValueError(f"condition must be a 1-d array, not of shape {mask.shape}")
+    n = a.shape[where]
+    if mask.shape[0] < n:
+        a = a[(*(slice(None),) * where, slice(0, mask.shape[0]))]
+    result = a[(*(slice(None),) * where, mask)] if where else a[mask]
+    return stored("compress", result, out)
+
+
+@numpy_function(np.extract)
+def extract(condition: Any, arr: Any) -> ndarray:
+    """The elements where a condition is true."""
+    return compress(manipulation.ravel(as_handle(condition).astype(bool)), manipulation.ravel(arr), 0)
+
+
+@numpy_function(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Set the elements where a mask is true to values in turn."""
+    if not isinstance(arr, Handle):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
+    flags = as_handle(mask, bool)
+    values = as_handle(vals).ravel()
+    count = int(flags.sum())
+    if values.size == 0 and count:
+        raise ValueError("Cannot insert from an empty array!")
+    if not count:
+        return
+    indexing.setitem(arr, flags, as_handle(rearranging.resize(values, (count,)), arr.dtype))
+
+
+@numpy_function(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Set the elements where a mask is true to the values at their places."""
+    new = rearranging.resize(as_handle(values).ravel(), (a.size,)).reshape(a.shape).astype(a.dtype)
+    a[...] = wrap_node(build.map_("where", as_handle(mask, bool)._node(), new._node(), a._node()))
+
+
+@numpy_function(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+    """Elements from the choice that each index names."""
+    index = as_handle(a)
+    options = [as_handle(c) for c in choices]
+    n = len(options)
+    if mode == "wrap":
+        index = index % n
+    elif mode == "clip":
+        index = ufuncs.clip3(index, 0, n - 1)
+    elif index.size and bool(((index < 0) | (index >= n)).any()):
+        raise ValueError("invalid entry in choice array")
+    kind = np.result_type(*(o.dtype for o in options))
+    shape = build.broadcast_shapes("choose", index.shape, *(o.shape for o in options))
+    node = build.broadcast(build.cast(options[0]._node(), kind), shape)
+    for i, option in enumerate(options[1:], 1):
+        node = build.map_("where", (index == i)._node(), build.cast(option._node(), kind), node)
+    result = wrap_node(node)
+    return stored("choose", result, out, casting="unsafe")
+
+
+@numpy_function(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> ndarray:
+    """Elements of each line at indices of their own."""
+    a, index = as_handle(arr), as_handle(indices)
+    if index.dtype.kind not in "iu":
+        raise IndexError(f"`indices` must be an integer array, not of {index.dtype}")
+    if axis is None:
+        a, axis = manipulation.ravel(a), 0
+    where = build.axis_index(axis, a.ndim)
+    if index.ndim != a.ndim:
+        raise ShapeError(
+            f"`indices` (shape {index.shape}) and `arr` (shape {a.shape}) must have the same number "
+            "of dimensions"
+        )
+    return a[_along(a, index, where)]  # type: ignore[no-any-return]
+
+
+@numpy_function(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Set elements of each line at indices of their own."""
+    a = manipulation.ravel(arr) if axis is None else arr
+    where = 0 if axis is None else build.axis_index(axis, a.ndim)
+    if as_handle(indices).ndim != a.ndim:
+        raise ShapeError(
+            f"`indices` (shape {as_handle(indices).shape}) and `arr` (shape {a.shape}) must have the same "
+            "number of dimensions"
+        )
+    a[_along(a, as_handle(indices), where)] = values
+
+
+def _along(a: Handle, index: Handle, axis: int) -> tuple[Any, ...]:
+    """The index of whole lines, with `index` for its axis."""
+    grid = (
+        index if i == axis else creation.arange(n).reshape((1,) * i + (-1,) + (1,) * (a.ndim - i - 1))
+        for i, n in enumerate(a.shape)
+    )
+    return tuple(grid)
+
+
+@numpy_function(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Copy elements into an array under a casting rule."""
+    if isinstance(dst, np.ndarray):
+        np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
+        return
+    new = as_handle(src) if isinstance(src, Handle | np.ndarray) else as_handle(np.asarray(src, dst.dtype))
+    if not np.can_cast(new.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
+        )
+    stored("copyto", manipulation.broadcast_to(new, dst.shape), dst, where, casting)
+
+
+__all__ = [
+    "choose",
+    "compress",
+    "copyto",
+    "extract",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "take",
+    "take_along_axis",
+]

@@ -1,0 +1,375 @@
+"""The class of universal functions: NumPy's calling rules over the one table of elementwise rows.
+
+Small operands on the driver go to NumPy at once; anything else becomes a map. A Python scalar is weak (NEP
+50) and becomes a 0-d constant of the dtype that the other operands ask for.
+"""
+
+from __future__ import annotations
+
+import operator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from spartan_ng.api import cumulative, reductions, segments
+from spartan_ng.api.cell import Masked
+from spartan_ng.api.dispatch import by_numpy, gathered
+from spartan_ng.api.errstate import is_strict
+from spartan_ng.api.handle import (
+    Handle,
+    SubclassError,
+    as_handle,
+    in_order,
+    is_array_like,
+    scalar,
+    wrap,
+    wrap_masked,
+    wrap_node,
+)
+from spartan_ng.api.operands import (
+    WEAK,
+    common_mask,
+    has_objects,
+    is_small_answer,
+    kind_of,
+    operand,
+    small_values,
+    stay_small,
+    stored,
+    unfiltered,
+)
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.node import Node
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.functions import UserFunction
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+_TABLE = "spartan_ng.api.ufuncs"
+"""Where pickles find a function by its name."""
+_OF_SCALARS = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+}
+"""NumPy's operators of two scalars take a tenth of its ufuncs' time."""
+
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+
+
+class ufunc:
+    """A universal function with NumPy's signature.
+
+    Parameters
+    ----------
+    name : a row of the table
+    """
+
+    def __init__(self, name: str) -> None:
+        row = ELEMENTWISE[name]
+        self.row = row
+        self.__name__ = name
+        self.__module__ = _TABLE
+        self.np: Any = row.function
+        self.nin, self.nout = row.nin, row.nout
+        self.nargs = row.nin + row.nout
+        self.of_scalars = _OF_SCALARS.get(name)
+        self.gives_bool = name in _COMPARISONS
+        self.identity = getattr(row.function, "identity", None)
+        self.signature = None
+        self.types = getattr(row.function, "types", [])
+        self.ntypes = len(self.types)
+        first = (getattr(row.function, "__doc__", None) or name).strip().splitlines()
+        self.__doc__ = "\n".join(first)
+        self.__signature__ = getattr(row.function, "__signature__", None)
+
+    def __repr__(self) -> str:
+        return f"<ufunc '{self.__name__}'>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    # --- calls -------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Apply to operands, with NumPy's keywords."""
+        try:
+            if keywords or len(args) != self.nin:
+                return self._full(args, **keywords)
+            if self.nin == 2:
+                return self._two(*args)
+            if self.nargs == 2 and isinstance(args[0], Handle):
+                x = args[0]._peek()
+                if x is not None and x.nbytes <= config.small_bytes:
+                    return wrap(self.np(x))
+            return self._some(args)
+        except SubclassError:
+            return by_numpy(self.np, *args, **keywords)
+
+    def _two(self, a: Any, b: Any) -> Any:
+        """The common case of two operands and nothing else, kept short."""
+        x, y, nbytes = a, b, 0
+        weak = a.__class__ in WEAK or b.__class__ in WEAK
+        if isinstance(a, Handle):
+            x = a._peek()
+            if x is None:
+                return self._lazy((a, b))
+            nbytes = x.nbytes
+        if isinstance(b, Handle):
+            y = b._peek()
+            if y is None:
+                return self._lazy((a, b))
+            nbytes += y.nbytes
+        large = nbytes > config.small_bytes and not (self.gives_bool and is_small_answer(x, y))
+        if large and not has_objects(x, y):
+            return self._lazy((a, b))
+        if weak and nbytes:
+            if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):
+                return scalar(self.of_scalars(x, y))
+            return self._now((x, y))
+        try:
+            if x.shape != y.shape and x.ndim and y.ndim and not stay_small((x, y)):
+                return self._lazy((a, b))
+        except AttributeError:  # a sequence, which NumPy takes as it is
+            if sparse.issparse(x) or sparse.issparse(y):
+                return self._lazy((a, b))
+            if is_array_like(a) or is_array_like(b):
+                return self._two(*(as_handle(o) if is_array_like(o) else o for o in (a, b)))
+        return self._now((x, y))
+
+    def _some(self, args: tuple[Any, ...]) -> Any:
+        """Any number of operands and nothing else."""
+        known = small_values(args)
+        return self._lazy(args) if known is None else self._now(known)
+
+    def _now(self, operands: tuple[Any, ...], **keywords: Any) -> Any:
+        """NumPy at once."""
+        try:
+            r = self.np(*operands, **keywords)
+        except ValueError:
+            build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))
+            raise
+        if r.__class__ is tuple:
+            return tuple(wrap(part) for part in r)
+        return wrap(r) if isinstance(r, np.ndarray) else scalar(r)
+
+    def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
+        """A map (two for two results)."""
+        operands = [operand(a) for a in args]
+        strict = is_strict()
+        if strict or any(o.dtype.hasobject for o in operands if isinstance(o, Handle)):
+            more = {} if dtype is None else {"dtype": dtype}
+            run = gathered if strict and not in_process() else by_numpy
+            return run(self.np, *args, casting=casting, **more)
+        if self.nout == 2:
+            return self._pair(operands)
+        masked = common_mask(operands)
+        if masked is not None:
+            inputs = [unfiltered(o) for o in operands]
+            node = self.node(inputs, dtype, casting)
+            return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask))
+        return wrap_node(self.node(operands, dtype, casting))
+
+    def node(self, operands: list[Any], dtype: Any = None, casting: str = "same_kind") -> Node:
+        """The map over handles, nodes and Python scalars."""
+        kinds = tuple(kind_of(o) for o in operands)
+        dtypes = _dtypes(self.__name__, kinds, casting, dtype)
+        nodes = [o if isinstance(o, Node) else None for o in operands]
+        for i, o in enumerate(operands):
+            if isinstance(o, Handle):
+                nodes[i] = o._node()
+            elif nodes[i] is None:
+                try:
+                    nodes[i] = build.constant(_weak_value(o, dtypes[i]))
+                except OverflowError:
+                    if self.__name__ not in _COMPARISONS:
+                        raise
+                    return self._beyond(operands, i)
+        inputs: list[Node] = nodes  # type: ignore[assignment]
+        if dtype is not None:
+            inputs = [build.cast(n, d) for n, d in zip(inputs, dtypes, strict=False)]
+        return build.map_(self.__name__, *inputs, dtype=dtypes[-1])
+
+    def _beyond(self, operands: list[Any], i: int) -> Node:
+        """A comparison with a Python integer that the other operand's dtype cannot hold."""
+        other = operands[1 - i]
+        sample = np.zeros((), other.dtype)
+        pair = (operands[0], sample) if i == 0 else (sample, operands[1])
+        return build.broadcast(build.constant(np.asarray(self.np(*pair))), other.shape)
+
+    def _pair(self, operands: list[Any]) -> tuple[ndarray, ndarray]:
+        """Two results: two maps."""
+        if self.__name__ == "divmod":
+            return _QUOTIENT(*operands), _REST(*operands)
+        (x,) = [as_handle(o) for o in operands]
+        dtypes = build.elementwise_dtypes(self.__name__, x.dtype)
+        first, second = _HALVES[self.__name__]
+        one, two = (
+            wrap_node(build.map_(UserFunction(f, origin=self.__name__), x._node(), dtype=d))
+            for f, d in zip((first, second), dtypes[-2:], strict=True)
+        )
+        return one, two
+
+    def _full(
+        self,
+        args: tuple[Any, ...],
+        out: Any = None,
+        where: Any = True,
+        casting: str = "same_kind",
+        order: str = "K",
+        dtype: Any = None,
+        subok: bool = True,
+        signature: Any = None,
+        sig: Any = None,
+    ) -> Any:
+        """All of NumPy's arguments."""
+        if len(args) < self.nin or len(args) > self.nargs:
+            raise TypeError(
+                f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments "
+                f"but {len(args)} were given"
+            )
+        if len(args) > self.nin:
+            if out is not None:
+                raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+            args, out = args[: self.nin], args[self.nin :]
+        dtype, typed = self._typed(dtype, signature, sig)
+        as_array = out is Ellipsis
+        if as_array:
+            out = None
+        outs = out if isinstance(out, tuple) else (out,) * self.nout if out is None else (out,)
+        if len(outs) != self.nout:
+            raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
+        known = small_values(args)
+        if known is not None:
+            found = self._now(known, casting=casting, **typed)
+        elif dtype is None and casting == "same_kind":
+            found = self._lazy(args)
+        else:
+            found = self._lazy(args, dtype, casting)
+        results = found if self.nout > 1 else (found,)
+        if as_array:
+            results = tuple(r.copy() for r in results)
+        elif any(o is not None for o in outs) or where is not True:
+            results = tuple(
+                stored(self.__name__, r, o, where, casting) for r, o in zip(results, outs, strict=True)
+            )
+        elif order in ("C", "F"):
+            results = tuple(in_order(r, order) for r in results)
+        return results if self.nout > 1 else results[0]
+
+    def _typed(self, dtype: Any, signature: Any, sig: Any) -> tuple[Any, dict[str, Any]]:
+        """The result's dtype, where one is asked for, and the keyword that asks NumPy for it."""
+        if sig is not None:
+            if signature is not None:
+                raise TypeError("cannot specify both 'sig' and 'signature'")
+            signature = sig
+        if signature is None:
+            dtype = None if dtype is None else np.dtype(dtype)
+            return dtype, {"dtype": dtype}
+        if dtype is not None:
+            raise TypeError("cannot specify both 'signature' and 'dtype'")
+        if not isinstance(signature, str | tuple):
+            raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
+        dtype = _signature_dtype(signature, self.nargs)
+        return None if dtype is None else np.dtype(dtype), {"signature": signature}
+
+    # --- methods -----------------------------------------------------------------------------------
+
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> ndarray:
+        """Fold along `axis`."""
+        self._binary("reduce")
+        return reductions.reduce(self.__name__, array, axis, dtype, out, keepdims, initial, where)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
+        """The cumulative fold along `axis`."""
+        self._binary("accumulate")
+        return cumulative.accumulate(self.__name__, array, axis, dtype, out)
+
+    def outer(self, A: Any, B: Any, **keywords: Any) -> Any:
+        """The function of every pair of elements."""
+        self._binary("outer")
+        a, b = as_handle(A), as_handle(B)
+        return self(a.reshape(a.shape + (1,) * b.ndim), b, **keywords)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+        """Apply in place at `indices`, repeated indices one after the other."""
+        if not isinstance(a, Handle):
+            raise TypeError(f"{self.__name__}.at: the first operand must be an array")
+        if self.nin == 2 and b is None:
+            raise ValueError("second operand needed for ufunc")
+        if b is None:
+            segments.repeat_at(self, a, indices)  # type: ignore[arg-type]
+        else:
+            segments.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
+
+    def reduceat(
+        self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+    ) -> ndarray:
+        """Folds of the slices that `indices` begin."""
+        self._binary("reduceat")
+        return segments.reduceat(self.__name__, array, indices, axis, dtype, out)
+
+    def resolve_dtypes(self, *args: Any, **keywords: Any) -> Any:
+        """The dtypes of operands and results, as NumPy has them."""
+        return self.np.resolve_dtypes(*args, **keywords)
+
+    def _binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError(f"{method} only supported for binary functions")
+
+
+# --- operands --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _dtypes(name: str, kinds: tuple[Any, ...], casting: str, dtype: Any) -> tuple[np.dtype[Any], ...]:
+    return build.elementwise_dtypes(name, *kinds, casting=casting, dtype=dtype)
+
+
+def _weak_value(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python scalar as a 0-d array of the resolved dtype; OverflowError where it does not fit."""
+    return np.asarray(dtype.type(value) if dtype.kind in "iufcb" else value, dtype)
+
+
+def _signature_dtype(signature: Any, nargs: int) -> Any:
+    """The result's dtype of a `signature=` argument."""
+    if isinstance(signature, str):
+        return np.dtype(signature.split("->")[-1])
+    if isinstance(signature, tuple):
+        return signature[-1] if len(signature) == nargs else signature[0]
+    return signature
+
+
+def _fraction(x: Any) -> Any:
+    return np.modf(x)[0]
+
+
+def _integral(x: Any) -> Any:
+    return np.modf(x)[1]
+
+
+def _mantissa(x: Any) -> Any:
+    return np.frexp(x)[0]
+
+
+def _exponent(x: Any) -> Any:
+    return np.frexp(x)[1]
+
+
+_QUOTIENT, _REST = ufunc("floor_divide"), ufunc("remainder")
+_HALVES = {"modf": (_fraction, _integral), "frexp": (_mantissa, _exponent)}

@@ -1,0 +1,73 @@
+"""NumPy's error state (`np.errstate`, `np.seterr`), read for next to nothing.
+
+Every statement asks what it is, and it hardly ever changes. NumPy keeps it in a context variable, whose value
+is replaced and never written to, so that the same object means the same state. The variable is the one that
+`np.errstate` sets; where none can be told to be it, NumPy is asked each time.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_MAY_WAIT = frozenset({"ignore", "warn"})
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorState:
+    """What is done about each kind of floating-point error.
+
+    Parameters
+    ----------
+    kinds : NumPy's words, as from `np.geterr`
+    is_strict : whether some kind of error must be seen at once
+    ignored : the kinds that are ignored; none where that is underflow only, as by default
+    """
+
+    kinds: dict[str, Any]
+    is_strict: bool
+    ignored: frozenset[str]
+
+
+def _read() -> ErrorState:
+    """The state as NumPy tells it."""
+    kinds: dict[str, Any] = dict(np.geterr())
+    ignored = frozenset(kind for kind, what in kinds.items() if what == "ignore")
+    if ignored == {"under"}:  # as by default
+        ignored = frozenset()
+    return ErrorState(kinds, not _MAY_WAIT.issuperset(kinds.values()), ignored)
+
+
+def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] | None:
+    """The one context variable that is changed inside a `with` block, if it is one."""
+    before = dict(copy_context().items())
+    with change:
+        after = copy_context()
+    changed = [variable for variable, value in after.items() if before.get(variable) is not value]
+    return changed[0] if len(changed) == 1 else None
+
+
+_variable = changed_variable(np.errstate(all="raise"))
+_last: tuple[Any, ErrorState] = (object(), _read())
+"""A value of the variable, kept alive so that no other gets its address, and its state."""
+
+
+def error_state() -> ErrorState:
+    """The state that is in force in this thread or task."""
+    global _last
+    if _variable is None:
+        return _read()
+    value = _variable.get(None)
+    last = _last
+    if value is not last[0]:
+        _last = last = (value, _read())
+    return last[1]
+
+
+def entered(kinds: dict[str, Any]) -> AbstractContextManager[object]:
+    """`np.errstate` of these kinds; nothing where they are in force."""
+    return nullcontext() if kinds == error_state().kinds else np.errstate(**kinds)

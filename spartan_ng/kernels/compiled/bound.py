@@ -1,0 +1,247 @@
+"""A sampled body with its operands: runs of stored rows for threads, and what becomes of their states.
+
+The rows are cut into runs of about equally many non-zeros, each of them a line of one table. A thread takes
+several lines at a time, fewer and fewer as the work comes to its end, so that threads end together and do
+little between compiled loops. The runs, and the order in which their states are added, depend on the body
+and its driver alone, never on the number of threads.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.kernels.body import KINDS
+from spartan_ng.plan.plan import Row
+
+if TYPE_CHECKING:
+    from spartan_ng.kernels.compiled.sampled import Sampled
+
+_RUNS = 32
+"""Runs of rows at most; and"""
+_RUN_FLOPS = 1 << 16
+"""the operations of one at least, some microseconds' work."""
+_TURN_FLOPS = 1 << 27
+"""Operations that a thread does at most before it looks whether to stop: some ten milliseconds' work."""
+_SMALL_FLOPS = 1 << 20
+"""Operations below which threads cost more than they bring."""
+_ROW_FLOPS = 16
+"""What a row of the body is taken to cost at a non-zero: between a sum and a logarithm."""
+_STATES_BYTES = 1 << 27
+"""What the states of all runs may take together."""
+_CACHED_BYTES = 1 << 18
+"""Arrays of this size stay in a core's cache: nothing of them need be asked for ahead."""
+_AHEAD_BYTES = 1 << 10
+"""What is asked for of a longer line: the processor itself sees that the rest follows."""
+_SPAN = 1 << 14
+"""Elements of the states that are added in one go."""
+
+Part = tuple[int, int]
+"""First and last (exclusive) line of the table, or element of a state."""
+
+
+class Cuts:
+    """Where runs of stored rows begin: remembered for the last driver, which loops come back to."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Callable[[], Any], int, Any] = (lambda: None, 0, None)
+
+    def of(self, indptr: Any, count: int) -> Any:
+        """Up to `count` runs of rows with about equally many non-zeros: their bounds."""
+        driver, runs, found = self._last
+        if driver() is not indptr or runs != count:
+            shares = np.arange(1, count, dtype=np.int64) * int(indptr[-1]) // count
+            inner = {*np.searchsorted(indptr, shares.astype(indptr.dtype)).tolist()}
+            rows = len(indptr) - 1
+            found = np.array([0, *sorted(inner - {0, rows}), rows])
+            self._last = (weakref.ref(indptr), count, found)
+        return found
+
+
+class Bound:
+    """A sampled stage with its operands; threads may run parts of it side by side."""
+
+    def __init__(self, body: Sampled, operands: list[Any]) -> None:
+        self.body = body
+        self.driver = operands[body.stage.driver]
+        indices = np.ascontiguousarray(self.driver.indices)
+        indptr = np.ascontiguousarray(self.driver.indptr, indices.dtype)
+        self._kept = [indptr, indices, np.ascontiguousarray(self.driver.data)]
+        """Arrays whose addresses the table has: they live as long as it does."""
+        self._width = 1
+        self._flops = _ROW_FLOPS * (1 + len(body.loop.rows))
+        numbers = self._numbers(_with_rows(body, operands))
+        self.flops = int(indptr[-1]) * self._flops
+        """Operations of all runs, about."""
+        count = min(_RUNS, self.flops // _RUN_FLOPS + 1, self._most_states())
+        self._rows = body.cuts.of(indptr, count)
+        """The first row of each run, and the row after the last one's."""
+        self._place()
+        self._table = self._lines(numbers)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether no further thread is worth waking for it."""
+        return self.flops < _SMALL_FLOPS
+
+    # --- runs -----------------------------------------------------------------------------------------
+
+    def turns(self, threads: int) -> list[Part]:
+        """What threads take, one turn after the other."""
+        count = len(self._table)
+        most = max(1, _TURN_FLOPS * count // max(self.flops, 1))
+        out, at = [], 0
+        while at < count:
+            n = max(1, min(most, (count - at) // (2 * threads)))
+            out.append((at, at + n))
+            at += n
+        return out
+
+    def run(self, lines: Part) -> None:
+        """Run some lines of the table: fills their part of `values`, or their states."""
+        first, last = lines
+        ending = self.body.loop.ending
+        if ending.kept == "major":
+            self.values[self._rows[first] : self._rows[last]] = 0
+        elif ending.how != "store":
+            self._states[first:last] = 0
+        (kernel,) = self.body.kernels
+        assert kernel.function is not None, "chosen only when compiled"
+        kernel.function(self._table[first:last])
+
+    @property
+    def spans(self) -> list[Part]:
+        """The parts of the states that are still to be added once all has run."""
+        n = self.values.size if len(self._states) > 1 else 0
+        return list(pairwise((*range(0, n, _SPAN), n)))
+
+    def add(self, span: Part) -> None:
+        """Add a part of all states, in the order of the runs."""
+        part, total = slice(*span), self.values.reshape(-1)
+        states = self._states.reshape(len(self._states), -1)
+        np.add.reduce(states[:, part], axis=0, dtype=total.dtype, out=total[part])
+
+    def folded(self) -> Any:
+        """`values` in the axes of the stage's reduced result."""
+        reducer = self.body.stage.writes[0].reducer
+        assert reducer is not None, "only reduced stages are folded"
+        values = self.values
+        if self.body.loop.ending.how == "product":
+            la, lb, lo = reducer.params
+            turned = len(lo) == 2 and lo[0] in (la if self.body.is_dense(reducer.args[0]) else lb)
+            return values[:, 0] if len(lo) == 1 else values.T if turned else values
+        return values[:, 0] if reducer.shape else values[0, 0]
+
+    def _most_states(self) -> int:
+        """How many runs may have a state of their own: few where states are long and non-zeros are few."""
+        if self.body.loop.ending.kept != "minor":
+            return _RUNS
+        n = max(self.driver.shape[1 - self.body.axis], 1)
+        nbytes = n * self._width * np.dtype(self.body.loop.ending.code).itemsize
+        return max(4, min(_STATES_BYTES // nbytes, len(self.driver.data) // n))
+
+    def _place(self) -> None:
+        """Allocate the values, and the states."""
+        ending, shape = self.body.loop.ending, self.driver.shape
+        count, code = len(self._rows) - 1, ending.code
+        self._states = np.empty((0, 1, self._width), code)
+        if ending.how == "store":
+            self.values = np.empty(len(self.driver.data), code)
+            """Of the non-zeros of a sparse result, or of the lines of a reduced one."""
+        elif ending.kept == "major":
+            self.values = np.empty((shape[self.body.axis], self._width), code)
+        else:
+            n = shape[1 - self.body.axis] if ending.kept == "minor" else 1
+            self._states = np.empty((count, n, self._width), code)
+            self.values = self._states[0] if count == 1 else np.empty((n, self._width), code)
+
+    # --- the table ------------------------------------------------------------------------------------
+
+    def _lines(self, numbers: list[int]) -> Any:
+        """The table: `numbers` with each run's rows and the address of its state."""
+        ending = self.body.loop.ending
+        out = self._states if len(self._states) else self.values
+        first = [0, 0, *map(_address, self._kept[:3]), _address(out)]
+        table = np.empty((len(self._rows) - 1, len(first) + len(numbers)), np.int64)
+        table[:] = [*first, *numbers]
+        table[:, 0], table[:, 1] = self._rows[:-1], self._rows[1:]
+        if ending.how != "store":
+            along = self._rows[:-1] if ending.kept == "major" else np.arange(len(table))
+            table[:, 5] += along * out.strides[0]
+        return table
+
+    def _numbers(self, operands: list[Any]) -> list[int]:
+        """What all lines have in common: see `Loop.fields`."""
+        body, loop = self.body, self.body.loop
+        out: list[int] = []
+        for side in loop.sides:
+            x = operands[side.register]
+            self._kept.append(x)
+            strides = _strides(x)
+            out += [_address(x), strides[body.axis], strides[1 - body.axis]]
+        for dot in loop.dots:
+            u, v = self._lines_of(body.stage.rows[dot.register - len(body.stage.reads)], operands)
+            out += [_address(u), u.strides[0], _address(v), v.strides[0], _ahead(v), u.shape[1]]
+            self._flops += 2 * u.shape[1]
+        if loop.ending.how == "product":
+            w = self._summed_lines(operands)
+            out += [_address(w), w.strides[0], _ahead(w), w.shape[1]]
+            self._width = w.shape[1]
+            self._flops += 2 * w.shape[1]
+        return out
+
+    def _lines_of(self, row: Row, operands: list[Any]) -> tuple[Any, Any]:
+        """A product's operands as lines of stored rows and lines of the other axis."""
+        _, _, lo = row.params
+        lines = {}
+        for register, labels in zip(row.args, row.params[:2], strict=True):
+            axis = 0 if lo[0] in labels else 1
+            lines[axis] = self._contiguous(operands[register], labels.index(lo[axis]))
+        return lines[self.body.axis], lines[1 - self.body.axis]
+
+    def _summed_lines(self, operands: list[Any]) -> Any:
+        """The dense operand of the product at the end, one line for each index that is summed over."""
+        reducer = self.body.stage.writes[0].reducer
+        assert reducer is not None, "a product at the end is a reducer"
+        la, lb, lo = reducer.params
+        (register, labels) = next(
+            (a, names) for a, names in zip(reducer.args, (la, lb), strict=True) if self.body.is_dense(a)
+        )
+        return self._contiguous(operands[register], next(k for k, x in enumerate(labels) if x not in lo))
+
+    def _contiguous(self, x: Any, axis: int) -> Any:
+        """The array with one contiguous line for each index along `axis`."""
+        x = x[:, None] if x.ndim == 1 else x if axis == 0 else x.T
+        if x.strides[1] != x.itemsize and x.shape[1] > 1:
+            x = np.ascontiguousarray(x)
+        self._kept.append(x)
+        return x
+
+
+def _with_rows(body: Sampled, operands: list[Any]) -> list[Any]:
+    """All registers, with the values of the rows that come before the loop."""
+    first = len(body.stage.reads)
+    registers = [*operands, *[None] * len(body.stage.rows)]
+    for register in body.before:
+        row = body.stage.rows[register - first]
+        registers[register] = np.asarray(KINDS[row.kind](row)(registers, body.tile, None))
+    return registers
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _strides(x: Any) -> tuple[int, int]:
+    """Byte strides along the two axes of the body; 0 where the operand does not follow one."""
+    strides = (0, 0, *(0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)))
+    return strides[-2], strides[-1]
+
+
+def _ahead(lines: Any) -> int:
+    """Bytes of a line to ask for ahead: see `nonzeros`."""
+    return min(lines.shape[1] * lines.itemsize, _AHEAD_BYTES) if lines.nbytes > _CACHED_BYTES else 0

@@ -1,0 +1,105 @@
+"""Threads that help with one piece of work at a time."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+
+import pytest
+
+from spartan_ng.worker.threads import Threads
+
+
+def barrier(count, seen):
+    """Work that ends only once so many threads do it."""
+    meeting = threading.Barrier(count, timeout=10)
+
+    def work():
+        seen.append(threading.get_ident())
+        meeting.wait()
+
+    return work
+
+
+def test_all_work_side_by_side_again_and_again():
+    threads = Threads(3)
+    for helpers in (3, 1, 0, 2):
+        seen = []
+        threads.run(barrier(helpers + 1, seen), helpers)
+        assert len(set(seen)) == helpers + 1
+        assert threading.get_ident() in seen
+    threads.close()
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_one_raises_is_raised_after_all_have_ended(here):
+    threads, ended, main = Threads(2), [], threading.get_ident()
+    meeting = threading.Barrier(3, timeout=10)
+
+    def work():
+        meeting.wait()
+        if (threading.get_ident() == main) == here:
+            raise KeyError("mine")
+        time.sleep(0.02)
+        ended.append(1)
+
+    with pytest.raises(KeyError, match="mine"):
+        threads.run(work, 2)
+    assert len(ended) == (2 if here else 1)
+    seen = []
+    threads.run(barrier(3, seen), 2)  # they go on afterwards
+    assert len(set(seen)) == 3
+
+
+def test_several_callers_share_the_threads():
+    threads, counts = Threads(1), [[] for _ in range(4)]
+    callers = [
+        threading.Thread(target=lambda c=c: [threads.run(lambda: c.append(1), 1) for _ in range(50)])
+        for c in counts
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(10)
+    assert [len(c) for c in counts] == [100] * 4
+
+
+def alive():
+    return sum(t.name == "blocks" for t in threading.enumerate())
+
+
+@pytest.mark.parametrize("how", ["close", "forget"])
+def test_threads_end_with_their_owner(how):
+    before = alive()
+    threads = Threads(2)
+    threads.run(barrier(3, []), 2)
+    assert alive() == before + 2
+    if how == "close":
+        threads.close()
+        seen = []
+        threads.run(lambda: seen.append(1), 2)
+        assert seen == [1]
+    del threads
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while alive() > before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert alive() == before
+
+
+def test_a_fork_starts_its_own():
+    threads = Threads(1)
+    threads.run(barrier(2, []), 1)
+    child = os.fork()
+    if child == 0:
+        try:
+            threads.run(barrier(2, []), 1)
+        except BaseException:  # noqa: BLE001  # a child of a fork must not go on with the tests
+            os._exit(1)
+        os._exit(0)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert ended == (child, 0)

@@ -1,0 +1,85 @@
+"""Threads that help with one piece of work at a time, woken and awaited with as little as can be.
+
+A pass over a tile may take a millisecond; a pool that makes a future with its lock and its condition for
+every thread, touched by nobody since the last pass, would take a good part of that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+
+Work = Callable[[], None]
+_Errors = SimpleQueue[BaseException | None]
+_Tasks = SimpleQueue[tuple[Work, _Errors] | None]
+
+
+class Threads:
+    """Up to `count` threads, started when they are first needed. Thread-safe."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._lock = threading.Lock()
+        self._begin()
+
+    def close(self) -> None:
+        """Let the threads go once they have done what they were given; later work is the caller's alone."""
+        self._end()
+
+    def run(self, work: Work, helpers: int) -> None:
+        """Call `work` here and on so many of the threads, and wait for all; raises what one has raised.
+
+        It must not be called by `work`: a thread that waits for itself waits forever.
+        """
+        if not self._end.alive:
+            helpers = 0
+        if self._started < helpers or self._process != os.getpid():
+            self._start(helpers)
+        errors: _Errors = SimpleQueue()
+        for _ in range(helpers):
+            self._tasks.put((work, errors))
+        try:
+            work()
+        finally:
+            raised = [errors.get() for _ in range(helpers)]
+        for error in raised:
+            if error is not None:
+                raise error
+
+    def _begin(self) -> None:
+        self._tasks: _Tasks = SimpleQueue()
+        self._started = 0
+        self._process = os.getpid()
+        self._end = weakref.finalize(self, _stop, self._tasks, self.count)
+        self._end.atexit = False
+
+    def _start(self, wanted: int) -> None:
+        with self._lock:
+            if self._process != os.getpid():  # a fork has none of its parent's threads
+                self._end.detach()
+                self._begin()
+            while self._started < min(wanted, self.count):
+                threading.Thread(target=_work, args=(self._tasks,), name="blocks", daemon=True).start()
+                self._started += 1
+
+
+def _work(tasks: _Tasks) -> None:
+    """One thread's life: it knows the queue alone, so that its owner can go."""
+    while (task := tasks.get()) is not None:
+        work, errors = task
+        raised: BaseException | None = None
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  # it is raised where the work was given
+            raised = error
+        del task, work  # before anybody counts who looks at what they hold
+        errors.put(raised)
+        del errors, raised
+
+
+def _stop(tasks: _Tasks, count: int) -> None:
+    for _ in range(count):
+        tasks.put(None)
