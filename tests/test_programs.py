@@ -118,7 +118,7 @@ def test_any_choice_of_materialization_points(program: Program, seed: int, worke
     """What selection chooses is a matter of time only: any assignment gives the same answer."""
     rng = random.Random(seed)
 
-    def choose(costs: PlanCosts, most: int) -> Found:
+    def choose(costs: PlanCosts, most: int, start: int) -> Found:
         return Found(rng.getrandbits(len(costs.partition.points)), 0, 0, False)
 
     with running_on(SimulatedBackend(workers)), pytest.MonkeyPatch.context() as patch:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from spartan_ng.arrays import box_shape
-from spartan_ng.kernels.body import labelled_box
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker.program import Task
@@ -29,20 +27,15 @@ def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound)
         parts = (bound.values, pattern.indices.copy(), pattern.indptr.copy())
         ex.put(run, write.slots[0], sparse.csr_array(parts, shape=pattern.shape))
         return []
-    if len(bound.spans) == 1:
-        bound.add(bound.spans[0])
-    else:
-        ex.parallel(run, bound.spans, lambda: bound.add, small=False)
+    spans = bound.spans
+    ex.parallel(run, spans, lambda: bound.add, len(spans) <= 1)
     value = bound.folded()
     if not write.partial:
         value = reducer.finalize((value,))
-    assert task.box is not None, "checked by the caller"
     slot = run.plan.slots[write.slots[0]]
-    own = labelled_box(write.labels, slot.shape[len(write.partial) :], task.box)
-    shape = (*(1 for _ in write.partial), *box_shape(own))
-    tile = np.ascontiguousarray(value, slot.dtype).reshape(shape)
+    tile = np.asarray(value, slot.dtype, order="C")[(*(None for _ in write.partial), ...)]
     if ex.store.pool is None:
         return [tile]
-    out = ex.store.allocate(shape, slot.dtype)  # where peers read it
+    out = ex.store.allocate(tile.shape, slot.dtype)  # where peers read it
     np.copyto(out, tile)
     return [out]

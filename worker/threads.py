@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
+
+_PATIENCE_S = 2e-4
+"""How long a caller whose own part is done stays awake for the others', which should end at the same time: on
+a virtual machine waking up takes as long."""
 
 Work = Callable[[], None]
 _Errors = SimpleQueue[BaseException | None]
@@ -44,6 +49,7 @@ class Threads:
         try:
             work()
         finally:
+            _stay_awake(errors, helpers)
             raised = [errors.get() for _ in range(helpers)]
         for error in raised:
             if error is not None:
@@ -64,6 +70,13 @@ class Threads:
             while self._started < min(wanted, self.count):
                 threading.Thread(target=_work, args=(self._tasks,), name="blocks", daemon=True).start()
                 self._started += 1
+
+
+def _stay_awake(errors: _Errors, wanted: int) -> None:
+    """Until so many have ended, or it takes too long; others may run meanwhile."""
+    deadline = time.perf_counter() + _PATIENCE_S
+    while errors.qsize() < wanted and time.perf_counter() < deadline:
+        time.sleep(0)
 
 
 def _work(tasks: _Tasks) -> None:

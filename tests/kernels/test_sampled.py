@@ -13,9 +13,11 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
+from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
 from spartan_ng.plan.plan import Fused
+from spartan_ng.worker import stages
 from tests.test_programs import running_on
 
 ROWS, COLUMNS, RANK = 150, 90, 7
@@ -203,6 +205,130 @@ def test_zeros_that_are_stored_and_entries_that_are_stored_twice():
 def test_single_precision(name):
     with running_on(EmbeddedBackend(2)):
         check(EXPRESSIONS[name], data(0.1, "f4"), rtol=1e-5)
+
+
+SHAPES = {
+    "empty rows": sparse.csr_array(
+        (np.arange(1.0, 6.0), np.array([0, 3, 1, 2, 6]), np.array([0, 0, 0, 2, 2, 5, 5])), (6, 7)
+    ),
+    "no rows": sparse.csr_array((0, 7)),
+    "no columns": sparse.csr_array((6, 0)),
+    "nothing stored": sparse.csr_array((6, 7)),
+    "one row": sparse.csr_array(np.array([[0.0, 2.0, 0.0, 3.0]])),
+    "one column": sparse.csr_array(np.array([[0.0], [2.0], [0.0], [3.0]])),
+    "one element": sparse.csr_array(np.array([[2.5]])),
+    "one full row": sparse.csr_array(np.vstack([np.ones((1, 400)), np.zeros((300, 400))])),
+}
+"""Drivers at the edges."""
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "name",
+    ["log likelihood", "sampled product", "update of U", "update of V", "sums of columns", "transposed"],
+)
+def test_compiled_edges(name, shape, rank):
+    random, X = np.random.default_rng(4), SHAPES[shape]
+    U, V = random.random((X.shape[0], rank)), random.random((X.shape[1], rank))
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
+        check(EXPRESSIONS[name], (X, U, V))
+
+
+@pytest.mark.parametrize("index", ["i4", "i8"])
+@pytest.mark.parametrize("name", ["log likelihood", "sampled product", "update of U", "update of V"])
+def test_both_widths_of_indices(name, index):
+    X, U, V = data(0.2)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    assert sp.asarray(X)._node().data.value.indices.dtype == index
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
+        check(EXPRESSIONS[name], (X, U, V))
+
+
+@pytest.mark.parametrize("kernels", ["compile", "interpret"])
+@pytest.mark.parametrize("name", ["log likelihood", "sampled product", "update of U", "sums of columns"])
+def test_rows_in_any_order_and_strided_parts(name, kernels):
+    X, U, V = data(0.2)
+    turned = np.concatenate([np.arange(b, a, -1) - 1 for a, b in zip(X.indptr, X.indptr[1:], strict=False)])
+    parts = (X.data[turned].repeat(2)[::2], X.indices[turned].repeat(3)[::3], X.indptr.repeat(2)[::2])
+    strided = sparse.csr_array(parts, X.shape, copy=False)
+    assert not strided.has_sorted_indices
+    assert not strided.data.flags.contiguous
+    with running_on(EmbeddedBackend(2)), config.override(kernels=kernels):
+        check(EXPRESSIONS[name], (strided, U, V))
+
+
+@pytest.mark.parametrize("name", ["log likelihood", "sums of rows", "sums of columns", "update of V"])
+@pytest.mark.parametrize("density", [0.002, 0.05])
+def test_threads_and_skew_change_no_bit(name, density, monkeypatch):
+    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    random = np.random.default_rng(5)
+    X = sparse.random_array((600, 80), density=density, rng=random, format="csr")
+    X = sparse.csr_array(sparse.vstack([np.ones((2, 80)), X, np.ones((1, 80))]))
+    U, V = random.random((603, 4)), random.random((80, 4))
+    found = []
+    for threads in (1, 2, 5):
+        with running_on(EmbeddedBackend(threads)), config.override(kernels="compile", small_bytes=0):
+            found.append(plain(EXPRESSIONS[name](sp, *map(sp.asarray, (X, U, V))).compute()))
+    np.testing.assert_allclose(found[0], EXPRESSIONS[name](np, X.toarray(), U, V), rtol=1e-10)
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
+def test_runs_share_the_non_zeros():
+    counts = np.sort(np.random.default_rng(6).zipf(1.5, 5000).clip(0, 900))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    bounds = bound.Cuts().of(indptr, 8)
+    assert (bounds[0], bounds[-1]) == (0, 5000)
+    shares = np.diff(indptr[bounds])
+    assert shares.max() <= indptr[-1] / 8 + 900
+
+
+def test_turns_take_every_run_once_and_get_smaller():
+    X, U, V = data(0.6)
+    seen = []
+
+    class Spy(bound.Bound):
+        def turns(self, threads):
+            seen.append((len(self._table), super().turns(threads)))
+            return seen[-1][1]
+
+    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile", small_bytes=0):
+        patch.setattr(bound, "_RUN_FLOPS", 1)
+        patch.setattr(stages, "Bound", Spy)
+        with running_on(EmbeddedBackend(2)):
+            check(EXPRESSIONS["log likelihood"], (X, U, V))
+    ((count, turns),) = seen
+    assert [i for a, b in turns for i in range(a, b)] == list(range(count))
+    sizes = [b - a for a, b in turns]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1] == 1
+
+
+def test_lines_far_apart_are_asked_for_ahead():
+    """Large enough that lines do not stay in the cache, in both endings that look lines up."""
+    random = np.random.default_rng(7)
+    X = sparse.random_array((900, 800), density=0.01, rng=random, format="csr")
+    U, V = random.random((900, 90)), random.random((800, 90))
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
+        for name in ("log likelihood", "update of U", "mask times V"):
+            text = {**EXPRESSIONS, "mask times V": lambda np, X, U, V: (X > 0.5) @ V}[name]
+            check(text, (X, U, V))
+
+
+def test_results_share_no_memory_with_their_operands():
+    X, U, V = data(0.2)
+    kept = X.copy()
+    with running_on(EmbeddedBackend(2)):
+        for kernels in ("compile", "interpret"):
+            with config.override(kernels=kernels, small_bytes=0):
+                ours = sp.asarray(X)
+                for text in ("sampled product", "squares", "mask times product"):
+                    out = EXPRESSIONS[text](sp, ours, *map(sp.asarray, (U, V))).compute()
+                    if sparse.issparse(out):
+                        out.data[:], out.indices[:], out.indptr[:] = 7, 0, 0
+                np.testing.assert_array_equal(plain(ours.compute()), kept.toarray())
 
 
 # --- random bodies -----------------------------------------------------------------------------------------

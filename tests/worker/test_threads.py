@@ -66,16 +66,17 @@ def test_several_callers_share_the_threads():
     assert [len(c) for c in counts] == [100] * 4
 
 
-def alive():
-    return sum(t.name == "blocks" for t in threading.enumerate())
+def running():
+    return {t for t in threading.enumerate() if t.name == "blocks"}
 
 
 @pytest.mark.parametrize("how", ["close", "forget"])
 def test_threads_end_with_their_owner(how):
-    before = alive()
+    before = running()
     threads = Threads(2)
     threads.run(barrier(3, []), 2)
-    assert alive() == before + 2
+    own = running() - before
+    assert len(own) == 2
     if how == "close":
         threads.close()
         seen = []
@@ -84,9 +85,9 @@ def test_threads_end_with_their_owner(how):
     del threads
     gc.collect()
     deadline = time.monotonic() + 10
-    while alive() > before and time.monotonic() < deadline:
+    while own & running() and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert alive() == before
+    assert not own & running()
 
 
 def test_a_fork_starts_its_own():
