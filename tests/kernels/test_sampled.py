@@ -15,8 +15,8 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
-from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.blocks import block_sizes
+from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
 from spartan_ng.plan.plan import Fused
