@@ -334,7 +334,7 @@ class _Builder:
             return
         try:
             value = np.asarray(evaluate(np, line, self.arrays))
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, ZeroDivisionError):
             return  # shapes or dtypes that NumPy has no answer for
         finite = value[np.isfinite(value)]
         largest = float(np.max(np.abs(finite.astype("c16")), initial=0.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +15,7 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
+from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
@@ -365,3 +368,16 @@ def test_random_bodies(text, workers, tiling):
         ours = {k: sp.asarray(v) for k, v in {**names, "X": X, "Y": Y}.items()}
         value = eval(text, {"np": sp, **ours}).compute()
     np.testing.assert_allclose(plain(value), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_sums_of_sparse_arrays_are_cut_by_what_they_store():
+    """Each block costs SciPy's slices; a block of 20,000² / 128 elements holds few non-zeros."""
+    X = sparse.random_array((20_000, 20_000), density=1e-5, format="csr", rng=np.random.default_rng(0))
+    with config.override(small_bytes=0):
+        x = sp.asarray(X)
+        plan = session.current().plan([(x + x.T)._node()])[0].plan
+    (stage,) = plan.stages
+    assert isinstance(stage, Fused)
+    tile = tuple((0, n) for n in stage.domain)
+    sizes = block_sizes(stage, tile, sparse=frozenset(r.slot for r in stage.reads))
+    assert prod(-(-n // size) for n, size in zip(stage.domain, sizes, strict=True)) <= 128
