@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import spartan_ng as np
 from spartan_ng.apps.als import Factors, Recommender, weighted_penalty, weighted_squared_loss
-from spartan_ng.apps.estimator import points, require_positive
+from spartan_ng.apps.estimator import points, require_finite, require_positive
 from spartan_ng.progress import steps
 
 
@@ -55,6 +55,7 @@ def als_cg(
         V = _turn(X.T, V, U, items, inner, tol)
         before = objective
         objective = float(weighted_squared_loss(X, U, V) + reg * weighted_penalty(X, U, V)) / 2
+        require_finite("als_cg", X, objective)
         if before - objective <= tol * before < float("inf"):
             break
     return Factors(U, V, objective, n_iter)

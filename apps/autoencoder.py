@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Transformer, points, require_positive
+from spartan_ng.apps.estimator import Transformer, points, require_finite, require_positive
 from spartan_ng.progress import steps
 
 LAYERS = 4
@@ -80,6 +80,7 @@ def autoencoder(
     require_positive("autoencoder", h1=h1, h2=h2, batch=batch, epochs=epochs, rate=rate, n_points=X.shape[0])
     random = np.random.default_rng(seed)
     mean, scale = _standard(X) if standardize else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    require_finite("autoencoder", X, mean, scale)
     batches = _batches(((X - mean) / scale).persist(), min(batch, X.shape[0]), random)
     sizes = (X.shape[1], h1, h2, h1, X.shape[1])
     values = [a.astype(X.dtype) for a in _first(sizes, random)]
@@ -96,6 +97,7 @@ def autoencoder(
             np.persist(loss, *values, *velocity)
             seen.append(loss)
         losses.append(sum(map(float, seen)) / len(seen))
+        require_finite("autoencoder", X, losses[0])
     w1, w2, w3, w4, b1, b2, b3, b4 = values
     return Network(w1, w2, w3, w4, b1, b2, b3, b4, mean, scale, np.asarray(losses).compute())
 

@@ -174,8 +174,10 @@ def points(X: Any) -> Any:
 def targets(name: str, X: Any, y: Any) -> Any:
     """Floating-point targets, one for each of X's rows."""
     y = np.asarray(y)
-    if y.shape != X.shape[:1]:
+    if y.shape != X.shape[:1] or not X.shape[0]:
         raise ValueError(f"{name}: y has shape {y.shape}, X has {X.shape[0]} rows")
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: y has dtype {y.dtype}, targets are numbers")
     return y.astype(X.dtype)
 
 
@@ -192,12 +194,32 @@ def require_positive(name: str, **values: float) -> None:
             raise ValueError(f"{name}: {what} is {value}, it must be positive")
 
 
-def two_classes(name: str, X: Any, y: Any) -> tuple[Any, Any]:
-    """The two sorted classes of y, and -1 or 1 for each point."""
+def require_finite(name: str, X: Any, *made: Any) -> None:
+    """Raise ValueError where a value that was made of all points is no number, as then one of them is.
+
+    It is asked of what a fit has computed anyway, so that X is read no second time.
+    """
+    if not all(bool(np.isfinite(value).all()) for value in made):
+        raise ValueError(
+            f"{name}: X of shape {X.shape}, or what belongs to its rows, holds NaN or infinite (or far too "
+            "large) values"
+        )
+
+
+def distinct(name: str, X: Any, y: Any) -> tuple[Any, Any]:
+    """The classes of X's rows, and which there are, sorted."""
     y = np.asarray(y)
     if y.shape != X.shape[:1]:
         raise ValueError(f"{name}: y has shape {y.shape}, X has {X.shape[0]} rows")
     classes = np.unique(y).compute()
+    if classes.dtype.kind in "fc" and bool(np.isnan(classes).any()):
+        raise ValueError(f"{name}: y of shape {y.shape} holds NaN")
+    return y, classes
+
+
+def two_classes(name: str, X: Any, y: Any) -> tuple[Any, Any]:
+    """The two sorted classes of y, and -1 or 1 for each point."""
+    y, classes = distinct(name, X, y)
     if len(classes) != 2:
         raise ValueError(f"{name}: y has {len(classes)} classes, not two")
     return classes, np.where(y == classes[1], 1.0, -1.0).astype(X.dtype).persist()

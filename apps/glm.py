@@ -123,7 +123,7 @@ def glm(
     y = targets("glm", X, y).persist()
     rule = FAMILIES[family]
     least, largest = np.compute(y.min(), y.max())
-    if least < rule.low or largest > rule.high:
+    if not (least >= rule.low and largest <= rule.high):  # nor with a NaN
         raise ValueError(f"glm: targets from {least} to {largest} are no {family} targets")
     if fit_intercept:
         X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
@@ -131,7 +131,7 @@ def glm(
     penalty[X.shape[1] - fit_intercept :] = 0
     start = 0 * penalty
     loss = _Likelihood(X, y, rule, penalty)
-    found = minimize(loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
+    found = minimize("glm", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
     coef, intercept = (found.point[:-1], float(found.point[-1])) if fit_intercept else (found.point, 0.0)
     return Fit(coef, intercept, found.value, found.n_iter)
 

@@ -14,7 +14,7 @@ from math import log
 from typing import Any, ClassVar, Literal, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, points
+from spartan_ng.apps.estimator import Estimator, points, require_finite
 from spartan_ng.progress import steps
 
 
@@ -38,11 +38,11 @@ class Clustering:
 
 def kmeans(
     X: Any,
-    n_clusters: int,
+    n_clusters: int = 5,
     *,
     init: Literal["k-means++", "random"] | Any = "k-means++",
-    max_iter: int = 300,
-    tol: float = 1e-4,
+    max_iter: int = 20,
+    tol: float = 1e-12,
     seed: int | None = None,
 ) -> Clustering:
     """Cluster points by Lloyd's algorithm.
@@ -65,9 +65,10 @@ def kmeans(
         raise ValueError(f"kmeans: {n_clusters} clusters do not fit {X.shape[0]} points")
     if max_iter < 1:
         raise ValueError(f"kmeans: max_iter is {max_iter}, it must be at least 1")
+    enough = tol * float(X.var(axis=0).mean())
+    require_finite("kmeans", X, enough)
     squares = (X * X).sum(axis=1)
     centers = first_centers(X, squares, n_clusters, init, seed)
-    enough = tol * float(X.var(axis=0).mean())
     for n_iter in steps(max_iter, "k-means"):  # noqa: B007 - told in the result
         previous = centers
         centers, counts = np.compute(*new_centers(X, previous))
@@ -152,7 +153,7 @@ def _plus_plus(X: Any, squares: Any, k: int, random: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class KMeans(Estimator):
-    """k-means as an estimator, with scikit-learn's names; see `kmeans` for the parameters.
+    """k-means as an estimator, with scikit-learn's names and Fusion plans' defaults; see `kmeans`.
 
     Attributes after `fit`: `cluster_centers_`, `labels_`, `inertia_`, `n_iter_`, `n_features_in_`.
     """
@@ -160,11 +161,11 @@ class KMeans(Estimator):
     _kind: ClassVar[str | None] = "clusterer"
     _learned: ClassVar[str] = "cluster_centers_"
 
-    n_clusters: int = 8
+    n_clusters: int = 5
     _: KW_ONLY
     init: Any = "k-means++"
-    max_iter: int = 300
-    tol: float = 1e-4
+    max_iter: int = 20
+    tol: float = 1e-12
     random_state: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: None = None) -> Self:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Separator, points, require_positive, two_classes
+from spartan_ng.apps.estimator import Separator, points, require_finite, require_positive, two_classes
 from spartan_ng.progress import steps
 
 _SEARCH = 50
@@ -64,6 +64,7 @@ def l2svm(
     w = np.zeros(X.shape[1], X.dtype).compute()
     margin = np.zeros(X.shape[0], X.dtype)
     gradient = (sign @ X).compute()
+    require_finite("l2svm", X, gradient)
     direction, objective, n_iter = gradient, float(X.shape[0]) / 2, 0
     for n_iter in steps(max_iter, "L2SVM"):  # noqa: B007 - told in the result
         change = (X @ direction).persist()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points, require_positive, softmax
+from spartan_ng.apps.estimator import Classifier, distinct, points, require_positive, softmax
 from spartan_ng.apps.newton import minimize
 
 
@@ -61,13 +61,11 @@ def mlogreg(
     ------
     ValueError : shapes do not fit, one class only, or an option that is not positive
     """
-    X, y = points(X), np.asarray(y)
+    X = points(X)
     require_positive("mlogreg", max_iter=max_iter, max_inner=max_inner)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"mlogreg: y has shape {y.shape}, X has {X.shape[0]} rows")
     if reg < 0:
         raise ValueError(f"mlogreg: reg is {reg}, it must not be negative")
-    classes = np.unique(y).compute()
+    y, classes = distinct("mlogreg", X, y)
     if len(classes) < 2:
         raise ValueError(f"mlogreg: y has one class only, {classes.tolist()}")
     if fit_intercept:
@@ -76,7 +74,8 @@ def mlogreg(
     penalty[X.shape[1] - fit_intercept :] = 0
     member = (y[:, None] == classes[:-1]).astype(X.dtype).persist()
     start = np.zeros((X.shape[1], len(classes) - 1), X.dtype).compute()
-    found = minimize(_LogLoss(X, member, penalty), start, max_iter=max_iter, max_inner=max_inner, tol=tol)
+    loss = _LogLoss(X, member, penalty)
+    found = minimize("mlogreg", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
     coef = found.point.T
     intercept = coef[:, -1] if fit_intercept else 0 * coef[:, -1]
     return Fit(coef[:, : X.shape[1] - fit_intercept], intercept, classes, found.value, found.n_iter)
@@ -105,8 +104,8 @@ class _LogLoss:
 
     def curved(self, state: Any, direction: Any) -> Any:
         """The inner loop's expression (2)."""
-        Q = state * (self.X @ direction)
-        return (self.X.T @ (Q - state * Q.sum(axis=1)[:, None])).compute() + self.penalty * direction
+        change = self.X.T @ _centred(state, state * (self.X @ direction))
+        return change.compute() + self.penalty * direction
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -135,3 +134,8 @@ class MultinomialLogisticRegression(Classifier):
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, shape (n_points, n_classes)."""
         return softmax(self.decision_function(X))
+
+
+def _centred(P: Any, Q: Any) -> Any:
+    """Q less P times its row sums. No large value has a name where it is evaluated: it would be kept."""
+    return Q - P * Q.sum(axis=1)[:, None]

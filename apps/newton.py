@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from spartan_ng.apps.estimator import require_finite
 from spartan_ng.progress import steps
 
 _SHRINK, _GROW = 0.25, 4.0
@@ -17,6 +18,10 @@ _SHRINK, _GROW = 0.25, 4.0
 
 class Objective(Protocol):
     """A convex function of an array."""
+
+    @property
+    def X(self) -> Any:
+        """The points."""
 
     def at(self, point: Any) -> tuple[float, Any, Any]:
         """Value and gradient at a point, and what `curved` needs to know of the point."""
@@ -34,18 +39,26 @@ class Minimum:
     n_iter: int
 
 
-def minimize(objective: Objective, start: Any, *, max_iter: int, max_inner: int, tol: float) -> Minimum:
+def minimize(
+    name: str, objective: Objective, start: Any, *, max_iter: int, max_inner: int, tol: float
+) -> Minimum:
     """Follow Newton's steps, none longer than the region in which they are trusted.
 
     Parameters
     ----------
+    name : of the algorithm, for errors
     objective : what to minimize
     start : where to begin, a NumPy array
     max_iter, max_inner : upper bounds of the Newton steps, and of the products for each
     tol : stop when the gradient's norm is at most this share of the first one's
+
+    Raises
+    ------
+    ValueError : the points are not finite
     """
     point = start
     value, gradient, state = objective.at(point)
+    require_finite(name, objective.X, value, gradient)
     first = radius = _norm(gradient)
     for n_iter in steps(max_iter, "Newton"):  # noqa: B007 - told in the result
         step, promised = _inner(objective, state, gradient, radius, max_inner)

@@ -22,6 +22,8 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 
 ROUNDS = 15
+COLUMNS = [*((f, n) for f in FUSIONS for n in (1, 4)), ("cost", 8), ("cost", 16)]
+"""Policies and workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,12 @@ def median_ms(run: Callable[[], object]) -> float:
 
 def measure(name: str, root: Node) -> Row:
     """Plan a program anew and again."""
-    workers = (1, 4)
 
     def plan(fusion: str, n: int) -> None:
         roots = run_passes(PASSES, [root], ())
         lower(topological(roots), roots, Settings(ClusterProfile(workers=n), fusion=fusion), "benchmark")
 
-    planned = {(f, n): median_ms(lambda f=f, n=n: plan(f, n)) for f in FUSIONS for n in workers}  # type: ignore[misc]
+    planned = {(f, n): median_ms(lambda f=f, n=n: plan(f, n)) for f, n in COLUMNS}  # type: ignore[misc]
     one = session.Session(EmbeddedBackend(1))
     operators = sum(n.op is not Op.DATA for n in topological([root]))
     hit = median_ms(lambda: one.plan([root]))
@@ -101,7 +102,7 @@ def run() -> list[Row]:
 
 def report(rows: list[Row]) -> str:
     """A table in Markdown."""
-    names = [f"{f}, {n} workers" if n > 1 else f for f in FUSIONS for n in (1, 4)]
+    names = [f"{f}, {n} workers" if n > 1 else f for f, n in COLUMNS]
     lines = [
         "## planning: milliseconds to plan a program, by `config.fusion`, and to find its plan again",
         "",
@@ -109,7 +110,7 @@ def report(rows: list[Row]) -> str:
         f"|---|{'---:|' * (len(names) + 2)}",
     ]
     for row in rows:
-        times = [f"{row.planned_ms[f, n]:.2f}" for f in FUSIONS for n in (1, 4)]
+        times = [f"{row.planned_ms[c]:.2f}" for c in COLUMNS]
         lines.append(f"| {row.name} | {row.operators} | {' | '.join(times)} | {row.hit_ms:.3f} |")
     return "\n".join([*lines, ""])
 

@@ -265,7 +265,7 @@ def current() -> Session:
             backend: Backend = (
                 _connect(address, os.environ.get(KEYS_VARIABLE))
                 if address
-                else EmbeddedBackend(config.threads)
+                else EmbeddedBackend(config.threads, config.memory_bytes)
             )
             _session = Session(backend)
         return _session
@@ -283,7 +283,7 @@ def embed() -> Session:
     """Run programs in this process from now on."""
     before = current()
     before.backend.close()
-    return use(EmbeddedBackend(config.threads))
+    return use(EmbeddedBackend(config.threads, config.memory_bytes))
 
 
 def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: int = 1) -> Session:

@@ -252,7 +252,7 @@ _WEIGHTS = {
 }
 _COUNTS = {"pairs": 2, "triples": 3, "masked pairs": 2, "square pairs": 2, "products": 2, "state": 2}
 """Operands of kinds that have not one, nor operands of given shapes."""
-_INEXACT = (
+_INEXACT: tuple[str, ...] = (
     "sin",
     "tanh",
     "exp",
@@ -299,7 +299,7 @@ class _Builder:
             forms = ["dense", "transposed"]
         if self.kinds == "sparse":
             forms = ["csr", "csr", "csr", "csc"]
-        shapes = [(n, m)] * self.random.choice([1, 2, 3])
+        shapes: list[tuple[int, ...]] = [(n, m)] * self.random.choice([1, 2, 3])
         shapes += [(n, k), (m, k), (m,), (n,)]
         shapes += self.random.sample([(1, m), (n, 1), (), (k,), (k, k), (2, n, m), (1, 1)], 3)
         for shape in shapes:
@@ -334,7 +334,7 @@ class _Builder:
             return
         try:
             value = np.asarray(evaluate(np, line, self.arrays))
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, ZeroDivisionError):
             return  # shapes or dtypes that NumPy has no answer for
         finite = value[np.isfinite(value)]
         largest = float(np.max(np.abs(finite.astype("c16")), initial=0.0))
@@ -361,7 +361,11 @@ class _Builder:
     def _operands(self, kind: str) -> tuple[int, ...] | None:
         """Arrays for a line of this kind; None where there are none."""
         n, m, k = self.n, self.m, self.k
-        wanted = {"outer": [(n, m), (n, k), (m, k)], "rows": [(n, m), (m,), (n,)]}.get(kind)
+        shapes: dict[str, list[tuple[int, ...]]] = {
+            "outer": [(n, m), (n, k), (m, k)],
+            "rows": [(n, m), (m,), (n,)],
+        }
+        wanted = shapes.get(kind)
         if wanted is not None:
             found = [self._pick(lambda a, s=s: a.shape == s) for s in wanted]  # type: ignore[misc]
         else:

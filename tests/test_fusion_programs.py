@@ -67,6 +67,13 @@ def test_embedded(options: dict[str, Any]) -> None:
     find(EmbeddedBackend(2), 0, _EACH, **options)
 
 
+@pytest.mark.parametrize("options", [{"kinds": "sparse"}, {"special": True}], ids=str)
+def test_compiled(options: dict[str, Any]) -> None:
+    """A few: each has several loops to compile."""
+    with config.override(kernels="compile"):
+        find(EmbeddedBackend(2), 5000, _EACH // 15, **options)
+
+
 @pytest.mark.parametrize("workers", [1, 3, 4])
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}], ids=str)
 def test_workers_and_tilings(workers: int, options: dict[str, Any]) -> None:

@@ -279,6 +279,8 @@ class Executor:
         ]
 
     def _finish(self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]]) -> Any:
+        if len(parts) == 1 and parts[0][0].rank == self.rank:
+            return parts[0][1]
         arrived = []
         for piece, data in parts:
             if isinstance(data, Future):
@@ -323,11 +325,13 @@ class Executor:
         small: bool,
         blas: bool = False,
         lending: Lending | None = None,
+        is_done: Callable[[], bool] | None = None,
     ) -> list[Any]:
         """`make()(item)` for every item, results in order; `make` is called once for each thread.
 
         `small` work stays on this thread; `blas` says that items call BLAS, which then runs on one thread
-        for each of ours. With `lending`, other workers may do some of the items.
+        for each of ours. With `lending`, other workers may do some of the items. Where `is_done` says that
+        nothing is left, threads that have yet to find out are not waited for.
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)))
@@ -354,7 +358,7 @@ class Executor:
                 raise
 
         if offer is None or lending is None:
-            self._on_threads(work, 0 if small else len(items) - 1, blas)
+            self._on_threads(work, 0 if small else len(items) - 1, blas, is_done)
             return results
         self.transfer.offers.publish(run.job, offer)
         try:
@@ -365,14 +369,20 @@ class Executor:
         run.stats.bytes_moved += offer.ledger.stolen * lending.nbytes
         return results
 
-    def _on_threads(self, work: Callable[[], None], most: int, blas: bool) -> None:
+    def _on_threads(
+        self,
+        work: Callable[[], None],
+        most: int,
+        blas: bool,
+        is_done: Callable[[], bool] | None = None,
+    ) -> None:
         """Work here, and on up to `most` more threads."""
         helpers = min(self.threads - 1, most)
         if helpers <= 0:
             work()
             return
         with self.single_blas() if blas else nullcontext():
-            self._helpers.run(work, helpers)
+            self._helpers.run(work, helpers, is_done)
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""

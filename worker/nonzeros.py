@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound) -> list[Any]:
     """Run a sampled stage: store its sparse result, or give the arrays of its reduced one."""
-    ex.parallel(run, bound.turns(ex.threads), lambda: bound.run, bound.is_small)
+    threads = 1 if bound.is_small else ex.threads
+    ex.parallel(run, bound.turns(threads), lambda: bound.run, bound.is_small, is_done=bound.is_done)
     (write,), (reducer,) = stage.writes, task.reducers
     if reducer is None:
         pattern = bound.driver
@@ -28,7 +29,11 @@ def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound)
         ex.put(run, write.slots[0], sparse.csr_array(parts, shape=pattern.shape))
         return []
     spans = bound.spans
-    ex.parallel(run, spans, lambda: bound.add, len(spans) <= 1)
+    if len(spans) > 1:
+        ex.parallel(run, spans, lambda: bound.add, small=False)
+    else:
+        for span in spans:
+            bound.add(span)
     value = bound.folded()
     if not write.partial:
         value = reducer.finalize((value,))

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-
-_PATIENCE_S = 2e-4
-"""How long a caller whose own part is done stays awake for the others', which should end at the same time: on
-a virtual machine waking up takes as long."""
 
 Work = Callable[[], None]
 _Errors = SimpleQueue[BaseException | None]
@@ -34,10 +29,11 @@ class Threads:
         """Let the threads go once they have done what they were given; later work is the caller's alone."""
         self._end()
 
-    def run(self, work: Work, helpers: int) -> None:
+    def run(self, work: Work, helpers: int, is_done: Callable[[], bool] | None = None) -> None:
         """Call `work` here and on so many of the threads, and wait for all; raises what one has raised.
 
-        It must not be called by `work`: a thread that waits for itself waits forever.
+        Where `is_done` says so, after the call here, nothing is left that is worth waiting for. Not to be
+        called by `work`: a thread that waits for itself waits forever.
         """
         if not self._end.alive:
             helpers = 0
@@ -46,11 +42,12 @@ class Threads:
         errors: _Errors = SimpleQueue()
         for _ in range(helpers):
             self._tasks.put((work, errors))
+        waited = helpers
         try:
             work()
+            waited = 0 if is_done is not None and is_done() else helpers
         finally:
-            _stay_awake(errors, helpers)
-            raised = [errors.get() for _ in range(helpers)]
+            raised = [errors.get() for _ in range(waited)]
         for error in raised:
             if error is not None:
                 raise error
@@ -70,13 +67,6 @@ class Threads:
             while self._started < min(wanted, self.count):
                 threading.Thread(target=_work, args=(self._tasks,), name="blocks", daemon=True).start()
                 self._started += 1
-
-
-def _stay_awake(errors: _Errors, wanted: int) -> None:
-    """Until so many have ended, or it takes too long; others may run meanwhile."""
-    deadline = time.perf_counter() + _PATIENCE_S
-    while errors.qsize() < wanted and time.perf_counter() < deadline:
-        time.sleep(0)
 
 
 def _work(tasks: _Tasks) -> None:

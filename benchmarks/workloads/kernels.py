@@ -102,6 +102,6 @@ KERNEL_CASES = (
     ),
     _case(gradient, "X.T @ (sigmoid(X @ w) - y), 2e6 × 50", table, 0.4, 8 * ROWS * COLUMNS),
     _case(normal_product, "X.T @ (X @ w), 2e6 × 50", table, 0.4, 8 * ROWS * COLUMNS),
-    _case(variance, "var(X, axis=0), 2e6 × 50", table, 0.4, 16 * ROWS * COLUMNS),
+    _case(variance, "var(X, axis=0), 2e6 × 50", table, 0.4, 8 * ROWS * COLUMNS),
 )
 """Bodies that the compiler takes whole."""

@@ -42,9 +42,14 @@ _NO_SUBCLASSES = (
 _new = object.__new__
 
 
+def _known(value: Any) -> Any:
+    """NumPy's value of an array on the driver, else None."""
+    return value._peek() if isinstance(value, Handle) else None
+
+
 def _plain(key: Any) -> Any:
     """A key with NumPy's own value in place of an array on the driver that is all of it."""
-    known = key._peek() if isinstance(key, Handle) else None
+    known = _known(key)
     return key if known is None else known
 
 
@@ -269,7 +274,7 @@ class ndarray(Protocols):
         if target is not None:
             plain = key if key.__class__ in _QUICK else _plain(key)
             kind = value.__class__
-            known = value if kind in _NUMBERS else value._peek() if isinstance(value, Handle) else None
+            known = value if kind in _NUMBERS else value._number if kind is Late.scalar else _known(value)
             if known is not None and plain.__class__ in _QUICK_TO_WRITE:
                 try:
                     target[plain] = known

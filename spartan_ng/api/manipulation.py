@@ -28,18 +28,27 @@ def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
     return without_copy(a._layout(), shape)
 
 
+def seen_as(a: Handle, shape: Any) -> ndarray | None:
+    """NumPy's own view under another shape, where the elements are here and in order."""
+    value = a._peek()
+    if value is None or a._cell.frozen or not value.flags.c_contiguous:
+        return None
+    try:
+        shown = value.reshape(shape)
+    except (ValueError, TypeError):  # ours name the shapes
+        return None
+    return a._seen(Reshape(shown.shape), shown)
+
+
 @numpy_function(np.reshape)
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
     order = str(order).upper()
+    seen = seen_as(a, shape) if order == "C" and not copy else None
+    if seen is not None:
+        return seen
     value = a._peek()
-    if value is not None and order == "C" and not copy and not a._cell.frozen and value.flags.c_contiguous:
-        try:
-            shown = value.reshape(shape)
-            return a._seen(Reshape(shown.shape), shown)  # type: ignore[no-any-return]
-        except (ValueError, TypeError):  # ours name the shapes
-            pass
     if order == "F":
         new = full_shape(shape, a.size, a.shape)
         return transpose(reshape(transpose(a), new[::-1], copy=copy))

@@ -35,7 +35,9 @@ class Methods(Arithmetic):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """The same elements under another shape."""
-        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
+        wanted = shape[0] if len(shape) == 1 else shape
+        seen = manipulation.seen_as(self, wanted) if order == "C" and not copy else None
+        return manipulation.reshape(self, wanted, order=order, copy=copy) if seen is None else seen
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Change the shape in place; new elements are zero."""

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -15,6 +16,7 @@ from spartan_ng.error_state import error_state
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.executor import Executor, NoPeers
+from spartan_ng.worker.pool import BufferPool
 from spartan_ng.worker.recycle import Recycler
 from spartan_ng.worker.store import Key, Store
 
@@ -25,15 +27,22 @@ THREAD_FLOPS_S = 10_000_000_000
 
 
 class EmbeddedBackend:
-    """Runs plans in this process on `threads` threads (all cores if None)."""
+    """Runs plans in this process on `threads` threads (all cores if None).
 
-    def __init__(self, threads: int | None = None) -> None:
+    With `memory_bytes` arrays that plans read and make take no more than that at a time: what plans make is
+    cut so that it fits, or goes to disk, and what cannot fit is a MemoryBudgetError.
+    """
+
+    def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
         self._profile = ClusterProfile(
             memory_bytes_s=THREAD_BYTES_S * self.threads, flops_s=THREAD_FLOPS_S * self.threads
         )
+        if memory_bytes is not None:
+            self._profile = replace(self._profile, memory_bytes=memory_bytes, limited=True)
         self._recycler = Recycler()
-        self._store = Store(recycler=self._recycler)
+        limited = memory_bytes is not None
+        self._store = Store(BufferPool(memory_bytes)) if limited else Store(recycler=self._recycler)
         self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
         self._jobs = count(1)
 
@@ -56,17 +65,15 @@ class EmbeddedBackend:
         """Run `plan` on this process's threads."""
         job = f"job/{next(self._jobs)}"
         start = time.perf_counter()
-        bound: list[Key] = []
-        for i, ref in enumerate(inputs):
-            key = (job, -1 - i)
-            self._store.put(key, ref.value)
-            bound.append(key)
+        bound: list[Key] = [(job, -1 - i) for i in range(len(inputs))]
         outputs = [(job, s) for s in plan.outputs]
         self._executor.errstate = error_state().kinds
         cancelled = threading.Event()
         total = len(plan.stages)
         report = None if progress is None else lambda done: progress(done, total)
         try:
+            for key, ref in zip(bound, inputs, strict=True):
+                self._store.put(key, ref.value)
             every = self._executor.run(job, plan, bound, outputs, cancelled, report)
             values = [self._store.get(k) for k in outputs]
         except KeyboardInterrupt:

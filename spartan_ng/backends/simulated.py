@@ -18,7 +18,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
-from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.errors import JobCancelled, MemoryBudgetError
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.worker.executor import Executor
@@ -147,9 +147,9 @@ class SimulatedBackend:
             self._own(ref, slot.tiling)
             if slot.format == "csr":
                 ref.nnz = self._nnz(("driver", ref.serial), slot.tiling)
-        first = next((e for e in errors if e is not None), None)
-        if first is not None:
-            raise first
+        failed = [e for e in errors if e is not None]
+        if failed:  # the others were cancelled for the sake of one
+            raise next((e for e in failed if not isinstance(e, JobCancelled)), failed[0])
         every = [f.result() for f in futures]
         stages = [
             StageStats(

@@ -14,7 +14,7 @@ from math import prod
 
 from spartan_ng.arrays import Box
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.plan import WHOLE, Fused
+from spartan_ng.plan.plan import WHOLE, Fused, Row
 
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
@@ -164,9 +164,14 @@ def _widths(
             continue
         pairs = list(zip(row.labels, row.shape, strict=True))
         whole = prod(n for d, n in pairs if d == WHOLE)
-        width = _SPARSE_WIDTH if row.sampled else row.dtype.itemsize
+        width = _SPARSE_WIDTH if row.sampled or _is_stored_sparse(row) else row.dtype.itemsize
         out.append((width * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
+
+
+def _is_stored_sparse(row: Row) -> bool:
+    """Whether a row's value is made of its operands' non-zeros alone; other functions see dense blocks."""
+    return row.format == "csr" and (len(row.args) == 1 or row.fn in ("add", "subtract", "multiply", "divide"))
 
 
 def _tables(stage: Fused) -> set[int]:

@@ -101,6 +101,7 @@ class Reducer:
     def _bincount(self, args: list[Any], box: Box) -> State:
         (length,) = self.row.params
         x, weights = args[0], args[1] if len(args) > 1 else None
+        weights = dense(weights) if is_compressed(weights) else weights
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)

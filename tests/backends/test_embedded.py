@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.errors import MemoryBudgetError, UserFunctionError
 from tests.test_programs import running_on
 
 
@@ -61,3 +62,27 @@ def test_ctrl_c_stops_a_job_and_the_next_one_runs() -> None:
             sp.map(slow, x, dtype=float).compute()
         assert time.monotonic() - start < 2
         np.testing.assert_allclose(float(x.sum()), x.compute().sum())
+
+
+def test_a_memory_budget() -> None:
+    """Arrays that fit go on fitting, and what cannot is an error that says how much it wants."""
+    value = np.arange(500_000.0).reshape(500, 1000)
+    backend = EmbeddedBackend(2, memory_bytes=9_000_000)
+    with running_on(backend), config.override(small_bytes=0):
+        x = sp.asarray(value)
+        for i in range(5):
+            np.testing.assert_array_equal((x * i + x).compute(), value * i + value)
+        with pytest.raises(MemoryBudgetError, match="8,000,000 bytes does not fit"):
+            sp.compute(x * 2 + 1, x.T @ x, x * 3 - 1)
+        assert float((x * x).sum()) == (value * value).sum()
+        assert not backend._store.complete()
+
+
+def test_the_option_for_memory_is_heeded() -> None:
+    try:
+        with config.override(memory_bytes=5_000_000, small_bytes=0):
+            session.embed()
+            with pytest.raises(MemoryBudgetError, match="budget of 5,000,000 bytes"):
+                (sp.arange(1_000_000.0) + 1).compute()
+    finally:
+        session.embed()

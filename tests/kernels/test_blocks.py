@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
-from spartan_ng.kernels.blocks import CACHE_BYTES, block_sizes, cells
+from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
 from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
 
 
@@ -62,6 +62,19 @@ def test_whole_dimensions_are_not_cut() -> None:
     shape = (1000, 5000)
     sizes = block_sizes(_stage(shape, whole=(1,)), tuple((0, n) for n in shape))
     assert sizes[1] == 5000
+
+
+def test_a_fold_that_walks_in_pieces_has_a_block_for_each_task() -> None:
+    shape, labels = (2_000_000, 50), (0, 1)
+    read = Read(0, (Axis(0, 0, 1, shape[0]), Axis(1, 0, 1, shape[1])), labels, shape, labels)
+    row = Row("fold", "squared deviations", (0,), ((0,),), np.dtype(float), (50,), (1,))
+    stage = Fused("var", shape, Tiling.single(2), (read,), (), (Write((1,), -1, (1,), row),), ())
+    tile = tuple((0, n) for n in shape)
+    sizes = block_sizes(stage, tile)
+    assert sizes[1] == 50
+    (cell,) = cells(tile, sizes, [0])
+    assert len(cell.runs) == TASKS
+    assert all(len(run) == 1 for run in cell.runs)
 
 
 def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:

@@ -10,6 +10,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
+from spartan_ng.ops.folds import FOLDS, DeviationFold
 from tests.test_programs import running_on
 
 
@@ -128,3 +129,17 @@ def test_whole_numbers_far_from_zero_sum_exactly():
         found = sum_and_deviations(x, (0,), x.dtype)
     assert found is not None
     np.testing.assert_array_equal(found[0][0], x.sum(0))
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (1, 2)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_pieces_of_a_block_by_numpy(axes, order):
+    fold = FOLDS["squared deviations"]
+    assert isinstance(fold, DeviationFold)
+    x = np.asarray(np.random.default_rng(5).standard_normal((70, 3000, 3)) + 1e9, order=order)
+    (total,), (count, middle, rest, squares) = fold.block_and_sum(x, axes, x.dtype)
+    exact = x.astype(np.longdouble)
+    np.testing.assert_allclose(total, exact.sum(axes), rtol=1e-14)
+    assert (count == x.size // squares.size).all()
+    np.testing.assert_allclose(middle.astype(np.longdouble) + rest - exact.mean(axes), 0, atol=1e-8)
+    np.testing.assert_allclose(squares, exact.var(axes) * count, rtol=1e-12)

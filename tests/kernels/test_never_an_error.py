@@ -72,6 +72,9 @@ def test_a_broken_compiler_changes_nothing(monkeypatch, tmp_path, name):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0, kernels="compile"):
         check(PROGRAMS[name], X, Y, S, W)
+        if name in ("cells", "softmax", "rows", "non-zeros"):
+            explained = str(sp.explain(PROGRAMS[name](sp, *[sp.asarray(i) for i in (X, Y, S, W)])))
+            assert "interpreted (compiling failed: RuntimeError: no compiler today)" in explained
     assert asked, "nothing was worth compiling"
     assert all(
         k.failure == "RuntimeError: no compiler today" for k in compiler._kernels.values() if k.requested

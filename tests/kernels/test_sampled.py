@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +15,7 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
+from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
@@ -240,7 +243,9 @@ def test_compiled_edges(name, shape, rank):
 def test_both_widths_of_indices(name, index):
     X, U, V = data(0.2)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    assert sp.asarray(X)._node().data.value.indices.dtype == index
+    leaf = sp.asarray(X)._node().data
+    assert leaf is not None
+    assert leaf.value.indices.dtype == index
     with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
         check(EXPRESSIONS[name], (X, U, V))
 
@@ -285,25 +290,25 @@ def test_runs_share_the_non_zeros():
     assert shares.max() <= indptr[-1] / 8 + 900
 
 
-def test_turns_take_every_run_once_and_get_smaller():
-    X, U, V = data(0.6)
-    seen = []
+def test_long_work_is_done_in_many_calls(monkeypatch):
+    calls = []
 
     class Spy(bound.Bound):
-        def turns(self, threads):
-            seen.append((len(self._table), super().turns(threads)))
-            return seen[-1][1]
+        def run(self, turn):
+            calls.append(turn)
+            super().run(turn)
 
-    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile", small_bytes=0):
-        patch.setattr(bound, "_RUN_FLOPS", 1)
-        patch.setattr(stages, "Bound", Spy)
-        with running_on(EmbeddedBackend(2)):
-            check(EXPRESSIONS["log likelihood"], (X, U, V))
-    ((count, turns),) = seen
-    assert [i for a, b in turns for i in range(a, b)] == list(range(count))
-    sizes = [b - a for a, b in turns]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > sizes[-1] == 1
+    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "_TURN_FLOPS", 1)
+    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    monkeypatch.setattr(stages, "Bound", Spy)
+    for threads in (1, 2, 40):
+        calls.clear()
+        for name in ("log likelihood", "update of V", "sums of rows"):
+            with running_on(EmbeddedBackend(threads)), config.override(kernels="compile"):
+                check(EXPRESSIONS[name], data(0.6))
+        assert len(calls) > 60
+        assert 0 in calls
 
 
 def test_lines_far_apart_are_asked_for_ahead():
@@ -363,3 +368,16 @@ def test_random_bodies(text, workers, tiling):
         ours = {k: sp.asarray(v) for k, v in {**names, "X": X, "Y": Y}.items()}
         value = eval(text, {"np": sp, **ours}).compute()
     np.testing.assert_allclose(plain(value), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_sums_of_sparse_arrays_are_cut_by_what_they_store():
+    """Each block costs SciPy's slices; a block of 20,000² / 128 elements holds few non-zeros."""
+    X = sparse.random_array((20_000, 20_000), density=1e-5, format="csr", rng=np.random.default_rng(0))
+    with config.override(small_bytes=0):
+        x = sp.asarray(X)
+        plan = session.current().plan([(x + x.T)._node()])[0].plan
+    (stage,) = plan.stages
+    assert isinstance(stage, Fused)
+    tile = tuple((0, n) for n in stage.domain)
+    sizes = block_sizes(stage, tile, sparse=frozenset(r.slot for r in stage.reads))
+    assert prod(-(-n // size) for n, size in zip(stage.domain, sizes, strict=True)) <= 128

@@ -26,7 +26,7 @@ def barrier(count, seen):
 def test_all_work_side_by_side_again_and_again():
     threads = Threads(3)
     for helpers in (3, 1, 0, 2):
-        seen = []
+        seen: list[int] = []
         threads.run(barrier(helpers + 1, seen), helpers)
         assert len(set(seen)) == helpers + 1
         assert threading.get_ident() in seen
@@ -48,22 +48,45 @@ def test_what_one_raises_is_raised_after_all_have_ended(here):
     with pytest.raises(KeyError, match="mine"):
         threads.run(work, 2)
     assert len(ended) == (2 if here else 1)
-    seen = []
+    seen: list[int] = []
     threads.run(barrier(3, seen), 2)  # they go on afterwards
     assert len(set(seen)) == 3
 
 
 def test_several_callers_share_the_threads():
-    threads, counts = Threads(1), [[] for _ in range(4)]
-    callers = [
-        threading.Thread(target=lambda c=c: [threads.run(lambda: c.append(1), 1) for _ in range(50)])
-        for c in counts
-    ]
+    threads = Threads(1)
+    counts: list[list[int]] = [[] for _ in range(4)]
+
+    def call(count):
+        for _ in range(50):
+            threads.run(lambda: count.append(1), 1)
+
+    callers = [threading.Thread(target=call, args=(count,)) for count in counts]
     for caller in callers:
         caller.start()
     for caller in callers:
         caller.join(10)
     assert [len(c) for c in counts] == [100] * 4
+
+
+def test_who_sees_that_all_is_done_does_not_wait():
+    threads, slow, started = Threads(1), threading.Event(), threading.Event()
+    main = threading.get_ident()
+
+    def work():
+        if threading.get_ident() == main:
+            started.wait(10)
+        else:
+            started.set()
+            slow.wait(10)
+
+    threads.run(work, 1, is_done=lambda: True)
+    assert not slow.is_set()
+    slow.set()
+    seen: list[int] = []
+    threads.run(barrier(2, seen), 1, is_done=lambda: False)
+    assert len(set(seen)) == 2
+    threads.close()
 
 
 def running():
@@ -79,7 +102,7 @@ def test_threads_end_with_their_owner(how):
     assert len(own) == 2
     if how == "close":
         threads.close()
-        seen = []
+        seen: list[int] = []
         threads.run(lambda: seen.append(1), 2)
         assert seen == [1]
     del threads

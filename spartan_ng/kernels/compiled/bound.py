@@ -1,9 +1,9 @@
 """A sampled body with its operands: runs of stored rows for threads, and what becomes of their states.
 
-The rows are cut into runs of about equally many non-zeros, each of them a line of one table. A thread takes
-several lines at a time, fewer and fewer as the work comes to its end, so that threads end together and do
-little between compiled loops. The runs, and the order in which their states are added, depend on the body
-and its driver alone, never on the number of threads.
+The rows are cut into runs of about equally many non-zeros, each of them a line of one table. Threads call the
+kernel with the whole table; it takes lines from a shared counter, so that nobody waits for the interpreter
+between them. The runs, and the order in which their states are added, depend on the body and its driver
+alone, never on the number of threads.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.kernels.body import KINDS
+from spartan_ng.kernels.compiled.nonzeros import COMMON
 from spartan_ng.plan.plan import Row
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ _RUNS = 32
 _RUN_FLOPS = 1 << 16
 """the operations of one at least, some microseconds' work."""
 _TURN_FLOPS = 1 << 27
-"""Operations that a thread does at most before it looks whether to stop: some ten milliseconds' work."""
+"""Operations that a call does at most before its thread looks whether to stop: some ten milliseconds."""
+_PATIENCE = 1 << 14
+"""How often the first call looks whether the others are done before it leaves that to Python: at most some
+tenths of a millisecond, which is what waking a thread may cost."""
 _SMALL_FLOPS = 1 << 20
 """Operations below which threads cost more than they bring."""
 _ROW_FLOPS = 16
@@ -41,7 +45,7 @@ _SPAN = 1 << 14
 """Elements of the states that are added in one go."""
 
 Part = tuple[int, int]
-"""First and last (exclusive) line of the table, or element of a state."""
+"""First and last (exclusive) element of a state."""
 
 
 class Cuts:
@@ -81,6 +85,7 @@ class Bound:
         self._rows = body.cuts.of(indptr, count)
         """The first row of each run, and the row after the last one's."""
         self._place()
+        self._counters = np.zeros(2, np.int64)
         self._table = self._lines(numbers)
 
     @property
@@ -90,28 +95,23 @@ class Bound:
 
     # --- runs -----------------------------------------------------------------------------------------
 
-    def turns(self, threads: int) -> list[Part]:
-        """What threads take, one turn after the other."""
-        count = len(self._table)
-        most = max(1, _TURN_FLOPS * count // max(self.flops, 1))
-        out, at = [], 0
-        while at < count:
-            n = max(1, min(most, (count - at) // (2 * threads)))
-            out.append((at, at + n))
-            at += n
-        return out
+    def turns(self, threads: int) -> range:
+        """Calls of `run`, by as many threads as want to, that do everything."""
+        return range(max(threads, -(-len(self._table) // self._most)))
 
-    def run(self, lines: Part) -> None:
-        """Run some lines of the table: fills their part of `values`, or their states."""
-        first, last = lines
-        ending = self.body.loop.ending
-        if ending.kept == "major":
-            self.values[self._rows[first] : self._rows[last]] = 0
-        elif ending.how != "store":
-            self._states[first:last] = 0
+    def run(self, turn: int) -> None:
+        """Run lines of the table that nobody has taken: fills their part of `values`, or their states."""
         (kernel,) = self.body.kernels
         assert kernel.function is not None, "chosen only when compiled"
-        kernel.function(self._table[first:last])
+        table = self._table
+        if turn == 0:
+            table = table.copy()
+            table[0, COMMON.index("patience")] = _PATIENCE
+        kernel.function(table)
+
+    def is_done(self) -> bool:
+        """Whether all lines are done, even if calls of `run` have still to find out."""
+        return bool(self._counters[1] == len(self._table))
 
     @property
     def spans(self) -> list[Part]:
@@ -142,7 +142,7 @@ class Bound:
             return _RUNS
         n = max(self.driver.shape[1 - self.body.axis], 1)
         nbytes = n * self._width * np.dtype(self.body.loop.ending.code).itemsize
-        return max(4, min(_STATES_BYTES // nbytes, len(self.driver.data) // n))
+        return int(max(4, min(_STATES_BYTES // nbytes, len(self.driver.data) // n)))
 
     def _place(self) -> None:
         """Allocate the values, and the states."""
@@ -162,16 +162,20 @@ class Bound:
     # --- the table ------------------------------------------------------------------------------------
 
     def _lines(self, numbers: list[int]) -> Any:
-        """The table: `numbers` with each run's rows and the address of its state."""
-        ending = self.body.loop.ending
+        """The table: `numbers` with each run's rows and the place of its state."""
+        ending, rows = self.body.loop.ending, self._rows
         out = self._states if len(self._states) else self.values
-        first = [0, 0, *map(_address, self._kept[:3]), _address(out)]
-        table = np.empty((len(self._rows) - 1, len(first) + len(numbers)), np.int64)
-        table[:] = [*first, *numbers]
-        table[:, 0], table[:, 1] = self._rows[:-1], self._rows[1:]
-        if ending.how != "store":
-            along = self._rows[:-1] if ending.kept == "major" else np.arange(len(table))
-            table[:, 5] += along * out.strides[0]
+        count = len(rows) - 1
+        self._most = max(1, _TURN_FLOPS * count // max(self.flops, 1))
+        first = [_address(self._counters), self._most, 0, 0, 0, _address(out), out[0].size if len(out) else 0]
+        table = np.empty((count, len(first) + 3 + len(numbers)), np.int64)
+        table[:] = [*first, *map(_address, self._kept[:3]), *numbers]
+        table[:, 3], table[:, 4] = rows[:-1], rows[1:]
+        if ending.kept == "major":
+            table[:, 5] += rows[:-1] * out.strides[0]
+            table[:, 6] *= rows[1:] - rows[:-1]
+        elif ending.how != "store":
+            table[:, 5] += np.arange(count) * out.strides[0]
         return table
 
     def _numbers(self, operands: list[Any]) -> list[int]:

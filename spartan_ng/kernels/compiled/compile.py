@@ -26,6 +26,8 @@ from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled.cache import cache_directory, forget, machine_code, put_source, remember_use
 
+MOST_REASON = 120
+"""Characters of a compiler's message that people are shown."""
 PATIENCE_S = 60.0
 """How long `config.kernels = "compile"` waits for the compiler."""
 _LAST_COMPILE_S = 10.0
@@ -42,6 +44,12 @@ class Kernel:
     seconds: float = 0.0
     """What compiling (or loading) took."""
     requested: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The compiler's own words on why there is no function, in one line."""
+        lines = [line.strip() for line in self.failure.splitlines()]
+        return next((line for line in lines if line), "")[:MOST_REASON]
 
     @property
     def settled(self) -> bool:

@@ -157,7 +157,7 @@ def fold(x, rows, width, step, buffers, total, mean, rest, squares):
             squares[j] += square[j] + distance * onward * count
 
 
-@njit(nogil=True, error_model='numpy')
+@njit(nogil=True, error_model='numpy', cache=True)
 def kernel(t):
     outer, rows, width = t[0, 0], t[0, 1], t[0, 2]
     buffers = np.empty((4, {panel}), {type})

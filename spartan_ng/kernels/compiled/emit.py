@@ -23,8 +23,8 @@ import numpy as np
 from numba import carray, njit
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, accumulate_multiply, ceil, choose, copysign, floor, greatest, least, load, magnitude,
-    multiply_add, pointer, prefetch, rint, sqrt, trunc,
+    accumulate_add, accumulate_multiply, ceil, choose, copysign, count_up, floor, greatest, least, load,
+    magnitude, multiply_add, pointer, prefetch, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
 

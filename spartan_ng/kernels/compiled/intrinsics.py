@@ -149,6 +149,17 @@ def prefetch(typing_context: Any, address: Any) -> Any:
 
 
 @intrinsic
+def count_up(typing_context: Any, address: Any, step: Any) -> Any:
+    """Add to the 64-bit counter at an address that threads share; what it was before."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", place, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
 def to_bits(typing_context: Any, value: Any) -> Any:
     """The bits of a double as an integer."""
 

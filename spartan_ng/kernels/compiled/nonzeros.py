@@ -4,7 +4,8 @@ They are taken in strips, however long the rows are: first the row of each non-z
 and the dot products, one after the other, into buffers; then the body as a loop over the strip, which the
 compiler vectorizes; then what the result needs. Lines of a dense array lie anywhere: those of non-zeros to
 come are asked for ahead, as waiting for them would take longer than working on them.
-A table has one line for each run of rows, with the numbers that `fields` names.
+A table has one line for each run of rows, with the numbers that `fields` names. Threads call the kernel with
+the same table, and take its lines by a counter that they share, without Python in between.
 
 "On Optimizing Operator Fusion Plans", section 2.2: the Outer template's skeleton over non-zeros.
 """
@@ -26,6 +27,9 @@ AHEAD = 8
 """How many non-zeros ahead a line of a dense array is asked for: a few hundred nanoseconds' work."""
 CACHE_LINE = 64
 """Bytes that come from memory at once."""
+COMMON = ["counters_p", "most", "patience"]
+"""What the first line says for all: where the numbers of lines taken and done are counted, how many lines a
+call takes at most, and how often it looks at the end whether other calls are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +86,9 @@ class Loop:
 
     @property
     def fields(self) -> list[str]:
-        """Names of the numbers of a table's line: addresses (`_p`), byte strides (`_s`), lengths, and
-        bytes of a line to ask for ahead."""
-        out = ["lo", "hi", "indptr_p", "indices_p", "data_p", "out_p"]
+        """Names of the numbers of a table's line: addresses (`_p`), byte strides (`_s`), lengths, bytes of a
+        line to ask for ahead; `out_n` elements are the run's state, or its part of the result's lines."""
+        out = [*COMMON, "lo", "hi", "out_p", "out_n", "indptr_p", "indices_p", "data_p"]
         for k in range(len(self.sides)):
             out += [f"g{k}_p", f"g{k}_major", f"g{k}_minor"]
         for k in range(len(self.dots)):
@@ -100,10 +104,25 @@ class Loop:
 def emit_sampled(loop: Loop) -> str:
     """The source of the module whose `kernel(table)` runs the body on each line's rows."""
     body = [*_unpack(loop), *_strips(loop)]
-    visit = "@njit(nogil=True, error_model='numpy')\ndef visit(t):\n"
-    kernel = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
     text = "\n".join("    " + line for line in body)
-    return f"{HEAD}{visit}{text}\n\n\n{kernel}    for b in range(table.shape[0]):\n        visit(table[b])\n"
+    return f"{HEAD}{_VISIT}{text}\n\n\n{_KERNEL}"
+
+
+_VISIT = "@njit(nogil=True, error_model='numpy')\ndef visit(t):\n"
+_KERNEL = """\
+@njit(nogil=True, error_model='numpy', cache=True)
+def kernel(table):
+    count, taken, done = table.shape[0], table[0, 0], table[0, 0] + 8
+    for _ in range(table[0, 1]):
+        b = count_up(taken, 1)
+        if b >= count:
+            break
+        visit(table[b])
+        count_up(done, 1)
+    for _ in range(table[0, 2]):
+        if count_up(done, 0) >= count:
+            break
+"""
 
 
 def _unpack(loop: Loop) -> list[str]:
@@ -125,12 +144,10 @@ def _unpack(loop: Loop) -> list[str]:
         out.append(f"rows = np.empty({STRIP}, i8)")
     ending = loop.ending
     if ending.how == "store":
-        out.append(f"out = carray(pointer(out_p), (end,), {ending.code})")
-    elif _is_scattered(ending):
+        return [*out, f"out = carray(pointer(out_p), (end,), {ending.code})"]
+    if _is_scattered(ending):
         out.append(f"e = np.empty({STRIP}, {ending.code})")
-    else:
-        out.append(f"out = carray(pointer(out_p), (1,), {ending.code})")
-    return out
+    return [*out, f"out = carray(pointer(out_p), (out_n,), {ending.code})", "out[:] = 0"]
 
 
 def _is_scattered(ending: Ending) -> bool:

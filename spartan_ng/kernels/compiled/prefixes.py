@@ -22,7 +22,7 @@ from numba import carray, njit
 from spartan_ng.kernels.compiled.intrinsics import choose, pointer
 
 
-@njit(nogil=True, error_model='numpy')
+@njit(nogil=True, error_model='numpy', cache=True)
 def kernel(t):
     n = t[0, 1]
     x = carray(pointer(t[0, 0]), (n,), {type})

@@ -41,6 +41,10 @@ _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
 
+_FAILED: dict[tuple[Fused, tuple[np.dtype[Any], ...]], str] = {}
+"""Why stages over operands of these dtypes stay interpreted in this process, although they have kernels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A compiled stage and how its tile is cut for it."""
@@ -89,6 +93,9 @@ class Tier:
             compiler.request(kernel)
         if waiting and mode == "compile":
             compiler.wait(PATIENCE_S)
+        failed = next((k for k in choice.kernels if k.failure), None)
+        if failed is not None:
+            _FAILED[self.stage, tuple(o.dtype for o in operands)] = failed.reason
         return choice if all(k.function is not None for k in choice.kernels) else None
 
     def record(self, seconds: float) -> None:
@@ -187,6 +194,8 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
             found[i] = (_explain_packed(stage, [s.format for s in slots]),)
         elif stage.driver < 0 and any(s.format != "dense" for s in slots):
             found[i] = ("interpreted (sparse operands)",)
+        elif (failed := _FAILED.get((stage, tuple(s.dtype for s in slots)))) is not None:
+            found[i] = (f"interpreted (compiling failed: {failed})",)
         else:
             found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
     return found

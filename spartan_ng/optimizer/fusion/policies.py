@@ -21,9 +21,9 @@ MOST_ROUNDS = 4
 """How often candidates are selected anew after stages have refused some."""
 
 
-HOPELESS = 2
+HOPELESS = 3
 """Stages that fuse all are not formed where the search finds so many times cheaper plans: what is predicted
-and what is formed never differed that much."""
+and what is formed differ by less."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,9 +147,16 @@ def _fuse_outer(h: Operator, edge: Edge, below: Status) -> bool:
     if edge.fit is Fit.NONE:
         return False
     if h.node.op is Op.MAP:
-        same = edge.source.shape == h.node.shape and edge.fit in (Fit.CELL, Fit.SAMPLED)
+        same = edge.source.shape == h.node.shape and (
+            edge.fit in (Fit.CELL, Fit.SAMPLED) or _is_product_of_cells(h, edge)
+        )
         return same and (below is Status.OPEN_INVALID or h.node.format == "csr")
     return below is Status.OPEN_VALID and (h.node.op is Op.FOLD or h.node.fn == "contract")
+
+
+def _is_product_of_cells(h: Operator, edge: Edge) -> bool:
+    """Whether the operand is a product, seen cell by cell, whose factors are so small that rows fit, too."""
+    return edge.source in h.node.inputs and is_sampled_product(edge.source)
 
 
 def _merge_outer(h: Operator, edge: Edge) -> bool:

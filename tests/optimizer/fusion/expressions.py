@@ -8,7 +8,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node
+from spartan_ng.graph.node import Node, Op
 
 F8 = np.dtype(float)
 
@@ -92,7 +92,7 @@ def random_graph(seed: int, most: int = 12) -> tuple[list[Node], list[Node]]:
     rng = random.Random(seed)
     rows, columns = rng.choice([(10_000, 100), (100_000, 20), (2000, 2000)])
     nodes = [leaf(rows, columns) for _ in range(rng.randint(1, 3))] + [leaf(columns), leaf(rows, 1)]
-    if rng.random() < 0.4:
+    if rng.random() < 0.5:
         nodes += [
             sparse_leaf(rows, columns, density=rng.choice([0.1, 0.01])),
             leaf(rows, 10),
@@ -108,20 +108,36 @@ def random_graph(seed: int, most: int = 12) -> tuple[list[Node], list[Node]]:
     return wanted, made
 
 
+def _random_sampled(rng: random.Random, nodes: list[Node], sparse: list[Node]) -> Node:
+    """A product of factors, alone or at the non-zeros of a sparse array, or what is made of such."""
+    x = rng.choice(sparse)
+    u, v = (next(n for n in nodes if n.op is Op.DATA and n.shape == (k, 10)) for k in x.shape)
+    products = [n for n in nodes if n.fn == "contract" and n.shape == x.shape]
+    kind = rng.random()
+    if not products or kind < 0.1:
+        return matmul(u, turned(v))
+    if kind < 0.2:
+        return matmul(x, v)
+    product = rng.choice(products)
+    return times(x, build.map_("exp", product) if kind < 0.5 else product)
+
+
 def _random_node(rng: random.Random, nodes: list[Node], rows: int, columns: int) -> Node:
     large = [n for n in nodes if n.shape == (rows, columns)]
     a, kind = rng.choice(large[-4:]), rng.random()
-    if kind < 0.3:
+    if kind < 0.25:
         return build.map_(rng.choice(["exp", "negative", "sqrt", "tanh"]), a)
-    if kind < 0.65:
+    if kind < 0.55:
         fits = [n for n in nodes if n.shape in ((rows, columns), (rows, 1), (columns,))]
         return build.map_(rng.choice(["add", "multiply", "subtract"]), a, rng.choice(fits[-6:]))
-    if kind < 0.75:
-        return build.fold("add", a, rng.choice([(0,), (0, 1)]))
-    if kind < 0.85:
+    if kind < 0.65:
+        return build.fold(rng.choice(["add", "maximum", "argmin"]), a, rng.choice([(0,), (0, 1)]))
+    if kind < 0.72:
         return row_sums(a)
-    factors = [n for n in nodes if n.shape in ((rows, 10), (columns, 10))]
-    if factors and kind < 0.95:
-        return matmul(factors[0], turned(factors[1]))
+    if kind < 0.75:
+        return build.scan("add", a, 0)
+    sparse = [n for n in large if n.format == "csr"]
+    if sparse and kind < 0.96:
+        return _random_sampled(rng, nodes, sparse)
     column = rng.choice([n for n in nodes if n.shape == (rows, 1)])
     return matmul(turned(a), column) if rng.random() < 0.5 else matmul(a, leaf(columns, 1))

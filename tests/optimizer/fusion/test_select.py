@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 
 import pytest
 
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node, topological
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.fusion.costs import PlanCosts
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
 from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
-from spartan_ng.optimizer.fusion.policies import form_stages
+from spartan_ng.optimizer.fusion.policies import form_stages, weigh_policies
 from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
 from spartan_ng.optimizer.fusion.select import (
     Selected,
@@ -87,7 +88,7 @@ def test_no_plan_costs_less_than_its_lower_bound() -> None:
 def test_a_cut_set_makes_its_sides_independent() -> None:
     """With the cut set materialized, what one side chooses changes the cost by the same on either choice."""
     rng, seen = random.Random(1), 0
-    for costs in islice(problems(), 600):
+    for costs in islice(problems(), 800):
         costs.merge = False
         for cut in cut_sets(costs):
             above, below = rng.getrandbits(12) & cut.above, rng.getrandbits(12) & cut.below
@@ -102,6 +103,45 @@ def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
     for costs in islice(problems(most_points=100), 200):
         found = search(costs, 30)
         assert found.cost <= min(costs.cost(0), costs.cost(no_redundancy(costs)))
+
+
+def test_the_random_graphs_have_every_template_aggregates_and_sparsity() -> None:
+    seen: Counter[object] = Counter()
+    for costs in islice(problems(), 1000):
+        seen["sampled"] += costs.density < 1
+        for n in costs.partition.operators:
+            seen.update(costs.memo.groups[n].keys())
+            node = costs.memo.operators[n].node
+            seen.update([node.op, node.fn, node.format])
+    assert all(seen[t] >= 50 for t in Template)
+    assert seen["csr"] >= 50
+    assert seen["sampled"] >= 50, "partitions with Outer operators"
+    assert all(seen[fold] >= 20 for fold in ("add", "maximum", "argmin"))
+    assert seen[Op.SCAN] >= 20
+    assert seen["contract"] >= 20
+
+
+def test_descent_moves_all_points_of_a_value_at_once() -> None:
+    """Fused into one of two readers, a value is stored and computed again: only both together help."""
+
+    class Valley:
+        def cost(self, mask: int) -> int:
+            return {0b00: 10, 0b11: 5}.get(mask, 12)
+
+        def at_least(self, mask: int) -> int:
+            return 0
+
+    assert descend(Valley(), [0b01, 0b10], [0], 100).cost == 10
+    assert descend(Valley(), [0b11, 0b01, 0b10], [0], 100).cost == 5
+
+
+def test_a_search_starts_from_formed_stages_too() -> None:
+    """Unlike both heuristics' assignments, stages store a value in a pass that computes it for another."""
+    for count in (2, 9):
+        node = shared_values(count)
+        order, roots = topological([node]), {node}
+        found = {f.policy: f.cost_ps for f in weigh_policies(order, roots, ONE)}
+        assert found["cost"] == min(found.values())
 
 
 def test_descent_stops_at_its_limit() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,33 @@ def test_sums_of_products_with_one_array_share_its_read() -> None:
     (stage,) = plan_of(*sums).stages
     assert isinstance(stage, Fused)
     assert len(stage.reads) == 3
+
+
+def test_a_pass_along_lines_takes_in_one_that_sees_them_whole() -> None:
+    """Of row sums the logarithm, or a wanted view, and column sums of the same matrix."""
+    x = leaf(10_000, 50)
+    sums = build.fold("add", x, (1,))
+    for rows in (build.map_("log", sums), build.reshape(sums, (10_000, 1))):
+        (stage,) = plan_of(rows, build.fold("add", x, (0,))).stages
+        assert isinstance(stage, Fused)
+        assert stage.domain == (10_000, 50)
+        assert stage.whole == (1,)
+
+
+def test_lines_too_long_for_a_block_are_not_kept_whole_for_another_pass() -> None:
+    x = leaf(1000, 20_000)
+    rows = build.map_("log", build.fold("add", x, (1,)))
+    assert len(plan_of(rows, build.fold("add", x, (0,))).stages) >= 2
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_sums_that_share_arrays_in_a_row_share_one_pass(order: tuple[int, ...]) -> None:
+    """The first and the last have no array in common."""
+    x, y, z, w = (leaf(200_000) for _ in range(4))
+    sums = [build.fold("add", build.map_("multiply", *pair), (0,)) for pair in ((x, y), (y, z), (z, w))]
+    (stage,) = plan_of(*(sums[i] for i in order), fusion="no_redundancy").stages
+    assert isinstance(stage, Fused)
+    assert len(stage.reads) == 4
 
 
 def test_a_result_does_not_join_a_stage_that_waits_for_it() -> None:
