@@ -46,8 +46,8 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What a sample of the rows says: the columns of each group, the bytes of the whole matrix then, and how
-    many times as long as a dense one a product with a vector will take; the cache may hold the dense matrix."""
+    """What a sample of the rows says: each group's columns, the bytes of the whole matrix then, and how
+    many times as long a product with a vector will take as the dense one, which the cache may hold."""
 
     groups: tuple[tuple[int, ...], ...]
     nbytes: int
