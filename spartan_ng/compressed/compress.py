@@ -66,8 +66,9 @@ def sample_columns(values: Array) -> Sampled:
 
 
 def _slowdown(values: Array, groups: int, plain: int) -> float:
-    held = 2 * values.nbytes <= _cache_bytes()
-    dense_ns = values.nbytes / (_CACHE_BYTES_NS if held else _MEMORY_BYTES_NS)
+    nbytes: int = values.nbytes
+    held = 2 * nbytes <= _cache_bytes()
+    dense_ns = nbytes / (_CACHE_BYTES_NS if held else _MEMORY_BYTES_NS)
     left_ns = dense_ns * plain / max(values.shape[1], 1)
     return (_CALL_NS + left_ns + len(values) * groups * _LOOK_UP_NS) / (_CALL_NS + dense_ns)
 
