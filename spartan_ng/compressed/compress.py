@@ -69,7 +69,8 @@ def _slowdown(values: Array, groups: int, plain: int) -> float:
     nbytes: int = values.nbytes
     held = 2 * nbytes <= _cache_bytes()
     dense_ns = nbytes / (_CACHE_BYTES_NS if held else _MEMORY_BYTES_NS)
-    left_ns = dense_ns * plain / max(values.shape[1], 1)
+    width: int = values.shape[1]
+    left_ns = dense_ns * plain / max(width, 1)
     return (_CALL_NS + left_ns + len(values) * groups * _LOOK_UP_NS) / (_CALL_NS + dense_ns)
 
 
