@@ -9,7 +9,9 @@ Elgohary et al., "Compressed Linear Algebra for Large-Scale Machine Learning" (V
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,13 @@ _WINDOWS = 16
 _CANDIDATES = 12
 """Groups that a column is tried with, the last ones made: columns are sorted by distinct values."""
 _MOST_DISTINCT = 1 << 16
+_LOOK_UP_NS = 0.6
+_MEMORY_BYTES_NS, _CACHE_BYTES_NS = 25.0, 100.0
+"""Of a product with a vector on two cores, measured: a row's look-up in a group; bytes that a dense matrix
+streams in a nanosecond from memory, and from the last level of the cache."""
+_CALL_NS = 200_000.0
+"""What a product costs besides."""
+_USUAL_CACHE_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +46,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What a sample of the rows says: the columns of each group, and the bytes of the whole matrix then."""
+    """What a sample of the rows says: each group's columns, the bytes of the whole matrix then, and how
+    many times as long a product with a vector will take as the dense one, which the cache may hold."""
 
     groups: tuple[tuple[int, ...], ...]
     nbytes: int
+    slowdown: float
 
 
 def sample_columns(values: Array) -> Sampled:
@@ -50,7 +61,24 @@ def sample_columns(values: Array) -> Sampled:
     groups = _co_code(values, _sample(rows)) if fits else []
     plain = width - sum(len(g.columns) for g in groups)
     nbytes = sum(g.nbytes for g in groups) + plain * rows * values.dtype.itemsize
-    return Sampled(tuple(g.columns for g in groups), int(nbytes))
+    slowdown = _slowdown(values, len(groups), plain)
+    return Sampled(tuple(g.columns for g in groups), int(nbytes), slowdown)
+
+
+def _slowdown(values: Array, groups: int, plain: int) -> float:
+    nbytes: int = values.nbytes
+    held = 2 * nbytes <= _cache_bytes()
+    dense_ns = nbytes / (_CACHE_BYTES_NS if held else _MEMORY_BYTES_NS)
+    width: int = values.shape[1]
+    left_ns = dense_ns * plain / max(width, 1)
+    return (_CALL_NS + left_ns + len(values) * groups * _LOOK_UP_NS) / (_CALL_NS + dense_ns)
+
+
+@cache
+def _cache_bytes() -> int:
+    """Bytes of the last level of this machine's cache, where it says so."""
+    known = "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names
+    return (os.sysconf("SC_LEVEL3_CACHE_SIZE") if known else 0) or _USUAL_CACHE_BYTES
 
 
 def compress_columns(values: Array, sampled: Sampled | None = None) -> CompressedMatrix:

@@ -37,7 +37,7 @@ def packed_cut(
     way = way_of(stage, packed)
     if way == ELEMENTS:
         others = tuple(d for d in range(len(sizes)) if d != rows)
-        sizes = list(block_sizes(replace(stage, driver=-1, whole=others), tile))
+        sizes = list(block_sizes(replace(stage, driver=-1, whole=others), tile, calls=True))
     else:
         looked_up = len(matrix.coding.groups) * _columns(stage) if way == LOOKUPS else 0
         work = sizes[rows] * (looked_up + len(matrix.plain_columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from threading import Barrier
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
-from spartan_ng.compressed import CompressedMatrix, compress_columns
+from spartan_ng.compressed import CompressedMatrix, compress, compress_columns
 from spartan_ng.config import TILINGS, config
 from spartan_ng.errors import ShapeError
 from spartan_ng.wire.codec import decode, encode
@@ -141,6 +142,17 @@ def test_what_gains_too_little_stays_dense_and_says_so():
         sp.compress_columns(values)  # two thirds of the columns
     values[:, 1] = 2
     assert sp.compress_columns(values).format == "compressed"
+
+
+@pytest.mark.parametrize(("cache_bytes", "form"), [(1 << 25, "dense"), (1 << 22, "compressed")])
+def test_what_the_cache_holds_stays_dense(cache_bytes, form, monkeypatch):
+    monkeypatch.setattr(compress, "_cache_bytes", lambda: cache_bytes)
+    values = np.random.default_rng(0).integers(0, 256, (400_000, 3)).astype(float)
+    told = pytest.warns(
+        sp.CompressionWarning, match=r"9,600,000 bytes stays .*, and products 3\.\d times as long"
+    )
+    with told if form == "dense" else nullcontext():
+        assert sp.compress_columns(values).format == form
 
 
 def explained(node):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,15 +21,15 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 4))
 Y = (X[:, 0] + 0.3 * RANDOM.normal(size=60) > 0) * 1.0
 FEW = RANDOM.integers(0, 3, (60, 4)) * 1.0
-SUPERVISED = {"l2svm": l2svm, "mlogreg": mlogreg, "glm": glm}
-FITS = {name: lambda X, f=f: f(X, Y) for name, f in SUPERVISED.items()} | {
+SUPERVISED: dict[str, Callable[..., Any]] = {"l2svm": l2svm, "mlogreg": mlogreg, "glm": glm}
+FITS: dict[str, Callable[..., Any]] = {name: lambda X, f=f: f(X, Y) for name, f in SUPERVISED.items()} | {
     "kmeans": lambda X: kmeans(X, 3, init=X[:3] + 0.1) if len(X) else kmeans(X, 3),
     "als_cg": als_cg,
     "autoencoder": lambda X: autoencoder(X, epochs=2),
 }
 
 
-TABLE = {
+TABLE: dict[Callable[..., Any], dict[str, Any]] = {
     l2svm: {"reg": 1e-3, "tol": 1e-12, "max_iter": 20, "fit_intercept": False},
     mlogreg: {"reg": 1e-3, "tol": 1e-12, "max_iter": 20, "max_inner": 10, "fit_intercept": False},
     glm: {
@@ -43,7 +45,7 @@ TABLE = {
     autoencoder: {"batch": 512, "h1": 500, "h2": 2, "epochs": 1},
 }
 """The paper's hyper-parameters; None: as many inner steps as the rank."""
-ESTIMATORS = {
+ESTIMATORS: dict[Callable[..., Any], type[Any]] = {
     l2svm: L2SVM,
     mlogreg: MultinomialLogisticRegression,
     glm: GLM,

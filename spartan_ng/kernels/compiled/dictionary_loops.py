@@ -179,9 +179,12 @@ def kernel(table):
     out = carray(pointer(table[0, 5]), (rows, m), np.NUMBER)
     sizes = first_words(table)
     products = np.zeros((sizes[groups] + 256, m), np.NUMBER)
+    vector = carray(pointer(table[0, 4]), (width,), np.NUMBER)
+    sums = carray(pointer(table[0, 5]), (rows,), np.NUMBER)
+    flat_products = products.reshape(products.size)
     for g in range(1, groups):
         if m == 1:
-            vector_products(table[g], b[:, 0], products[sizes[g] : sizes[g + 1], 0])
+            vector_products(table[g], vector, flat_products[sizes[g] : sizes[g + 1]])
         else:
             tuple_products(table[g], b, m, products[sizes[g] : sizes[g + 1]])
     cursors = first_cursors(table)
@@ -192,24 +195,24 @@ def kernel(table):
         part = out[lo - first : hi - first]
         part[:] = 0
         for g in range(1, narrow + 1, 4):
-            flat, places = part[:, 0], four(table, g, narrow, sizes)
+            flat, places = sums[lo - first : hi - first], four(table, g, narrow, sizes)
             c0 = carray(pointer(places[0, 0] + lo), (hi - lo,), np.uint8)
             c1 = carray(pointer(places[1, 0] + lo), (hi - lo,), np.uint8)
             c2 = carray(pointer(places[2, 0] + lo), (hi - lo,), np.uint8)
             c3 = carray(pointer(places[3, 0] + lo), (hi - lo,), np.uint8)
-            p0, p1 = products[places[0, 1] :, 0], products[places[1, 1] :, 0]
-            p2, p3 = products[places[2, 1] :, 0], products[places[3, 1] :, 0]
+            p0, p1 = flat_products[places[0, 1] :], flat_products[places[1, 1] :]
+            p2, p3 = flat_products[places[2, 1] :], flat_products[places[3, 1] :]
             for i in range(hi - lo):
                 flat[i] += (p0[c0[i]] + p1[c1[i]]) + (p2[c2[i]] + p3[c3[i]])
         for g in range(narrow + 1, groups):
             t = table[g]
             known = products[sizes[g] : sizes[g + 1]]
-            if m == 1 and t[0] == 1 and known[0, 0] == 0:
-                add_listed(t, hi, lo, cursors[g], known[:, 0], part[:, 0])
+            flat, numbers = sums[lo - first : hi - first], flat_products[sizes[g] : sizes[g + 1]]
+            if m == 1 and t[0] == 1 and numbers[0] == 0:
+                add_listed(t, hi, lo, cursors[g], numbers, flat)
                 continue
             strip_codes(t, lo, hi, cursors[g], codes)
             if m == 1:
-                flat, numbers = part[:, 0], known[:, 0]
                 for i in range(hi - lo):
                     flat[i] += numbers[codes[i]]
             else:
@@ -386,7 +389,7 @@ def kernel(table):
     for g in range(1, table.shape[0]):
         if table[g, 0] == 0 and table[g, 8] <= MOST:
             turned_words(table[g], kept[places[g] + table[g, 8] : places[g + 1]])
-    vector_sums(table, b[:, 0], kept, places)
+    vector_sums(table, carray(pointer(table[0, 4]), (last - first,), np.NUMBER), kept, places)
     for g in range(1, table.shape[0]):
         t, own = table[g], kept[places[g] : places[g + 1]]
         if t[0] == 0 and t[8] <= MOST:
