@@ -1,16 +1,23 @@
 """Threads that help with one piece of work at a time, woken and awaited with as little as can be.
 
+A thread that is woken may be put on the processor of the one that wakes it, and stay there for longer than
+the work takes, with another processor idle: helpers keep off their caller's.
+
 A pass over a tile may take a millisecond; a pool that makes a future with its lock and its condition for
 every thread, touched by nobody since the last pass, would take a good part of that.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
+
+_libc = ctypes.PyDLL(None)
 
 Work = Callable[[], None]
 _Errors = SimpleQueue[BaseException | None]
@@ -39,6 +46,9 @@ class Threads:
             helpers = 0
         if self._started < helpers or self._process != os.getpid():
             self._start(helpers)
+        here = _libc.sched_getcpu()
+        if helpers and here != self._avoided:
+            self._avoid(here)
         errors: _Errors = SimpleQueue()
         for _ in range(helpers):
             self._tasks.put((work, errors))
@@ -55,6 +65,8 @@ class Threads:
     def _begin(self) -> None:
         self._tasks: _Tasks = SimpleQueue()
         self._started = 0
+        self._ids: list[int] = []
+        self._avoided = -1
         self._process = os.getpid()
         self._end = weakref.finalize(self, _stop, self._tasks, self.count)
         self._end.atexit = False
@@ -65,8 +77,22 @@ class Threads:
                 self._end.detach()
                 self._begin()
             while self._started < min(wanted, self.count):
-                threading.Thread(target=_work, args=(self._tasks,), name="blocks", daemon=True).start()
+                thread = threading.Thread(target=_work, args=(self._tasks,), name="blocks", daemon=True)
+                thread.start()
+                assert thread.native_id is not None, "a started thread has one"
+                self._ids.append(thread.native_id)
                 self._started += 1
+            self._avoided = -1
+
+    def _avoid(self, processor: int) -> None:
+        """Keep the threads off the caller's processor where it may use others."""
+        others = os.sched_getaffinity(0) - {processor}
+        with self._lock:
+            for thread in self._ids if others else ():
+                # A system may forbid it, or have ended the thread: it only helps less.
+                with suppress(OSError):
+                    os.sched_setaffinity(thread, others)
+            self._avoided = processor
 
 
 def _work(tasks: _Tasks) -> None:

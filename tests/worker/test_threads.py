@@ -89,6 +89,24 @@ def test_who_sees_that_all_is_done_does_not_wait():
     threads.close()
 
 
+def test_helpers_keep_off_the_callers_processor():
+    processors = os.sched_getaffinity(0)
+    if len(processors) < 2:
+        pytest.skip("one processor")
+    threads, before = Threads(2), running()
+    try:
+        for own in sorted(processors)[:2]:
+            os.sched_setaffinity(0, {own})  # so that the caller stays where it is
+            os.sched_setaffinity(0, processors)
+            threads.run(barrier(3, []), 2)
+            avoided = threads._avoided
+            for thread in running() - before:
+                assert os.sched_getaffinity(thread.native_id) == processors - {avoided}
+    finally:
+        os.sched_setaffinity(0, processors)
+        threads.close()
+
+
 def running():
     return {t for t in threading.enumerate() if t.name == "blocks"}
 

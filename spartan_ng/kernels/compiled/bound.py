@@ -41,6 +41,8 @@ _CACHED_BYTES = 1 << 18
 """Arrays of this size stay in a core's cache: nothing of them need be asked for ahead."""
 _AHEAD_BYTES = 1 << 10
 """What is asked for of a longer line: the processor itself sees that the rest follows."""
+_APART = 16
+"""Elements from one state to the next, at least: threads that write to one cache line wait for each other."""
 _SPAN = 1 << 14
 """Elements of the states that are added in one go."""
 
@@ -156,7 +158,7 @@ class Bound:
             self.values = np.empty((shape[self.body.axis], self._width), code)
         else:
             n = shape[1 - self.body.axis] if ending.kept == "minor" else 1
-            self._states = np.empty((count, n, self._width), code)
+            self._states = np.empty((count, max(n, _APART), self._width), code)[:, :n]
             self.values = self._states[0] if count == 1 else np.empty((n, self._width), code)
 
     # --- the table ------------------------------------------------------------------------------------
