@@ -132,7 +132,6 @@ def _unpack(loop: Loop) -> list[str]:
         f"indptr = carray(pointer(indptr_p), (hi + 1,), {loop.index_code})",
         "r, s, end = lo, i8(indptr[lo]), i8(indptr[hi])",
         f"indices = carray(pointer(indices_p), (end,), {loop.index_code})",
-        f"data = carray(pointer(data_p), (end,), {loop.driver_code})",
     ]
     out += [f"d{k} = np.empty({STRIP}, {dot.code})" for k, dot in enumerate(loop.dots)]
     out += [
@@ -144,7 +143,7 @@ def _unpack(loop: Loop) -> list[str]:
         out.append(f"rows = np.empty({STRIP}, i8)")
     ending = loop.ending
     if ending.how == "store":
-        return [*out, f"out = carray(pointer(out_p), (end,), {ending.code})"]
+        return out
     if _is_scattered(ending):
         out.append(f"e = np.empty({STRIP}, {ending.code})")
     return [*out, f"out = carray(pointer(out_p), (out_n,), {ending.code})", "out[:] = 0"]
@@ -156,8 +155,18 @@ def _is_scattered(ending: Ending) -> bool:
 
 
 def _strips(loop: Loop) -> list[str]:
-    """The loop over strips."""
-    inside = [f"m = min(end - s, {STRIP})"]
+    """The loop over strips.
+
+    A strip's arrays begin at the strip: of an index that is counted from 0 the compiler knows that it is not
+    negative, which would be counted from the end, and reads neighbours together.
+    """
+    inside = [
+        f"m = min(end - s, {STRIP})",
+        *_strip("data", loop.driver_code, "values"),
+        *_strip("indices", loop.index_code, "columns"),
+    ]
+    if loop.ending.how == "store":
+        inside += _strip("out", loop.ending.code, "results")
     if loop.needs_rows:
         inside += [
             "i = 0",
@@ -174,7 +183,7 @@ def _strips(loop: Loop) -> list[str]:
             "for i in range(m):",
             *_ask_ahead(f"v{k}"),
             f"    u = carray(pointer(u{k}_p + rows[i] * u{k}_s), (n{k},), {dot.code})",
-            f"    v = carray(pointer(v{k}_p + i8(indices[s + i]) * v{k}_s), (n{k},), {dot.code})",
+            f"    v = carray(pointer(v{k}_p + i8(columns[i]) * v{k}_s), (n{k},), {dot.code})",
             f"    c{k} = {dot.code}(0)",
             f"    for k in range(n{k}):",
             f"        c{k} = multiply_add(c{k}, u[k], v[k])",
@@ -191,6 +200,11 @@ def _strips(loop: Loop) -> list[str]:
     return ["while s < end:", *("    " + line for line in inside)]
 
 
+def _strip(array: str, code: str, name: str) -> list[str]:
+    """An array of a strip's elements."""
+    return [f"{name} = carray(pointer({array}_p + s * {code[1:]}), (m,), {code})"]
+
+
 def _ask_ahead(name: str) -> list[str]:
     """Ask for the line of a non-zero to come; no bytes of it where the array is in the cache anyway."""
     return [
@@ -203,11 +217,11 @@ def _ask_ahead(name: str) -> list[str]:
 def _finish(loop: Loop) -> list[str]:
     """What becomes of a strip's values."""
     ending = loop.ending
-    place = "rows[i]" if ending.kept == "major" else "i8(indices[s + i])"
+    place = "rows[i]" if ending.kept == "major" else "i8(columns[i])"
     if ending.kept == "major":
         place += " - lo"
     if ending.how == "product":
-        line = "i8(indices[s + i])" if loop.looks_up else "rows[i]"
+        line = "i8(columns[i])" if loop.looks_up else "rows[i]"
         return [
             "for i in range(m):",
             *(_ask_ahead("w") if loop.looks_up else []),
@@ -228,12 +242,12 @@ def _finish(loop: Loop) -> list[str]:
 def _element(loop: Loop) -> list[str]:
     """One non-zero."""
     value = {loop.driver: "x"}
-    out = ["x = data[s + i]"]
+    out = ["x = values[i]"]
     for k, dot in enumerate(loop.dots):
         value[dot.register] = f"d{k}[i]"
     for k, side in enumerate(loop.sides):
         value[side.register] = f"g{k}"
-        along = [f"rows[i] * g{k}_major"] * side.major + [f"i8(indices[s + i]) * g{k}_minor"] * side.minor
+        along = [f"rows[i] * g{k}_major"] * side.major + [f"i8(columns[i]) * g{k}_minor"] * side.minor
         if along:
             out.append(f"g{k} = load({' + '.join([f'g{k}_p', *along])}, {side.code})")
     for k, (register, row) in enumerate(loop.rows):
@@ -243,7 +257,7 @@ def _element(loop: Loop) -> list[str]:
     ending = loop.ending
     result = f"{ending.code}({value[ending.register]})" if ending.code != "b1" else value[ending.register]
     if ending.how == "store":
-        out.append(f"out[s + i] = {result}")
+        out.append(f"results[i] = {result}")
     elif _is_scattered(ending):
         out.append(f"e[i] = {result}")
     else:
