@@ -273,8 +273,8 @@ class ndarray(Protocols):
         target = self._open()
         if target is not None:
             plain = key if key.__class__ in _QUICK else _plain(key)
-            kind = value.__class__
-            known = value if kind in _NUMBERS else value._number if kind is Late.scalar else _known(value)
+            kind = type(value)
+            known = value._number if kind is Late.scalar else value if kind in _NUMBERS else _known(value)
             if known is not None and plain.__class__ in _QUICK_TO_WRITE:
                 try:
                     target[plain] = known
