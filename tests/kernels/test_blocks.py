@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,12 +51,23 @@ def _stage(shape: tuple[int, ...], whole: tuple[int, ...] = ()) -> Fused:
     return Fused("exp", shape, Tiling.single(len(shape)), (read,), (row,), (Write((1,), 1, labels),), whole)
 
 
-def test_blocks_fit_the_cache_and_keep_rows_together() -> None:
+def test_blocks_of_loops_fit_the_cache_and_keep_rows_together() -> None:
     shape = (100_000, 50)
-    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape))
+    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape), held=frozenset({1}))
     assert sizes[1] == 50
     assert prod(sizes) * 8 <= CACHE_BYTES
     assert prod(sizes) * 8 >= CACHE_BYTES // 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "pieces"),
+    [(1_000, 1), (100_000, 8), (10_000_000, 1024)],
+)
+def test_blocks_of_calls_are_long_and_still_shared_between_threads(rows: int, pieces: int) -> None:
+    """One block of what the cache holds, eight of a medium tile; those of a large one stop growing."""
+    shape = (rows, 50)
+    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape))
+    assert sizes == (-(-rows // pieces), 50)
 
 
 def test_whole_dimensions_are_not_cut() -> None:
