@@ -93,7 +93,8 @@ def block_sizes(
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
     most = float(CACHE_BYTES)
     if product or calls or held is None:
-        most = min(max(most, _footprint(widths, sizes) / _PIECES), most * _CALLS_SHARE)
+        pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
+        most = min(max(most, _footprint(widths, sizes) / pieces), most * _CALLS_SHARE)
     if _walks_strips(stage):
         most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1
