@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.kernels.body import KINDS
-from spartan_ng.kernels.compiled.nonzeros import COMMON
 from spartan_ng.plan.plan import Row
 
 if TYPE_CHECKING:
@@ -47,9 +46,6 @@ _APART = 16
 _SPAN = 1 << 14
 """Elements of the states that are added in one go."""
 
-_MOST, _WAITS = COMMON.index("most"), COMMON.index("patience")
-"""Columns of the first line."""
-
 Part = tuple[int, int]
 """First and last (exclusive) element of a state."""
 
@@ -62,25 +58,21 @@ class Lines:
     ----------
     rows : the first row of each run, and the row after the last one's
     table : one line a run; where addresses go, bytes from the array's beginning
-    places : the columns of addresses
     flops : operations of all runs, about
+    calls : calls of the kernel that take all lines
+    patience : the column of that name
     """
 
     rows: Any
     table: Any
-    places: Any
     flops: int
-
-    @property
-    def calls(self) -> int:
-        """Calls of the kernel that take all lines."""
-        return -int(-len(self.table) // self.table[0, _MOST])
+    calls: int
+    patience: int
 
     def at(self, arrays: list[Any]) -> Any:
         """The table for these arrays, one for each column of addresses."""
-        table = self.table.copy()
-        table[:, self.places] += np.array([_address(a) for a in arrays], np.int64)
-        return table
+        others = [0] * (self.table.shape[1] - len(arrays))
+        return self.table + np.array([*map(_address, arrays), *others], np.int64)
 
 
 class Tables:
@@ -117,7 +109,7 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
     most = _most_states(kept * width * itemsize, nnz // max(kept, 1)) if loop.has_states else _RUNS
     rows = runs(indptr, min(_RUNS, flops // _RUN_FLOPS + 1, most))
     count = len(rows) - 1
-    named["most"] = max(1, _TURN_FLOPS * count // max(flops, 1))
+    most = named["most"] = max(1, _TURN_FLOPS * count // max(flops, 1))
     table = np.array([[named.get(name, 0) for name in loop.fields]] * count, np.int64)
     column = {name: table[:, k] for k, name in enumerate(loop.fields)}
     column["lo"][:], column["hi"][:] = rows[:-1], rows[1:]
@@ -128,8 +120,7 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
         column["out_p"][:] = np.arange(count) * max(kept, _APART) * width * itemsize
         column["out_n"][:] = kept * width
         column["total_n"][:] = kept * width if count > 1 and kept * width <= _SPAN else 0
-    places = np.array([k for k, name in enumerate(loop.fields) if name.endswith("_p")])
-    return Lines(rows, table, places, flops)
+    return Lines(rows, table, flops, -(-count // most), loop.fields.index("patience"))
 
 
 def _most_states(nbytes: int, nnz: int) -> int:
@@ -173,7 +164,7 @@ class Bound:
         table = self._table
         if turn == 0:
             table = table.copy()
-            table[0, _WAITS] = _PATIENCE
+            table[0, self.lines.patience] = _PATIENCE
         kernel.function(table)
 
     def is_done(self) -> bool:
@@ -219,7 +210,7 @@ class Bound:
             n = shape[1 - self.body.axis] if ending.kept == "minor" else 1
             self._states = np.empty((count, max(n, _APART), self._width), code)[:, :n]
             self.values = self._states[0] if count == 1 else np.empty((n, self._width), code)
-            return [self.values, self._states]
+            return [self._states, self.values]
         return [self.values]
 
     def _given(self, operands: list[Any]) -> tuple[list[Any], list[int]]:
