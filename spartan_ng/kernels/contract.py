@@ -18,10 +18,11 @@ Labels = tuple[int, ...]
 
 def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`."""
-    if is_compressed(a) or is_compressed(b):
-        return _compressed(a, b, la, lb, lo)
-    if is_sparse(a) or is_sparse(b):
-        return _sparse(a, b, la, lb, lo)
+    if not type(a) is type(b) is np.ndarray:
+        if is_compressed(a) or is_compressed(b):
+            return _compressed(a, b, la, lb, lo)
+        if is_sparse(a) or is_sparse(b):
+            return _sparse(a, b, la, lb, lo)
     shape = _arrange(la, lb, lo)
     if shape.plain:
         return np.matmul(a.T if shape.turn_a else a, b.T if shape.turn_b else b)
