@@ -68,8 +68,8 @@ class Task:
     parts: list[Task] = field(default_factory=list)
     """The task cut into parts, which run one after the other."""
     sizes: tuple[int, ...] = ()
-    flops: int = 1
-    """Operations on each element of the box, for a pass."""
+    flops: int = 0
+    """Operations on the elements of the box, for a pass."""
     blas: bool = False
     """Whether its rows call BLAS."""
     cut: Cut = field(default_factory=list)
@@ -421,7 +421,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
-        task.flops = 1 + sum(_flops(row) for row in stage.rows)
+        task.flops = prod(hi - lo for lo, hi in task.box) * (1 + sum(_flops(row) for row in stage.rows))
         reducers = [w.reducer for w in stage.writes if w.reducer is not None]
         task.blas = any(row.kind in ("contract", "matrices") for row in (*stage.rows, *reducers))
         task.tier = Tier(stage, task.box)

@@ -22,10 +22,11 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
 
     `in_threads` says that other threads have Python to run meanwhile.
     """
-    if is_compressed(a) or is_compressed(b):
-        return _compressed(a, b, la, lb, lo)
-    if is_sparse(a) or is_sparse(b):
-        return _sparse(a, b, la, lb, lo)
+    if not type(a) is type(b) is np.ndarray:
+        if is_compressed(a) or is_compressed(b):
+            return _compressed(a, b, la, lb, lo)
+        if is_sparse(a) or is_sparse(b):
+            return _sparse(a, b, la, lb, lo)
     shape = _arrange(la, lb, lo)
     if shape.plain:
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
