@@ -281,7 +281,8 @@ config.small_bytes = 0
 x = np.asarray(numpy.arange(10000.0))
 for kernels in ("compile", "compile", "auto"):
     config.kernels = kernels
-    assert float((np.exp(-x) * x).sum() + np.cumsum(x * 2)[-1]) > 0
+    assert float((np.exp(-x) * x).sum()) > 0
+    assert float((x * x - x).max()) > 0
 from spartan_ng.kernels.compiled.compile import compiler
 print(sum(k.function is not None for k in compiler._kernels.values()))
 print("numba" in sys.modules, "llvmlite" in sys.modules)
@@ -304,10 +305,8 @@ print("numba" in sys.modules, "llvmlite" in sys.modules)
 
 
 def test_threads_call_a_kernel_side_by_side(process):
-    source = (
-        HEAD
-        + "here = array_at(local(64), (8,), np.int64)\n    here[:] = table[0, 1]\n    table[0, 0] = here.sum()\n"
-    )
+    lines = "here = array_at(local(64), (8,), np.int64)", "here[:] = table[0, 1]", "table[0, 0] = here.sum()"
+    source = HEAD + "\n    ".join([*lines, ""])
     function = native.load("kernel", process.compile("kernel", source))
     tables = [np.array([[0, i, 0]]) for i in range(4)]
 

@@ -77,13 +77,11 @@ class Tier:
     def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
-        if mode == "interpret" or self.stage.heavy:
+        if mode == "interpret" or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
         if not _MAY_WAIT.issuperset(error_state.values()):
-            return None
-        if mode == "auto" and self._seconds < HOT_S:
             return None
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
