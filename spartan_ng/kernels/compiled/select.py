@@ -86,6 +86,8 @@ class Tier:
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
+        if None not in [k.function for k in choice.kernels]:
+            return choice
         waiting = [k for k in choice.kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
