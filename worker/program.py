@@ -19,7 +19,6 @@ from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
@@ -400,10 +399,8 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
         return False
     if stage.driver >= 0 or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots):
         return False
-    reducers = [w.reducer for w in stage.writes if w.reducer is not None]
-    users = any(isinstance(row.fn, UserFunction) for row in (*stage.rows, *reducers))
     work = prod(stage.domain) * (1 + sum(_flops(row) for row in stage.rows))
-    return work >= (_LENT_USER_FLOPS if users else _LENT_FLOPS) * plan.workers
+    return work >= (_LENT_USER_FLOPS if stage.calls_users else _LENT_FLOPS) * plan.workers
 
 
 def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:

@@ -24,12 +24,12 @@ _SPARSE_BLOCKS = 32
 each thread; each costs SciPy's objects."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
-_PRODUCT_SHARE = 8
-"""How much more a block of a body with products that are left to BLAS may take: it wants many rows, and each
-block has a state as long as a row."""
-_CALLS_SHARE = 32
-"""The same of a body without them that calls NumPy between compiled loops: each call takes the interpreter's
-lock, which threads with small blocks hand to and fro for longer than they work."""
+_CALLS_SHARE = 16
+"""How much more a block may take where rows are calls from Python, as all are in the interpreter: each takes
+the lock that threads with small blocks hand to and fro for longer than they work. A product wants many
+rows, too, and its states are as long as one."""
+_PIECES = 8
+"""Blocks that such a tile is cut into, at least, while they do not get smaller than the cache."""
 _PRODUCT_SIDE = 64
 """Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
 as reading the matrix."""
@@ -91,8 +91,10 @@ def block_sizes(
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
-    share = _PRODUCT_SHARE if product else _CALLS_SHARE if calls else 1
-    most = float(share * CACHE_BYTES)
+    most = float(CACHE_BYTES)
+    if product or calls or held is None:
+        pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
+        most = min(max(most, _footprint(widths, sizes) / pieces), most * _CALLS_SHARE)
     if _walks_strips(stage):
         most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1

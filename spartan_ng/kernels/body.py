@@ -314,7 +314,7 @@ def _contract(row: Row) -> Evaluate:
     la, lb, lo = row.params
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
-        value = contract(regs[a], regs[b], la, lb, lo)
+        value = contract(regs[a], regs[b], la, lb, lo, in_threads=True)
         if is_sparse(value):
             return value.toarray() if row.format == "dense" else value
         return value.astype(row.dtype, copy=False)

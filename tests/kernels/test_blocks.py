@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
 
 
@@ -50,12 +53,23 @@ def _stage(shape: tuple[int, ...], whole: tuple[int, ...] = ()) -> Fused:
     return Fused("exp", shape, Tiling.single(len(shape)), (read,), (row,), (Write((1,), 1, labels),), whole)
 
 
-def test_blocks_fit_the_cache_and_keep_rows_together() -> None:
+def test_blocks_of_loops_fit_the_cache_and_keep_rows_together() -> None:
     shape = (100_000, 50)
-    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape))
+    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape), held=frozenset({1}))
     assert sizes[1] == 50
     assert prod(sizes) * 8 <= CACHE_BYTES
     assert prod(sizes) * 8 >= CACHE_BYTES // 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "pieces"),
+    [(1_000, 1), (100_000, 8), (10_000_000, 1024)],
+)
+def test_blocks_of_calls_are_long_and_still_shared_between_threads(rows: int, pieces: int) -> None:
+    """One block of what the cache holds, eight of a medium tile; those of a large one stop growing."""
+    shape = (rows, 50)
+    sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape))
+    assert sizes == (-(-rows // pieces), 50)
 
 
 def test_whole_dimensions_are_not_cut() -> None:
@@ -84,3 +98,11 @@ def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:
     row = Row("take", None, (0, 1), (0,), np.dtype(float), (512, 5), (0, 1))
     stage = Fused("take", (512, 5), Tiling.single(2), (read, indices), (row,), (Write((2,), 2, (0, 1)),), ())
     assert block_sizes(stage, ((0, 512), (0, 5))) == (512, 5)
+
+
+def test_blocks_for_users_functions_are_shared_finely() -> None:
+    shape = (100_000, 50)
+    stage = _stage(shape)
+    user = replace(stage.rows[0], fn=UserFunction(np.exp))
+    sizes = block_sizes(replace(stage, rows=(user,)), tuple((0, n) for n in shape))
+    assert sizes == (-(-shape[0] // TASKS), 50)
