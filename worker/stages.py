@@ -334,7 +334,7 @@ def _reduced(
     in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
     outs = [] if in_place else [ex.store.allocate(tile_shape, s.dtype) for s in slots]
     for cell in how.cells:
-        state = reduce(reducer.combine, [next(states) for _ in cell.runs])
+        state = reducer.combine_all([next(states) for _ in cell.runs])
         values = state if write.partial else (reducer.finalize(state),)
         if in_place:
             pairs = zip(values, slots, strict=True)
