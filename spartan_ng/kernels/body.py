@@ -2,7 +2,8 @@
 
 Always right, for every dtype and format. A `Body` is what a stage says, resolved once; a `Runner` is one
 thread's copy of its registers. Buffers are shared between rows whose values are not needed at the same
-time, and are allocated for the largest block.
+time, and are allocated for the largest block. A program that `virtual` has put in the place of rows (tier 1)
+is a row among the others.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -88,6 +90,8 @@ value."""
 
 def fills(row: Row) -> bool:
     """Whether the row's function writes into a buffer it is given."""
+    if row.kind == "program":
+        return True
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
     known = ELEMENTWISE[row.fn]
@@ -404,6 +408,10 @@ def _scan(row: Row) -> Evaluate:
     return evaluate
 
 
+def _inside(row: Row) -> Evaluate:
+    return lambda regs, block, out: None
+
+
 KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "map": _map,
     "fold": _fold,
@@ -417,4 +425,6 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "iota": _iota,
     "random": _random,
     "scan": _scan,
+    "program": program,
+    "inside": _inside,
 }
