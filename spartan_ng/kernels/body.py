@@ -18,6 +18,7 @@ from scipy import sparse
 from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
+from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.reducers import fold_axes, sparse_fold
@@ -94,6 +95,8 @@ def fills(row: Row) -> bool:
         return True
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
+    if row.fn == "where":
+        return has_bits(row.dtype)
     known = ELEMENTWISE[row.fn]
     return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O" and row.fn not in _FRESH
 
@@ -223,6 +226,8 @@ def _map(row: Row) -> Evaluate:
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])[which]
     if row.format != "dense":
         return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
+    if row.fn == "where" and fills(row):
+        return lambda regs, block, out: choose(*[dense(regs[a]) for a in args], out)
     if not known.is_ufunc:
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
     if len(args) == 2:
