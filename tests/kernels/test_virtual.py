@@ -257,7 +257,7 @@ def test_builds_that_fail_are_refusals(monkeypatch):
 def test_the_rule_chooses_what_is_predicted_to_be_faster(monkeypatch):
     """Not with the figures of vectorized loops, but with those of functions that NumPy is slow at."""
     assert "virtual machine" not in explained(kernels="auto", n=400_000)
-    monkeypatch.setattr(programs, "COSTS_NS", {"where": (40.0, 2.0)})
+    monkeypatch.setattr(programs, "COSTS_NS", {"where": (5.0, 2.0)})
     assert "in numexpr's virtual machine until compiled" in explained(kernels="auto", n=400_000)
     assert "virtual machine" not in explained(kernels="auto", n=40)
     assert "virtual machine" not in explained(kernels="interpret", n=400_000)
@@ -265,7 +265,7 @@ def test_the_rule_chooses_what_is_predicted_to_be_faster(monkeypatch):
 
 
 def test_importing_counts(monkeypatch):
-    monkeypatch.setattr(programs, "COSTS_NS", {"where": (40.0, 2.0)})
+    monkeypatch.setattr(programs, "COSTS_NS", {"where": (5.0, 2.0)})
     assert "virtual machine" in explained(kernels="auto", n=20_000)
     monkeypatch.setattr(programs, "is_loaded", lambda: False)
     assert "virtual machine" not in explained(kernels="auto", n=20_000)

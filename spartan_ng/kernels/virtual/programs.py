@@ -22,16 +22,16 @@ from spartan_ng.plan.plan import Fused, Row
 LONGEST = 48
 """Functions in a program's text; a value that is read twice stands in it twice."""
 
-COSTS_NS = {"where": (4.0, 3.5), "cast": (1.0, 0.6)}
-"""Nanoseconds of a core for an element, interpreted and in a program, of functions that have no vector loop
-or fill no buffer; branches that nobody foresees cost both the same. Figures of `python -m benchmarks
-virtual` (AMD EPYC with AVX-512, NumPy 2.4, numexpr 2.14), in blocks that threads seldom wait for."""
-_NS_A_BYTE = 0.03
-"""NumPy's time for each byte of the result, of other functions: their loops are vectorized."""
-_STEP_NS = 0.6
-"""numexpr's time for each element of them, of any dtype: its loops are not."""
+COSTS_NS = {"where": (0.15, 4.0), "cast": (0.125, 0.6)}
+"""Nanoseconds of a core that NumPy takes for each byte of a result, and numexpr for each element of one, of
+functions that are no single vector loop in NumPy. Measured in blocks that threads seldom wait for with NumPy
+2.4 and numexpr 2.14 (AMD EPYC, AVX-512): `python -m benchmarks virtual-choices`."""
+_LOOP_NS = (0.03, 0.6)
+"""The same of all others: NumPy's loops are vectorized, numexpr's take a step at a time, whatever the dtype
+(`python -m benchmarks virtual-chain-2 virtual-chain-16`). With these figures NumPy wins any body; they are
+those of a machine and of two releases."""
 _VALUE_NS = 1.0
-"""What its product takes: the value filled with ones, multiplied, stored."""
+"""What a program's product takes: the value filled with ones, multiplied, stored."""
 _BUILD_S, _IMPORT_S = 1e-4, 0.016
 """Seconds to build a program, for each function, and to import numexpr."""
 
@@ -88,9 +88,10 @@ def with_programs(stage: Fused, dtypes: list[np.dtype[Any]], cores: int | None) 
 
 def _pays(members: list[Row], cores: int) -> bool:
     """Whether the first run is over sooner with the program, built and all."""
-    plain = [(_NS_A_BYTE * row.dtype.itemsize, _STEP_NS) for row in members]
-    costs = [COSTS_NS.get(str(row.fn), cost) for row, cost in zip(members, plain, strict=True)]
-    saved_ns = sum(interpreted - virtual for interpreted, virtual in costs) - _VALUE_NS
+    saved_ns = -_VALUE_NS
+    for row in members:
+        numpy_ns, numexpr_ns = COSTS_NS.get(str(row.fn), _LOOP_NS)
+        saved_ns += numpy_ns * row.dtype.itemsize - numexpr_ns
     building_s = _BUILD_S * len(members) + (0.0 if is_loaded() else _IMPORT_S)
     return saved_ns * 1e-9 * prod(members[-1].shape) / cores > building_s
 
