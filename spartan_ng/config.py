@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from spartan_ng.errors import OptionError
@@ -69,20 +68,37 @@ class Config:
         """Whether kernels are compiled at all."""
         return self.kernels in ("auto", "compile")
 
-    @contextmanager
-    def override(self, **options: Any) -> Iterator[Config]:
-        """Set options inside a `with` block, and set them back after it."""
-        before = [(name, getattr(self, name)) for name in _NAMES]
-        try:
-            for name, value in options.items():
-                setattr(self, name, value)
-            yield self
-        finally:
-            for name, value in before:
-                object.__setattr__(self, name, value)
+    def override(self, **options: Any) -> Override:
+        """Set options inside a `with` block, and set all of them back after it."""
+        return Override(self, options)
 
 
 _NAMES = frozenset(Config.__dataclass_fields__)
+_values = attrgetter(*Config.__dataclass_fields__)
+
+
+class Override:
+    """A `with` block with options of its own; blocks of one object may be nested."""
+
+    __slots__ = ("_before", "_config", "_options")
+
+    def __init__(self, config: Config, options: dict[str, Any]) -> None:
+        self._config, self._options = config, options
+        self._before: list[tuple[Any, ...]] = []
+
+    def __enter__(self) -> Config:
+        self._before.append(_values(self._config))
+        try:
+            for name, value in self._options.items():
+                setattr(self._config, name, value)
+        except OptionError:
+            self.__exit__()
+            raise
+        return self._config
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in zip(Config.__dataclass_fields__, self._before.pop(), strict=True):
+            object.__setattr__(self._config, name, value)
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {

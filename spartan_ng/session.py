@@ -151,7 +151,8 @@ class Session:
         inputs = [*inputs, *(inputs[n].also[k] for n, k in plan.also)]
         for ref, slot in zip(inputs, plan.inputs, strict=True):
             if ref.backend is not self.backend:
-                self._bring(ref)
+                if ref.value is None:
+                    self._bring(ref)
                 self.backend.upload(ref, plan.slots[slot].tiling)
         with progress() as report:
             refs, stats = self.backend.run(plan, inputs, report)
@@ -168,16 +169,16 @@ class Session:
         """Have the values of arrays that another backend cut for its own workers; whether there are any."""
         foreign = [r for r in leaves if r.tiling is not None and r.backend is not self.backend]
         for ref in foreign:
-            self._bring(ref)
+            if ref.value is None:
+                self._bring(ref)
             ref.tiling, ref.also = None, ()
         return bool(foreign)
 
     @staticmethod
     def _bring(ref: ArrayRef) -> None:
         """Have the value of an array on the driver that another backend holds."""
-        if ref.value is None:
-            holder: Backend = ref.backend  # type: ignore[assignment]
-            ref.value = holder.gather(ref, box_of(ref.shape))
+        holder: Backend = ref.backend  # type: ignore[assignment]
+        ref.value = holder.gather(ref, box_of(ref.shape))
 
     def explain(self, nodes: Sequence[Node], run: bool = False) -> Explanation:
         """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too."""
@@ -216,7 +217,8 @@ class Session:
         """What a plan for so many workers depends on, as `config` has it now."""
         disabled = config.disabled_passes
         tiling = "single" if "tile" in disabled else config.tiling
-        taken = sum(copy.nbytes // copy.tiling.ntiles for copy in list(self._copies) if copy.tiling)
+        copies = list(self._copies) if len(self._copies) else []
+        taken = sum(copy.nbytes // copy.tiling.ntiles for copy in copies if copy.tiling)
         fusion = "off" if "fuse" in disabled else config.fusion
         asked = (
             self.backend.profile,

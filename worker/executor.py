@@ -268,15 +268,15 @@ class Executor:
     def _start(self, run: Run, operand: Operand) -> list[tuple[Piece, Any]]:
         """Views of local pieces, futures of remote ones."""
         key = run.keys[operand.slot]
-        return [
-            (
-                piece,
-                read_region(self.store.get(key), piece.region)
-                if piece.rank == self.rank
-                else self.transfer.fetch(key, piece.rank, piece.region),
-            )
-            for piece in operand.pieces
-        ]
+        parts: list[tuple[Piece, Any]] = []
+        for piece in operand.pieces:
+            if piece.rank != self.rank:
+                parts.append((piece, self.transfer.fetch(key, piece.rank, piece.region)))
+                continue
+            tile = self.store.get(key)
+            dense_tile = tile.__class__ is np.ndarray
+            parts.append((piece, tile[piece.index] if dense_tile else read_region(tile, piece.region)))
+        return parts
 
     def _finish(self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]]) -> Any:
         if len(parts) == 1 and parts[0][0].rank == self.rank:

@@ -29,11 +29,8 @@ def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound)
         ex.put(run, write.slots[0], sparse.csr_array(parts, shape=pattern.shape))
         return []
     spans = bound.spans
-    if len(spans) > 1:
+    if spans:
         ex.parallel(run, spans, lambda: bound.add, small=False)
-    else:
-        for span in spans:
-            bound.add(span)
     value = bound.folded()
     if not write.partial:
         value = reducer.finalize((value,))

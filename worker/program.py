@@ -19,7 +19,6 @@ from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
@@ -69,8 +68,8 @@ class Task:
     parts: list[Task] = field(default_factory=list)
     """The task cut into parts, which run one after the other."""
     sizes: tuple[int, ...] = ()
-    flops: int = 1
-    """Operations on each element of the box, for a pass."""
+    flops: int = 0
+    """Operations on the elements of the box, for a pass."""
     blas: bool = False
     """Whether its rows call BLAS."""
     cut: Cut = field(default_factory=list)
@@ -400,10 +399,8 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
         return False
     if stage.driver >= 0 or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots):
         return False
-    reducers = [w.reducer for w in stage.writes if w.reducer is not None]
-    users = any(isinstance(row.fn, UserFunction) for row in (*stage.rows, *reducers))
     work = prod(stage.domain) * (1 + sum(_flops(row) for row in stage.rows))
-    return work >= (_LENT_USER_FLOPS if users else _LENT_FLOPS) * plan.workers
+    return work >= (_LENT_USER_FLOPS if stage.calls_users else _LENT_FLOPS) * plan.workers
 
 
 def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
@@ -424,7 +421,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
-        task.flops = 1 + sum(_flops(row) for row in stage.rows)
+        task.flops = prod(hi - lo for lo, hi in task.box) * (1 + sum(_flops(row) for row in stage.rows))
         reducers = [w.reducer for w in stage.writes if w.reducer is not None]
         task.blas = any(row.kind in ("contract", "matrices") for row in (*stage.rows, *reducers))
         task.tier = Tier(stage, task.box)

@@ -39,7 +39,7 @@ class Recycler:
     def owns(self, array: np.ndarray[Any, Any]) -> bool:
         """Whether the array lies in one of these buffers."""
         root = array.base if isinstance(array.base, np.ndarray) else array
-        return _address(root) in self._live
+        return root.nbytes >= LEAST_BYTES and _address(root) in self._live
 
     @property
     def free_bytes(self) -> int:

@@ -7,7 +7,7 @@ own reads from the plan and its rank, and, by the same arithmetic, how often its
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,12 @@ class Piece:
     rank: int
     region: Region
     place: Slices
+    index: tuple[Any, ...] = field(init=False, compare=False)
+    """The region as an index of a dense tile, and an ellipsis, which keeps 0-d tiles arrays."""
+
+    def __post_init__(self) -> None:
+        slices = (slice(*r) if isinstance(r, tuple) else r for r in self.region)
+        object.__setattr__(self, "index", (*slices, ...))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +49,29 @@ class Operand:
     order: tuple[int, ...]
     shown: tuple[int, ...] | None = None
     """The shape to broadcast to, where a view stretches axes and the stage wants them at full length."""
+    is_turned: bool = field(init=False, compare=False)
+    """Whether anything is flipped, dropped, permuted or new; and how it is done to a dense array:"""
+    turns: tuple[tuple[Any, ...], list[int], tuple[Any, ...]] = field(init=False, compare=False)
+    """an index of its axes, the order of those that are left, an index that puts the new ones in."""
+
+    def __post_init__(self) -> None:
+        turned = True in self.flips or self.order != _IN_ORDER[len(self.shape)]
+        kept = [o for o in self.order if o >= 0]
+        rest = sorted(kept)
+        lines = (
+            0 if axis not in kept else slice(None, None, -1 if flip else None)
+            for axis, flip in enumerate(self.flips)
+        )
+        new = (None if o < 0 else slice(None) for o in self.order)
+        object.__setattr__(self, "is_turned", turned)
+        object.__setattr__(self, "turns", ((*lines, ...), [rest.index(o) for o in kept], (*new, ...)))
 
     def present(self, array: Any) -> Any:
         """The gathered region as the stage wants it: flipped, dropped, permuted, new and stretched axes."""
-        array = self._turned(array)
+        array = self._turned(array) if self.is_turned else array
         return array if self.shown is None else np.broadcast_to(dense(array), self.shown)
 
     def _turned(self, array: Any) -> Any:
-        if True not in self.flips and self.order == _IN_ORDER[len(self.shape)]:
-            return array
         if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
             array = dense(array)  # an axis is new, or seen at one index
         if is_sparse(array):
@@ -60,15 +80,10 @@ class Operand:
                 if sparse.issparse(array):  # a compressed one is dense now
                     array = array.copy().sorted_indices()  # SciPy's part may share memory that is read-only
             return array if self.order == (0, 1) else array.T
-        kept = [o for o in self.order if o >= 0]
-        lines = (
-            0 if axis not in kept else slice(None, None, -1 if flip else None)
-            for axis, flip in enumerate(self.flips)
-        )
-        array = array[(*lines, ...)]  # an array also where no axis is left
-        rest = sorted(kept)
-        array = array.transpose([rest.index(o) for o in kept])
-        return array[(*(None if o < 0 else slice(None) for o in self.order), ...)]
+        lines, order, new = self.turns
+        return array[lines].transpose(order)[
+            new
+        ]  # each with an ellipsis: an array also where no axis is left
 
 
 def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -> Operand:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
 _SMALL = 1 << 20
-"""Operations on elements of a tile's domain below which threads cost more than they bring."""
+"""Operations on the elements of a tile's domain below which threads cost more than they bring."""
 
 
 Target = Callable[[Box], Any]
@@ -140,7 +140,7 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
 
-    small = prod(box_shape(box)) * task.flops < _SMALL
+    small = task.flops < _SMALL
     choice = tier.choose(operands, ex.errstate)
     if choice is None:
         body = tier.interpreted(body, operands, ex.errstate)
@@ -176,9 +176,11 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
 
 def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:
     """The task with its rows cut for what is compressed among its operands."""
-    packed = frozenset(i for i, o in enumerate(operands) if is_compressed(o))
-    if stage.driver not in packed or stage.driver_labels[0] in (WHOLE, *stage.whole):
+    if stage.driver < 0 or not is_compressed(operands[stage.driver]):
         return task
+    if stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return task
+    packed = frozenset(i for i, o in enumerate(operands) if is_compressed(o))
     assert task.box is not None, "a task with operands has a box"
     matrix = operands[stage.driver]
     key = packed, len(matrix.coding.groups), len(matrix.plain_columns)

@@ -73,11 +73,13 @@ class Store:
         With `reads`, the tile is dropped after that many remote reads have been released and the local
         side has called `release`, too; else it stays until it is dropped.
         """
-        held = _Held(tile, None if reads is None else reads + 1, self._reserve(tile))
+        reserved = 0 if self.pool is None else self._reserve(tile)
+        held = _Held(tile, None if reads is None else reads + 1, reserved)
         with self._lock:
-            self._forget(self._tiles.pop(key, None))
+            if key in self._tiles:
+                self._forget(self._tiles.pop(key))
             self._tiles[key] = held
-            waiting = self._parked.pop(key, [])
+            waiting = self._parked.pop(key, ()) if self._parked else ()
         for callback in waiting:
             callback()
 
@@ -133,10 +135,13 @@ class Store:
 
     def drop_owner(self, owner: str) -> None:
         """Forget all tiles and parked reads of an owner, and of the owner's jobs (`owner/...`)."""
+        jobs = owner + "/"
         with self._lock:
-            for key in [k for k in self._tiles if _belongs(k, owner)]:
-                self._forget(self._tiles.pop(key))
-            for key in [k for k in self._parked if _belongs(k, owner)]:
+            for key in [k for k in self._tiles if k[0] == owner or k[0].startswith(jobs)]:
+                held = self._tiles.pop(key)
+                if held.reserved_bytes:
+                    self._forget(held)
+            for key in [k for k in self._parked if k[0] == owner or k[0].startswith(jobs)]:
                 del self._parked[key]
 
     def complete(self) -> list[Key]:
@@ -235,14 +240,10 @@ def read_region(tile: Any, region: Region) -> Any:
     slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
     if isinstance(tile, np.ndarray):
         return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays
-    for axis, chosen in enumerate(slices):
-        if not (isinstance(chosen, slice) and chosen == slice(0, tile.shape[axis], 1)):  # SciPy copies
+    for axis, (chosen, n) in enumerate(zip(slices, tile.shape, strict=True)):
+        if not (isinstance(chosen, slice) and chosen == slice(0, n, 1)):  # SciPy copies
             tile = tile[chosen] if axis == 0 else tile[:, chosen]
     return tile
-
-
-def _belongs(key: Key, owner: str) -> bool:
-    return key[0] == owner or key[0].startswith(owner + "/")
 
 
 def _arrays(tile: Any) -> Sequence[np.ndarray[Any, Any]]:

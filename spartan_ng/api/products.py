@@ -32,7 +32,8 @@ def _small(a: Any, b: Any, size: int, flops: int) -> bool:
 def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
     if dtype is not None:
         return np.dtype(dtype)  # type: ignore[no-any-return]
-    return np.result_type(a.dtype, b.dtype)
+    one, other = a.dtype, b.dtype
+    return one if one == other and one.isnative else np.result_type(one, other)
 
 
 _QUICK_FLOPS = 1 << 20

@@ -160,6 +160,8 @@ def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
         raise ShapeError(
             f"matmul: shapes {a.shape} and {b.shape} do not fit: {a.shape[-1]} columns meet {inner} rows"
         )
+    if a.ndim == b.ndim == 2:
+        return contract(a, b, (0, 2), (2, 1), (0, 1), dtype)
     batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
     a = broadcast(a, batch + a.shape[-2:]) if a.ndim > 2 else a
     b = broadcast(b, batch + b.shape[-2:]) if b.ndim > 2 else b
@@ -323,9 +325,9 @@ def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
 
 def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's broadcasting; the error names the operation and every shape."""
-    first = shapes[0]
-    if shapes.count(first) == len(shapes):
-        return first
+    widest = max(shapes, key=len)
+    if shapes.count(widest) + shapes.count(()) >= len(shapes):
+        return widest
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

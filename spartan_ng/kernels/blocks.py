@@ -25,9 +25,9 @@ each thread; each costs SciPy's objects."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
 _CALLS_SHARE = 16
-"""How much more a block may take where rows are calls from Python, as all are of the interpreter: each takes
-the lock that threads with small blocks hand to and fro for longer than they work. A
-product wants many rows, too, and its states are as long as one."""
+"""How much more a block may take where rows are calls from Python, as all are in the interpreter: each takes
+the lock that threads with small blocks hand to and fro for longer than they work. A product wants many
+rows, too, and its states are as long as one."""
 _PIECES = 8
 """Blocks that such a tile is cut into, at least, while they do not get smaller than the cache."""
 _PRODUCT_SIDE = 64
@@ -93,7 +93,8 @@ def block_sizes(
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
     most = float(CACHE_BYTES)
     if product or calls or held is None:
-        most = min(max(most, _footprint(widths, sizes) / _PIECES), most * _CALLS_SHARE)
+        pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
+        most = min(max(most, _footprint(widths, sizes) / pieces), most * _CALLS_SHARE)
     if _walks_strips(stage):
         most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1

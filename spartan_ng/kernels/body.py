@@ -184,12 +184,14 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
         return lambda operand, block: np.broadcast_to(dense(operand), _block_shape(read, block))
 
     def cut(operand: Any, block: Box) -> Any:
-        part = operand[
-            tuple(
-                slice(None) if f is None else slice(block[f[0]][0] - f[1], block[f[0]][1] - f[1])
-                for f in follow
-            )
-        ]
+        part = operand
+        if block != tile:
+            part = operand[
+                tuple(
+                    slice(None) if f is None else slice(block[f[0]][0] - f[1], block[f[0]][1] - f[1])
+                    for f in follow
+                )
+            ]
         return np.broadcast_to(part, _block_shape(read, block)) if read.expand else part
 
     def cut_sparse(operand: Any, block: Box) -> Any:
@@ -321,7 +323,7 @@ def _contract(row: Row) -> Evaluate:
     la, lb, lo = row.params
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
-        value = contract(regs[a], regs[b], la, lb, lo)
+        value = contract(regs[a], regs[b], la, lb, lo, in_threads=True)
         if is_sparse(value):
             return value.toarray() if row.format == "dense" else value
         return value.astype(row.dtype, copy=False)

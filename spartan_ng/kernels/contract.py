@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
@@ -16,18 +17,34 @@ from spartan_ng.kernels.formats import dense, is_sparse
 Labels = tuple[int, ...]
 
 
-def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
-    """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`."""
-    if is_compressed(a) or is_compressed(b):
-        return _compressed(a, b, la, lb, lo)
-    if is_sparse(a) or is_sparse(b):
-        return _sparse(a, b, la, lb, lo)
+def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: bool = False) -> Any:
+    """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`.
+
+    `in_threads` says that other threads have Python to run meanwhile.
+    """
+    if not type(a) is type(b) is np.ndarray:
+        if is_compressed(a) or is_compressed(b):
+            return _compressed(a, b, la, lb, lo)
+        if is_sparse(a) or is_sparse(b):
+            return _sparse(a, b, la, lb, lo)
     shape = _arrange(la, lb, lo)
     if shape.plain:
-        return np.matmul(a.T if shape.turn_a else a, b.T if shape.turn_b else b)
+        a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
+        return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
     if not shape.inner:
         return _outer(a, b, shape, lo)
     return _batched(a, b, shape)
+
+
+def _multiply_in_threads(a: Any, b: Any) -> Any:
+    """The product of two matrices, or of a matrix and a vector, without the interpreter's lock.
+
+    NumPy's `matmul` keeps the lock unless there are many rows; its `dot` calls the same BLAS without it, but
+    is silent about floating-point errors.
+    """
+    if a.dtype == b.dtype and a.dtype.char in "fdFD" and not error_state().is_strict:
+        return np.dot(a, b)
+    return np.matmul(a, b)
 
 
 class _Arrangement:

@@ -18,6 +18,8 @@ def is_sparse(value: Any) -> bool:
 
 def dense(value: Any) -> Any:
     """The block as an ndarray."""
+    if type(value) is np.ndarray:
+        return value
     if is_compressed(value):
         return dictionaries.elements(value)
     return value.toarray() if is_sparse(value) else value

@@ -91,7 +91,8 @@ class Reducer:
         return (fold_axes(guarded(self.row.fn, "fold"), dense(args[0]), axes),)
 
     def _contract(self, args: list[Any], box: Box) -> State:
-        value = contract(args[0], args[1], *self.row.params)
+        la, lb, lo = self.row.params
+        value = contract(args[0], args[1], la, lb, lo, in_threads=True)
         if is_sparse(value):
             value = value.toarray()
         if isinstance(value, np.ndarray):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 from typing import Any
 
@@ -18,6 +18,12 @@ import numpy as np
 State = tuple[Any, ...]
 _PIECE = 1 << 16
 """Elements whose squared deviations are made in one go: they and their distances stay in the cache."""
+
+
+@lru_cache(maxsize=1024)
+def _reduced_dtype(ufunc: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy's answer, asked for once."""
+    return ufunc.reduce(np.ones(1, dtype)).dtype  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class Fold:
 
     def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The result's dtype for elements of `dtype`, as `ufunc.reduce` has it."""
-        return self.ufunc.reduce(np.ones(1, dtype)).dtype  # type: ignore[no-any-return]
+        return _reduced_dtype(self.ufunc, dtype)
 
     def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
         """The dtypes of the state's arrays."""

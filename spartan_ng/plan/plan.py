@@ -148,6 +148,12 @@ class Fused:
         return self.driver >= 0 and any(row.sampled for row in self.rows)
 
     @property
+    def calls_users(self) -> bool:
+        """Whether a user's function is called, which may cost anything."""
+        reducers = [w.reducer for w in self.writes if w.reducer is not None]
+        return any(isinstance(row.fn, UserFunction) for row in (*self.rows, *reducers))
+
+    @property
     def driver_labels(self) -> tuple[int, int]:
         """The domain dimensions of the driver's stored rows and columns."""
         rows, columns = self.reads[self.driver].axes

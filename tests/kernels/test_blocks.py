@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
 
 
@@ -96,3 +98,11 @@ def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:
     row = Row("take", None, (0, 1), (0,), np.dtype(float), (512, 5), (0, 1))
     stage = Fused("take", (512, 5), Tiling.single(2), (read, indices), (row,), (Write((2,), 2, (0, 1)),), ())
     assert block_sizes(stage, ((0, 512), (0, 5))) == (512, 5)
+
+
+def test_blocks_for_users_functions_are_shared_finely() -> None:
+    shape = (100_000, 50)
+    stage = _stage(shape)
+    user = replace(stage.rows[0], fn=UserFunction(np.exp))
+    sizes = block_sizes(replace(stage, rows=(user,)), tuple((0, n) for n in shape))
+    assert sizes == (-(-shape[0] // TASKS), 50)

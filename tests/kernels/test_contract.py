@@ -27,15 +27,23 @@ def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
 
 
 @settings(max_examples=300, deadline=None)
-@given(products(), st.integers(0, 2**31))
-def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int) -> None:
+@given(products(), st.integers(0, 2**31), st.booleans())
+def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int, in_threads: bool) -> None:
     la, lb, lo, size = case
     rng = np.random.default_rng(seed)
     a = rng.standard_normal([size[x] for x in la])
     b = rng.standard_normal([size[x] for x in lb])
     letters = ["".join(LETTERS[x] for x in labels) for labels in (la, lb, lo)]
     expected = np.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
-    np.testing.assert_allclose(contract(a, b, la, lb, lo), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(contract(a, b, la, lb, lo, in_threads), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_products_in_threads_raise_what_numpy_raises() -> None:
+    a, b = np.array([[np.inf, 1.0]]), np.array([[1.0], [-np.inf]])
+    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="invalid"):
+        contract(a, b, (0, 2), (2, 1), (0, 1), in_threads=True)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(contract(a, b, (0, 2), (2, 1), (0, 1), in_threads=True)).all()
 
 
 @pytest.mark.parametrize("turn_a", [False, True])

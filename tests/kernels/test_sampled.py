@@ -284,10 +284,31 @@ def test_threads_and_skew_change_no_bit(name, density, monkeypatch):
 def test_runs_share_the_non_zeros():
     counts = np.sort(np.random.default_rng(6).zipf(1.5, 5000).clip(0, 900))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    bounds = bound.Cuts().of(indptr, 8)
+    bounds = bound.runs(indptr, 8)
     assert (bounds[0], bounds[-1]) == (0, 5000)
     shares = np.diff(indptr[bounds])
     assert shares.max() <= indptr[-1] / 8 + 900
+
+
+@pytest.mark.parametrize("name", ["log likelihood", "update of U", "update of V", "sums of rows", "sides"])
+def test_tables_are_made_anew_for_other_layouts(name):
+    """The same plan for the same arrays again, others of their layout, of another one, and other non-zeros."""
+    X, U, V = data(0.2)
+    wide = np.random.default_rng(8).random((2 * ROWS, RANK))
+    programs = [(X, U, V), (X, U, V), (X, U + 1, V), (X, wide[::2], V), (X, np.asfortranarray(U), V)]
+    programs += [(sparse.csr_array(X > 0.5, dtype="f8"), U, V), (X[::-1], U, V), (X * 2, U, V)]
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile", small_bytes=0):
+        for arrays in programs:
+            check(EXPRESSIONS[name], arrays)
+
+
+@pytest.mark.parametrize("name", ["sums of columns", "update of V", "from the left", "log likelihood"])
+def test_long_states_are_added_in_parts(name, monkeypatch):
+    monkeypatch.setattr(bound, "_SPAN", 8)
+    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
+        check(EXPRESSIONS[name], data(0.6))
 
 
 def test_long_work_is_done_in_many_calls(monkeypatch):

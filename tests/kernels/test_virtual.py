@@ -281,7 +281,7 @@ def test_auto_runs_programs_until_the_stage_is_compiled(monkeypatch):
         return evaluate(row)
 
     monkeypatch.setitem(KINDS, "program", program)
-    x, y = RANDOM.random((4000, 13)), RANDOM.random((4000, 13))
+    x, y = RANDOM.random((6000, 13)), RANDOM.random((6000, 13))
     with running_on(EmbeddedBackend(2)), config.override(kernels="auto", small_bytes=0):
         assert same_bits(values(sp, "a chain", sp.asarray(x), sp.asarray(y))[0], chain(np, x, y))
     assert len(ran) == 1

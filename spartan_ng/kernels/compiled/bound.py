@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.kernels.body import KINDS
-from spartan_ng.kernels.compiled.nonzeros import COMMON
 from spartan_ng.plan.plan import Row
 
 if TYPE_CHECKING:
@@ -50,22 +50,83 @@ Part = tuple[int, int]
 """First and last (exclusive) element of a state."""
 
 
-class Cuts:
-    """Where runs of stored rows begin: remembered for the last driver, which loops come back to."""
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The table of a body's runs for one driver and one layout of operands, before addresses are known.
+
+    Parameters
+    ----------
+    rows : the first row of each run, and the row after the last one's
+    table : one line a run; where addresses go, bytes from the array's beginning
+    flops : operations of all runs, about
+    calls : calls of the kernel that take all lines
+    patience : the column of that name
+    """
+
+    rows: Any
+    table: Any
+    flops: int
+    calls: int
+    patience: int
+
+    def at(self, arrays: list[Any]) -> Any:
+        """The table for these arrays, one for each column of addresses."""
+        others = [0] * (self.table.shape[1] - len(arrays))
+        return self.table + np.array([*map(_address, arrays), *others], np.int64)
+
+
+class Tables:
+    """The lines for the last driver and layout of operands, which loops come back to."""
 
     def __init__(self) -> None:
-        self._last: tuple[Callable[[], Any], int, Any] = (lambda: None, 0, None)
+        self._last: tuple[Callable[[], Any], Any, Lines | None] = (lambda: None, None, None)
 
-    def of(self, indptr: Any, count: int) -> Any:
-        """Up to `count` runs of rows with about equally many non-zeros: their bounds."""
-        driver, runs, found = self._last
-        if driver() is not indptr or runs != count:
-            shares = np.arange(1, count, dtype=np.int64) * int(indptr[-1]) // count
-            inner = {*np.searchsorted(indptr, shares.astype(indptr.dtype)).tolist()}
-            rows = len(indptr) - 1
-            found = np.array([0, *sorted(inner - {0, rows}), rows])
-            self._last = (weakref.ref(indptr), count, found)
+    def of(self, body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tuple[int, ...]) -> Lines:
+        """The lines for rows that end at `indptr`, with what is the same in all of them (`numbers`)."""
+        driver, known, found = self._last
+        if found is None or driver() is not indptr or known != numbers:
+            found = _lay_out(body, indptr, numbers, nnz, shape)
+            self._last = (weakref.ref(indptr), numbers, found)
         return found
+
+
+def runs(indptr: Any, count: int) -> Any:
+    """Up to `count` runs of rows with about equally many non-zeros: their bounds."""
+    shares = np.arange(1, count, dtype=np.int64) * int(indptr[-1]) // count
+    inner = {*np.searchsorted(indptr, shares.astype(indptr.dtype)).tolist()}
+    rows = len(indptr) - 1
+    return np.array([0, *sorted(inner - {0, rows}), rows])
+
+
+def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tuple[int, ...]) -> Lines:
+    loop, ending = body.loop, body.loop.ending
+    named = dict(zip(loop.numbers, numbers, strict=True))
+    width = named.get("wn", 1)
+    flops = _ROW_FLOPS * (1 + len(loop.rows)) + 2 * sum(named[name] for name in loop.lengths)
+    flops *= int(indptr[-1])
+    kept = shape[body.axis] if ending.kept == "major" else shape[1 - body.axis] if ending.kept else 1
+    itemsize = np.dtype(ending.code).itemsize
+    most = _most_states(kept * width * itemsize, nnz // max(kept, 1)) if loop.has_states else _RUNS
+    rows = runs(indptr, min(_RUNS, flops // _RUN_FLOPS + 1, most))
+    count = len(rows) - 1
+    most = named["most"] = max(1, _TURN_FLOPS * count // max(flops, 1))
+    table = np.array([[named.get(name, 0) for name in loop.fields]] * count, np.int64)
+    column = {name: table[:, k] for k, name in enumerate(loop.fields)}
+    column["lo"][:], column["hi"][:] = rows[:-1], rows[1:]
+    if ending.kept == "major":
+        column["out_p"][:] = rows[:-1] * width * itemsize
+        column["out_n"][:] = width * (rows[1:] - rows[:-1])
+    elif loop.has_states:
+        column["out_p"][:] = np.arange(count) * max(kept, _APART) * width * itemsize
+        column["out_n"][:] = kept * width
+        column["total_n"][:] = kept * width if count > 1 and kept * width <= _SPAN else 0
+    return Lines(rows, table, flops, -(-count // most), loop.fields.index("patience"))
+
+
+def _most_states(nbytes: int, nnz: int) -> int:
+    """How many runs may have a state of so many bytes of their own: few where states are long and there are
+    few non-zeros for each of their elements."""
+    return int(max(4, min(_STATES_BYTES // max(nbytes, 1), nnz)))
 
 
 class Bound:
@@ -76,30 +137,25 @@ class Bound:
         self.driver = operands[body.stage.driver]
         indices = np.ascontiguousarray(self.driver.indices)
         indptr = np.ascontiguousarray(self.driver.indptr, indices.dtype)
-        self._kept = [indptr, indices, np.ascontiguousarray(self.driver.data)]
-        """Arrays whose addresses the table has: they live as long as it does."""
-        self._width = 1
-        self._flops = _ROW_FLOPS * (1 + len(body.loop.rows))
-        numbers = self._numbers(_with_rows(body, operands))
-        self.flops = int(indptr[-1]) * self._flops
-        """Operations of all runs, about."""
-        count = min(_RUNS, self.flops // _RUN_FLOPS + 1, self._most_states())
-        self._rows = body.cuts.of(indptr, count)
-        """The first row of each run, and the row after the last one's."""
-        self._place()
+        arrays, numbers = self._given(_with_rows(body, operands))
+        data = np.ascontiguousarray(self.driver.data)
+        self._width = numbers[-1] if body.loop.ending.how == "product" else 1
+        self.lines = body.tables.of(body, indptr, numbers, len(data), self.driver.shape)
         self._counters = np.zeros(2, np.int64)
-        self._table = self._lines(numbers)
+        self._kept = [self._counters, *self._place(), indptr, indices, data, *arrays]
+        """Arrays whose addresses the table has: they live as long as it does."""
+        self._table = self.lines.at(self._kept)
 
     @property
     def is_small(self) -> bool:
         """Whether no further thread is worth waking for it."""
-        return self.flops < _SMALL_FLOPS
+        return self.lines.flops < _SMALL_FLOPS
 
     # --- runs -----------------------------------------------------------------------------------------
 
     def turns(self, threads: int) -> range:
         """Calls of `run`, by as many threads as want to, that do everything."""
-        return range(max(threads, -(-len(self._table) // self._most)))
+        return range(max(threads, self.lines.calls))
 
     def run(self, turn: int) -> None:
         """Run lines of the table that nobody has taken: fills their part of `values`, or their states."""
@@ -108,17 +164,19 @@ class Bound:
         table = self._table
         if turn == 0:
             table = table.copy()
-            table[0, COMMON.index("patience")] = _PATIENCE
+            table[0, self.lines.patience] = _PATIENCE
         kernel.function(table)
 
     def is_done(self) -> bool:
         """Whether all lines are done, even if calls of `run` have still to find out."""
-        return bool(self._counters[1] == len(self._table))
+        return bool(self._counters[1] > len(self._table))
 
     @property
     def spans(self) -> list[Part]:
-        """The parts of the states that are still to be added once all has run."""
-        n = self.values.size if len(self._states) > 1 else 0
+        """The parts of long states, which are still to be added once all has run."""
+        n = self.values.size
+        if n <= _SPAN or len(self._states) < 2:
+            return []
         return list(pairwise((*range(0, n, _SPAN), n)))
 
     def add(self, span: Part) -> None:
@@ -136,20 +194,12 @@ class Bound:
             la, lb, lo = reducer.params
             turned = len(lo) == 2 and lo[0] in (la if self.body.is_dense(reducer.args[0]) else lb)
             return values[:, 0] if len(lo) == 1 else values.T if turned else values
-        return values[:, 0] if reducer.shape else values[0, 0]
+        return values[:, 0] if reducer.shape else values.reshape(())
 
-    def _most_states(self) -> int:
-        """How many runs may have a state of their own: few where states are long and non-zeros are few."""
-        if self.body.loop.ending.kept != "minor":
-            return _RUNS
-        n = max(self.driver.shape[1 - self.body.axis], 1)
-        nbytes = n * self._width * np.dtype(self.body.loop.ending.code).itemsize
-        return int(max(4, min(_STATES_BYTES // nbytes, len(self.driver.data) // n)))
-
-    def _place(self) -> None:
-        """Allocate the values, and the states."""
+    def _place(self) -> list[Any]:
+        """Allocate the values, and the states: the arrays for the results' columns of addresses."""
         ending, shape = self.body.loop.ending, self.driver.shape
-        count, code = len(self._rows) - 1, ending.code
+        count, code = len(self.lines.rows) - 1, ending.code
         self._states = np.empty((0, 1, self._width), code)
         if ending.how == "store":
             self.values = np.empty(len(self.driver.data), code)
@@ -160,45 +210,28 @@ class Bound:
             n = shape[1 - self.body.axis] if ending.kept == "minor" else 1
             self._states = np.empty((count, max(n, _APART), self._width), code)[:, :n]
             self.values = self._states[0] if count == 1 else np.empty((n, self._width), code)
+            return [self._states, self.values]
+        return [self.values]
 
-    # --- the table ------------------------------------------------------------------------------------
-
-    def _lines(self, numbers: list[int]) -> Any:
-        """The table: `numbers` with each run's rows and the place of its state."""
-        ending, rows = self.body.loop.ending, self._rows
-        out = self._states if len(self._states) else self.values
-        count = len(rows) - 1
-        self._most = max(1, _TURN_FLOPS * count // max(self.flops, 1))
-        first = [_address(self._counters), self._most, 0, 0, 0, _address(out), out[0].size if len(out) else 0]
-        table = np.empty((count, len(first) + 3 + len(numbers)), np.int64)
-        table[:] = [*first, *map(_address, self._kept[:3]), *numbers]
-        table[:, 3], table[:, 4] = rows[:-1], rows[1:]
-        if ending.kept == "major":
-            table[:, 5] += rows[:-1] * out.strides[0]
-            table[:, 6] *= rows[1:] - rows[:-1]
-        elif ending.how != "store":
-            table[:, 5] += np.arange(count) * out.strides[0]
-        return table
-
-    def _numbers(self, operands: list[Any]) -> list[int]:
-        """What all lines have in common: see `Loop.fields`."""
+    def _given(self, operands: list[Any]) -> tuple[list[Any], list[int]]:
+        """The arrays for the operands' columns of addresses, and the numbers that go with them."""
         body, loop = self.body, self.body.loop
-        out: list[int] = []
+        arrays: list[Any] = []
+        numbers: list[int] = []
         for side in loop.sides:
             x = operands[side.register]
-            self._kept.append(x)
             strides = _strides(x)
-            out += [_address(x), strides[body.axis], strides[1 - body.axis]]
+            arrays.append(x)
+            numbers += [strides[body.axis], strides[1 - body.axis]]
         for dot in loop.dots:
             u, v = self._lines_of(body.stage.rows[dot.register - len(body.stage.reads)], operands)
-            out += [_address(u), u.strides[0], _address(v), v.strides[0], _ahead(v), u.shape[1]]
-            self._flops += 2 * u.shape[1]
+            arrays += [u, v]
+            numbers += [u.strides[0], v.strides[0], _ahead(v), u.shape[1]]
         if loop.ending.how == "product":
             w = self._summed_lines(operands)
-            out += [_address(w), w.strides[0], _ahead(w), w.shape[1]]
-            self._width = w.shape[1]
-            self._flops += 2 * w.shape[1]
-        return out
+            arrays.append(w)
+            numbers += [w.strides[0], _ahead(w), w.shape[1]]
+        return arrays, numbers
 
     def _lines_of(self, row: Row, operands: list[Any]) -> tuple[Any, Any]:
         """A product's operands as lines of stored rows and lines of the other axis."""
@@ -206,7 +239,7 @@ class Bound:
         lines = {}
         for register, labels in zip(row.args, row.params[:2], strict=True):
             axis = 0 if lo[0] in labels else 1
-            lines[axis] = self._contiguous(operands[register], labels.index(lo[axis]))
+            lines[axis] = _contiguous(operands[register], labels.index(lo[axis]))
         return lines[self.body.axis], lines[1 - self.body.axis]
 
     def _summed_lines(self, operands: list[Any]) -> Any:
@@ -217,15 +250,13 @@ class Bound:
         (register, labels) = next(
             (a, names) for a, names in zip(reducer.args, (la, lb), strict=True) if self.body.is_dense(a)
         )
-        return self._contiguous(operands[register], next(k for k, x in enumerate(labels) if x not in lo))
+        return _contiguous(operands[register], next(k for k, x in enumerate(labels) if x not in lo))
 
-    def _contiguous(self, x: Any, axis: int) -> Any:
-        """The array with one contiguous line for each index along `axis`."""
-        x = x[:, None] if x.ndim == 1 else x if axis == 0 else x.T
-        if x.strides[1] != x.itemsize and x.shape[1] > 1:
-            x = np.ascontiguousarray(x)
-        self._kept.append(x)
-        return x
+
+def _contiguous(x: Any, axis: int) -> Any:
+    """The array with one contiguous line for each index along `axis`."""
+    x = x[:, None] if x.ndim == 1 else x if axis == 0 else x.T
+    return np.ascontiguousarray(x) if x.strides[1] != x.itemsize and x.shape[1] > 1 else x
 
 
 def _with_rows(body: Sampled, operands: list[Any]) -> list[Any]:

@@ -5,7 +5,8 @@ and the dot products, one after the other, into buffers; then the body as a loop
 compiler vectorizes; then what the result needs. Lines of a dense array lie anywhere: those of non-zeros to
 come are asked for ahead, as waiting for them would take longer than working on them.
 A table has one line for each run of rows, with the numbers that `fields` names. Threads call the kernel with
-the same table, and take its lines by a counter that they share, without Python in between.
+the same table, and take its lines by a counter that they share, without Python in between; the call that
+is done last adds the states of the lines, in their order.
 
 "On Optimizing Operator Fusion Plans", section 2.2: the Outer template's skeleton over non-zeros.
 """
@@ -27,9 +28,6 @@ AHEAD = 8
 """How many non-zeros ahead a line of a dense array is asked for: a few hundred nanoseconds' work."""
 CACHE_LINE = 64
 """Bytes that come from memory at once."""
-COMMON = ["counters_p", "most", "patience"]
-"""What the first line says for all: where the numbers of lines taken and done are counted, how many lines a
-call takes at most, and how often it looks at the end whether other calls are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +83,42 @@ class Loop:
         return by_row or self.ending.how == "product" or self.ending.kept == "major"
 
     @property
+    def has_states(self) -> bool:
+        """Whether the result is the sum of states, one for each run of rows."""
+        return self.ending.how != "store" and self.ending.kept != "major"
+
+    @property
     def fields(self) -> list[str]:
-        """Names of the numbers of a table's line: addresses (`_p`), byte strides (`_s`), lengths, bytes of a
-        line to ask for ahead; `out_n` elements are the run's state, or its part of the result's lines."""
-        out = [*COMMON, "lo", "hi", "out_p", "out_n", "indptr_p", "indices_p", "data_p"]
-        for k in range(len(self.sides)):
-            out += [f"g{k}_p", f"g{k}_major", f"g{k}_minor"]
+        """Names of the numbers of a table's line: all addresses, what lines differ in, and `numbers`.
+
+        The first line says for all where the numbers of lines taken and done are counted (`counters_p`), how
+        many lines a call takes at most, how often it looks at the end whether other calls are done
+        (`patience`), and, of lines with states, where the call that is done last adds them, and how many
+        elements it adds (`total_n`). `out_n` elements are the run's state, or its part of the result's lines.
+        """
+        return [*self.addresses, "most", "patience", "total_n", "lo", "hi", "out_n", *self.numbers]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the counters, the results, the driver's arrays, and the operands."""
+        out = ["counters_p", "out_p", *(["total_p"] if self.has_states else [])]
+        out += ["indptr_p", "indices_p", "data_p", *(f"g{k}_p" for k in range(len(self.sides)))]
         for k in range(len(self.dots)):
-            out += [f"u{k}_p", f"u{k}_s", f"v{k}_p", f"v{k}_s", f"v{k}_ahead", f"n{k}"]
-        return [*out, "w_p", "w_s", "w_ahead", "wn"] if self.ending.how == "product" else out
+            out += [f"u{k}_p", f"v{k}_p"]
+        return [*out, "w_p"] if self.ending.how == "product" else out
+
+    @property
+    def numbers(self) -> list[str]:
+        """How operands lie in memory: byte strides, lengths, bytes of a line to ask for ahead."""
+        out = [f"g{k}_{axis}" for k in range(len(self.sides)) for axis in ("major", "minor")]
+        for k in range(len(self.dots)):
+            out += [f"u{k}_s", f"v{k}_s", f"v{k}_ahead", f"n{k}"]
+        return [*out, "w_s", "w_ahead", "wn"] if self.ending.how == "product" else out
+
+    @property
+    def lengths(self) -> list[str]:
+        """The fields that are numbers of multiplications at a non-zero."""
+        return [*(f"n{k}" for k in range(len(self.dots))), *(["wn"] if self.ending.how == "product" else [])]
 
     @property
     def looks_up(self) -> bool:
@@ -105,22 +130,40 @@ def emit_sampled(loop: Loop) -> str:
     """The source of the module whose `kernel(table)` runs the body on each line's rows."""
     body = [*_unpack(loop), *_strips(loop)]
     text = "\n".join("    " + line for line in body)
-    return f"{HEAD}{_VISIT}{text}\n\n\n{_KERNEL}"
+    at = {name: k for k, name in enumerate(loop.fields)}
+    add = _ADD.format(code=loop.ending.code, **at) if loop.has_states else ""
+    kernel = _KERNEL.format(add=_CALL if loop.has_states else "", **at)
+    return f"{HEAD}{_VISIT}{text}\n\n\n{add}{kernel}"
 
 
 _VISIT = "@njit(nogil=True, error_model='numpy')\ndef visit(t):\n"
+_ADD = """\
+@njit(nogil=True, error_model='numpy')
+def add(table):
+    n = table[0, {total_n}]
+    total = carray(pointer(table[0, {total_p}]), (n,), {code})
+    total[:] = 0
+    for b in range(table.shape[0]):
+        state = carray(pointer(table[b, {out_p}]), (n,), {code})
+        for k in range(n):
+            total[k] += state[k]
+
+
+"""
+_CALL = "            add(table)\n"
 _KERNEL = """\
 @njit(nogil=True, error_model='numpy', cache=True)
 def kernel(table):
-    count, taken, done = table.shape[0], table[0, 0], table[0, 0] + 8
-    for _ in range(table[0, 1]):
+    count, taken, done = table.shape[0], table[0, {counters_p}], table[0, {counters_p}] + 8
+    for _ in range(table[0, {most}]):
         b = count_up(taken, 1)
         if b >= count:
             break
         visit(table[b])
-        count_up(done, 1)
-    for _ in range(table[0, 2]):
-        if count_up(done, 0) >= count:
+        if count_up(done, 1) == count - 1:
+{add}            count_up(done, 1)
+    for _ in range(table[0, {patience}]):
+        if count_up(done, 0) > count:
             break
 """
 

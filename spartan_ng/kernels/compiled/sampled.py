@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.compiled.bound import Cuts
+from spartan_ng.kernels.compiled.bound import Tables
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.folds import fold_obstacle
 from spartan_ng.kernels.compiled.formulas import code, obstacle
@@ -41,7 +41,7 @@ class Sampled:
     before: tuple[int, ...]
     """Rows that are computed whole before the loop: side inputs and products' operands."""
     kernels: list[Kernel]
-    cuts: Cuts
+    tables: Tables
     calls_blas: bool = False
 
     def is_dense(self, register: int) -> bool:
@@ -60,7 +60,7 @@ def prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> Sampled | N
     loop, before = builder.loop(), tuple(builder.before)
     if loop is None:
         return None
-    return Sampled(stage, tile, loop, axis, before, [compiler.kernel(emit_sampled(loop))], Cuts())
+    return Sampled(stage, tile, loop, axis, before, [compiler.kernel(emit_sampled(loop))], Tables())
 
 
 class _Builder:

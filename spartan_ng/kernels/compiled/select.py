@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
-from spartan_ng.kernels.virtual.programs import with_programs
+from spartan_ng.kernels.virtual.programs import LEAST, with_programs
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import WHOLE, Fused, Plan, ScanTile, ScanTotals, Slot
 
@@ -77,19 +78,18 @@ class Tier:
         self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
+        self._is_small = prod(hi - lo for lo, hi in tile) < LEAST
         self._seconds = 0.0
         self._lock = threading.Lock()
 
     def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
-        if not config.compiles or self.stage.heavy:
+        if not config.compiles or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
         if not _MAY_WAIT.issuperset(error_state.values()):
-            return None
-        if mode == "auto" and self._seconds < HOT_S:
             return None
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
@@ -108,6 +108,8 @@ class Tier:
         """The body to interpret: `body`, or one with programs in it, which needs the same blocks."""
         mode = config.kernels
         if mode not in ("auto", "numexpr") or self.stage.heavy or self._is_sampled:
+            return body
+        if mode == "auto" and self._is_small:
             return body
         if any(type(o) is not np.ndarray for o in operands) or not _MAY_WAIT.issuperset(error_state.values()):
             return body

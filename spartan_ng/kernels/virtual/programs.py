@@ -32,6 +32,8 @@ _LOOP_NS = (0.03, 0.6)
 those of a machine and of two releases."""
 _VALUE_NS = 1.0
 """What a program's product takes: the value filled with ones, multiplied, stored."""
+LEAST = 1 << 16
+"""Elements below which building a program takes longer than any calls it could save."""
 _BUILD_S, _IMPORT_S = 1e-4, 0.016
 """Seconds to build a program, for each function, and to import numexpr."""
 
