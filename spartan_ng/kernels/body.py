@@ -81,7 +81,25 @@ class Body:
                 for a in rows[i].args:
                     if a >= first:
                         last[a - first] = max(last[a - first], last[i])
-        return _assign(last, [fills(r) for r in rows])
+        return _assign(last, [fills(r) for r in rows], [self._dying(i, last) for i in range(end)])
+
+    def _dying(self, i: int, last: list[int]) -> int:
+        """The row whose buffer row i can fill in place, as nobody reads it later; -1 where there is none.
+
+        A ufunc may write over an operand, and the less memory a block takes, the nearer it lies.
+        """
+        row = self.stage.rows[i]
+        if row.kind == "map" and fills(row) and row.fn != "where":
+            for a in row.args:
+                if a >= self.nreads and last[a - self.nreads] == i:
+                    other = self.stage.rows[a - self.nreads]
+                    mine, theirs = (
+                        (row.dtype, row.shape, row.labels),
+                        (other.dtype, other.shape, other.labels),
+                    )
+                    if fills(other) and mine == theirs:
+                        return a - self.nreads
+        return -1
 
 
 _FRESH = frozenset({"isinf", "isnan", "negative", "signbit"})
@@ -101,13 +119,16 @@ def fills(row: Row) -> bool:
     return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O" and row.fn not in _FRESH
 
 
-def _assign(last: list[int], fills: list[bool]) -> tuple[list[int], int]:
+def _assign(last: list[int], fills: list[bool], dying: list[int]) -> tuple[list[int], int]:
     free: list[int] = []
     ending: dict[int, list[int]] = {}
     number, used = [-1] * len(last), 0
     for i, fill in enumerate(fills):
         if fill:
-            if free:
+            if dying[i] >= 0:
+                number[i] = number[dying[i]]
+                ending[i].remove(number[i])
+            elif free:
                 number[i] = free.pop()
             else:
                 number[i], used = used, used + 1

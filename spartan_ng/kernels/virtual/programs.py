@@ -26,7 +26,7 @@ COSTS_NS = {"where": (0.15, 4.0), "cast": (0.125, 0.6)}
 """Nanoseconds of a core that NumPy takes for each byte of a result, and numexpr for each element of one, of
 functions that are no single vector loop in NumPy. Measured in blocks that threads seldom wait for with NumPy
 2.4 and numexpr 2.14 (AMD EPYC, AVX-512): `python -m benchmarks virtual-choices`."""
-_LOOP_NS = (0.03, 0.6)
+_LOOP_NS = (0.05, 0.5)
 """The same of all others: NumPy's loops are vectorized, numexpr's take a step at a time, whatever the dtype
 (`python -m benchmarks virtual-chain-2 virtual-chain-16`). With these figures NumPy wins any body; they are
 those of a machine and of two releases."""
