@@ -250,7 +250,8 @@ def _map(row: Row) -> Evaluate:
     if row.format != "dense":
         return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
     if row.fn == "where" and fills(row):
-        return lambda regs, block, out: choose(*[dense(regs[a]) for a in args], out)
+        condition, x, y = args
+        return lambda regs, block, out: choose(dense(regs[condition]), dense(regs[x]), dense(regs[y]), out)
     if not known.is_ufunc:
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
     if len(args) == 2:

@@ -39,7 +39,7 @@ LAYOUTS = {
 def test_as_numpy(dtype, layout):
     shape = (30, 17)
     c, x, y = LAYOUTS[layout](RANDOM.random(shape) > 0.5, sample(dtype, shape), sample(dtype, shape))
-    wanted = np.where(c, x, y)
+    wanted = np.asarray(np.where(c, x, y))
     for out in (np.empty(wanted.shape, dtype), np.empty((*wanted.shape[:-1], 40), dtype)[..., 1:18]):
         got = choose(c, x, y, out if has_bits(dtype) else None)
         assert got is out or not has_bits(dtype)
