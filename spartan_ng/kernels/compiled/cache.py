@@ -12,16 +12,20 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import defaultdict
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
+from spartan_ng.kernels.compiled.native import processor
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
 MOST_BYTES = 1 << 28
 """What the kernels of all versions may take together, when a process begins to compile."""
+_PREFIX = "spartan_ng_kernel_"
+_DIGEST_BYTES = 32
+_COMPILED_WITH = ("child.py", "intrinsics.py", "vectors.py")
+"""The modules that make machine code of a source, or are part of it."""
 
 
 def cache_directory() -> Path:
@@ -41,64 +45,61 @@ def cache_directory() -> Path:
     return path
 
 
-def put_source(path: Path, source: str) -> None:
-    """Put a generated module in place, unless it is there already."""
+def kernel_name(source: str) -> str:
+    """The name of a kernel's file and function."""
+    return _PREFIX + hashlib.sha256(source.encode()).hexdigest()[:32]
+
+
+def find(directory: Path, name: str) -> bytes | None:
+    """A kernel's machine code, and note its use; None, and no file left, where it is not there whole."""
+    path = directory / name
     with suppress(OSError):
-        if path.read_text() == source:
-            return
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(descriptor, "w") as f:
-        f.write(source)
-    os.replace(temporary, path)
+        content = path.read_bytes()
+        code = content[_DIGEST_BYTES:]
+        if content == _sealed(code):
+            os.utime(path)
+            return code
+        path.unlink()
+    return None
 
 
-def machine_code(path: Path) -> list[Path]:
-    """The files that numba and Python have put beside a generated module."""
-    return list((path.parent / "__pycache__").glob(f"{path.stem}.*"))
+def keep(directory: Path, name: str, code: bytes) -> None:
+    """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
+    with suppress(OSError):
+        descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f"{name}.", suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "wb") as f:
+                f.write(_sealed(code))
+            os.replace(temporary, directory / name)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
 
 
-def remember_use(path: Path) -> None:
-    """Note that a kernel was of use; the module's own time is part of what its machine code is known by."""
-    for file in machine_code(path):
-        with suppress(OSError):
-            os.utime(file)
-
-
-def forget(files: list[Path]) -> None:
-    """Remove files; others may have been faster."""
-    for file in files:
-        with suppress(OSError):
-            file.unlink()
+def _sealed(code: bytes) -> bytes:
+    """Machine code behind its digest: what is broken must not run."""
+    return hashlib.sha256(code).digest() + code
 
 
 def _thin_out(base: Path, most_bytes: int) -> None:
     """Remove the kernels that were used least recently, of any version, until the others take less."""
-    files: dict[str, list[Path]] = defaultdict(list)
-    used: dict[str, float] = defaultdict(float)
-    size: dict[str, int] = defaultdict(int)
-    for file in (*base.glob("*/spartan_ng_kernel_*"), *base.glob("*/__pycache__/spartan_ng_kernel_*")):
-        name = f"{file.relative_to(base).parts[0]}/{file.name.partition('.')[0]}"
+    files: list[tuple[float, int, Path]] = []
+    for file in base.rglob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = file.stat()
-            files[name].append(file)
-            used[name] = max(used[name], status.st_mtime)
-            size[name] += status.st_size
-    left = sum(size.values())
-    for name in sorted(used, key=used.__getitem__):
+            files.append((status.st_mtime, status.st_size, file))
+    left = sum(size for _, size, _ in files)
+    for _, size, file in sorted(files):
         if left <= most_bytes:
             break
-        forget(files[name])
-        left -= size[name]
-        for folder in sorted({f.parent for f in files[name]}, reverse=True):  # what lies deeper first
-            with suppress(OSError):
-                folder.rmdir()  # only where nothing is left
+        left -= size
+        with suppress(OSError):  # others may have been faster
+            file.unlink()
+            file.parent.rmdir()  # only where nothing is left
 
 
 def _version() -> str:
     """A name for all that machine code depends on besides a kernel's source."""
-    import llvmlite
-    import numba
-
-    intrinsics = b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py")))
-    text = f"{sys.version} numba {numba.__version__} llvmlite {llvmlite.__version__} numpy {np.__version__}"
-    return hashlib.sha256(intrinsics + text.encode()).hexdigest()[:16]
+    ours = b"".join((Path(__file__).parent / name).read_bytes() for name in _COMPILED_WITH)
+    theirs = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
+    text = " ".join([sys.version, *theirs, processor()])
+    return hashlib.sha256(ours + text.encode()).hexdigest()[:16]

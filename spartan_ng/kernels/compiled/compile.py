@@ -1,37 +1,33 @@
-"""Compile kernels in the background, and keep them: in the process by their source, on disk by its hash.
+"""Have kernels compiled in the background, and keep them: in memory by their source, on disk by its hash.
 
-One daemon thread compiles, one kernel after the other; nobody else ever waits, unless they ask to. The
-generated modules and the machine code (by numba's own cache) lie in a directory of the user's, see `cache`.
+One daemon thread waits for them, one kernel after the other, and nobody else ever does, unless they ask to. A
+process of its own compiles, see `process`; machine code lies in a directory of the user's, see `cache`.
 A compile that fails is remembered, and its loop goes on being interpreted.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
-import importlib.util
 import os
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
-from spartan_ng.kernels.compiled.cache import cache_directory, forget, machine_code, put_source, remember_use
+from spartan_ng.kernels.compiled import native
+from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, kernel_name
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
 PATIENCE_S = 60.0
 """How long `config.kernels = "compile"` waits for the compiler."""
-_LAST_COMPILE_S = 10.0
-"""How long the end of the process waits for a compile that is under way."""
+IDLE_S = 30.0
+"""How long the compiler's process waits for a next kernel; starting another takes about a second."""
 
 
 @dataclass(slots=True)
@@ -39,7 +35,7 @@ class Kernel:
     """One generated loop; `function` takes its table, and is None until it is compiled, or if that failed."""
 
     source: str
-    function: Callable[[np.ndarray[Any, Any]], None] | None = None
+    function: Function | None = None
     failure: str = ""
     seconds: float = 0.0
     """What compiling (or loading) took."""
@@ -58,16 +54,19 @@ class Kernel:
 
 
 class Compiler:
-    """The process's kernels and the thread that compiles them."""
+    """The process's kernels and the thread that has them compiled."""
 
     def __init__(self) -> None:
         self._kernels: dict[str, Kernel] = {}
         self._queue: deque[Kernel] = deque()
-        self._changed = threading.Condition()
-        self._working = False
-        self._thread: threading.Thread | None = None
-        self._process = os.getpid()
+        self._process = CompilerProcess()
         self._directory: Path | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._under_way: Kernel | None = None
+        self._thread: threading.Thread | None = None
 
     def kernel(self, source: str) -> Kernel:
         """The kernel with this source, compiled or not."""
@@ -77,8 +76,6 @@ class Compiler:
     def request(self, kernel: Kernel) -> None:
         """Have a kernel compiled soon."""
         with self._changed:
-            if self._process != os.getpid():  # a fork has no thread, and nobody will finish its queue
-                self._process, self._thread, self._working = os.getpid(), None, False
             if kernel.requested:
                 return
             kernel.requested = True
@@ -92,7 +89,7 @@ class Compiler:
         """Wait until nothing is left to compile; whether that came in time."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while self._queue or self._working:
+            while self._queue or self._under_way:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
@@ -100,70 +97,61 @@ class Compiler:
         return True
 
     def stop(self) -> None:
-        """Drop what waits, and let the kernel under way be finished: LLVM does not survive a sudden exit."""
+        """Drop what waits, and end the compiler's process for good."""
         with self._changed:
             self._queue.clear()
-            thread = self._thread if self._process == os.getpid() else None
-        if thread is not None and self._working:
-            self.wait(_LAST_COMPILE_S)
+        self._process.stop()
+
+    def after_fork(self) -> None:
+        """In the new process: there is no thread, locks are held for ever, and the compiler is not ours."""
+        for kernel in self._kernels.values():
+            kernel.requested = kernel.settled
+        self._queue.clear()
+        self._process.abandon()
+        self._process = CompilerProcess()
+        self._begin()
 
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._queue:
-                    self._working = False
-                    self._changed.notify_all()
-                    self._changed.wait()
-                kernel = self._queue.popleft()
-                self._working = True
+                self._under_way = None
+                self._changed.notify_all()
+                is_idle = not self._changed.wait_for(lambda: self._queue, IDLE_S)
+            if is_idle:
+                self._process.rest()
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue)
+                self._under_way = kernel = self._queue.popleft()
             self._compile(kernel)
 
     def _compile(self, kernel: Kernel) -> None:
         start = time.perf_counter()
         try:
             function = self._load(kernel.source)
+        except CompileError as error:
+            kernel.failure = str(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the loop is interpreted instead
             kernel.failure = f"{type(error).__name__}: {error}"
         else:
             kernel.function = function
         kernel.seconds = time.perf_counter() - start
 
-    def _load(self, source: str) -> Callable[[np.ndarray[Any, Any]], None]:
+    def _load(self, source: str) -> Function:
         """The compiled function, from the disk where some process has compiled it before."""
         if self._directory is None or not self._directory.is_dir():
             self._directory = cache_directory()
-        name = "spartan_ng_kernel_" + hashlib.sha256(source.encode()).hexdigest()[:32]
-        path = self._directory / f"{name}.py"
-        put_source(path, source)
-        known = machine_code(path)
-        try:
-            function = _imported(name, path)
-        except Exception:
-            if not known:
-                raise
-            forget(known)  # broken, or half removed: as if nobody had compiled it before
-            function = _imported(name, path)
-        remember_use(path)
-        return function
-
-
-def _imported(name: str, path: Path) -> Callable[[np.ndarray[Any, Any]], None]:
-    """The kernel of a generated module, compiled or with the machine code that numba finds beside it."""
-    from numba import types
-
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None, "a path with a suffix has a loader"
-    assert spec.loader is not None, "a path with a suffix has a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # numba finds the module of a function it has cached by its name
-    spec.loader.exec_module(module)
-    module.kernel.compile((types.Array(types.int64, 2, "C"),))
-    return module.kernel  # type: ignore[no-any-return]
+        name = kernel_name(source)
+        code = find(self._directory, name)
+        if code is None:
+            code = self._process.compile(name, source)
+            keep(self._directory, name, code)
+        return native.load(name, code)
 
 
 compiler = Compiler()
 """The process's compiler."""
 atexit.register(compiler.stop)
+os.register_at_fork(after_in_child=compiler.after_fork)
 
 
 def wait_for_compiles(timeout_s: float) -> bool:
@@ -171,7 +159,7 @@ def wait_for_compiles(timeout_s: float) -> bool:
     return compiler.wait(timeout_s)
 
 
-def at_hand(source: str) -> Callable[[Any], None] | None:
+def at_hand(source: str) -> Function | None:
     """The compiled function of a source, or None: NumPy has to do it (for now).
 
     Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,

@@ -49,11 +49,10 @@ class Text:
 
 _HEAD = """\
 import numpy as np
-from numba import carray, njit
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, accumulate_multiply, ceil, choose, copysign, floor, greatest, least, load, magnitude,
-    pointer, rint, sqrt, trunc,
+    accumulate_add, accumulate_multiply, array_at, ceil, choose, compiled, copysign, floor, greatest, least,
+    load, magnitude, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
 
@@ -63,7 +62,7 @@ u1, u2, u4, u8 = np.uint8, np.uint16, np.uint32, np.uint64
 infinity, nan = np.inf, np.nan
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(table):
     for r in range(table.shape[0]):
         t = table[r]
@@ -96,7 +95,7 @@ class _Emitter:
         for name in names:
             self._say(f"{name}_o = {name}_p + o * {name}_do")
         for k in range(self.states):
-            self._say(f"c{k} = carray(pointer(c{k}_p + o * c_do), (inner,), {self.type})")
+            self._say(f"c{k} = array_at(c{k}_p + o * c_do, (inner,), {self.type})")
         if self.text.line:
             self._line()
         else:
@@ -136,13 +135,13 @@ class _Emitter:
         for k, operand in enumerate(self.text.operands):
             self._say(f"x{k}_a = x{k}_o + i * x{k}_di")
             if operand.kind == "c" and operand.code:
-                self._say(f"x{k}_v = carray(pointer(x{k}_a), (inner,), {operand.code})")
+                self._say(f"x{k}_v = array_at(x{k}_a, (inner,), {operand.code})")
             elif operand.kind == "z":
                 self._say(f"x{k} = {self._loaded(operand, f'x{k}_a')}")
         if not self.text.total:
             self._say("y_a = y_o + i * y_di")
             if self.text.result_kind == "c":
-                self._say(f"y_v = carray(pointer(y_a), (inner,), {self._result_code()})")
+                self._say(f"y_v = array_at(y_a, (inner,), {self._result_code()})")
         self._say("for j in range(inner):")
         self.indent += 1
         values: dict[int, str] = {}
@@ -166,11 +165,11 @@ class _Emitter:
         operands = self.text.operands
         for k, operand in enumerate(operands):
             if operand.kind == "c" and operand.code:
-                self._say(f"x{k}_v = carray(pointer(x{k}_o), (n,), {operand.code})")
+                self._say(f"x{k}_v = array_at(x{k}_o, (n,), {operand.code})")
             elif operand.kind == "z":
                 self._say(f"x{k} = {self._loaded(operand, f'x{k}_o')}")
         if not self.text.total and self.text.result_kind == "c":
-            self._say(f"y_v = carray(pointer(y_o), (n,), {self._result_code()})")
+            self._say(f"y_v = array_at(y_o, (n,), {self._result_code()})")
         self._say("i = 0", "if lift != 0:")
         self.indent += 1
         self._element(0, lift=True)
@@ -330,7 +329,7 @@ class _Emitter:
         if place:
             self._say(f"{place} = {value}")
         else:
-            self._say(f"carray(pointer({address}), (1,), {self._result_code()})[0] = {value}")
+            self._say(f"array_at({address}, (1,), {self._result_code()})[0] = {value}")
 
     def _result_code(self) -> str:
         return code(self.rows[self.text.result].dtype)

@@ -31,16 +31,17 @@ _PANEL = 512
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 _LIMITS = {"f4": 1e30, "f8": 1e300}
 """First elements beyond these are no good as a strip's origin: the distance from them may overflow."""
+_EXPONENT = 0x7FF0000000000000
+"""The bits of a double that make its power of two."""
 _TEXT = """\
-import math
-
 import numpy as np
-from numba import carray, njit
 
-from spartan_ng.kernels.compiled.intrinsics import accumulate_add, multiply_add, pointer
+from spartan_ng.kernels.compiled.intrinsics import (
+    accumulate_add, array_at, compiled, from_bits, local, multiply_add, rint, sqrt, to_bits,
+)
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def distances(x, length, step, shift, total, squares):
     for i in range(0, len(x), step):
         a = x[i:min(i + length, len(x))]
@@ -50,7 +51,7 @@ def distances(x, length, step, shift, total, squares):
             squares[j] += d * d
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def squared_distances(x, length, step, mean, squares):
     for i in range(0, len(x), step):
         a = x[i:min(i + length, len(x))]
@@ -59,7 +60,7 @@ def squared_distances(x, length, step, mean, squares):
             squares[j] += d * d
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def spread(values, width):
     # the first row's, for every row of a line
     for i in range(width, len(values), width):
@@ -67,7 +68,7 @@ def spread(values, width):
             values[i + j] = values[j]
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def gather(values, width):
     # the sum of a line's rows, in the first; there are a power of two of them
     half = len(values) // 2
@@ -77,7 +78,7 @@ def gather(values, width):
         half //= 2
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def line(x, shift, total, squares):
     m = shift[0]
     for s in range(0, len(x), 1024):
@@ -91,16 +92,16 @@ def line(x, shift, total, squares):
         squares[0] += square
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def move(shift, mean, squares, count):
     for j in range(len(shift)):
-        spread = math.sqrt(squares[j] / count)
-        if spread > 0 and abs(mean[j]) < {limit}:
-            step = {type}(math.ldexp(1.0, math.frexp(spread)[1] - 1))
-            shift[j] = {type}(np.rint(mean[j] / step)) * step
+        spread = np.float64(sqrt(squares[j] / count))
+        if 0 < spread < np.inf and abs(mean[j]) < {limit}:
+            step = {type}(from_bits(to_bits(spread) & {exponent}))
+            shift[j] = rint(mean[j] / step) * step
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def fold(x, rows, width, step, buffers, total, mean, rest, squares):
     repeat = 1
     while 1 < width == step and 2 * repeat * width <= {panel} and 8 * repeat <= rows:
@@ -145,7 +146,8 @@ def fold(x, rows, width, step, buffers, total, mean, rest, squares):
             for j in range(width):
                 square[j] -= off[j] * off[j] * {type}(n)
         if s == 0:
-            mean[:], rest[:], squares[:] = middle[:width], off[:width], square[:width]
+            for j in range(width):
+                mean[j], rest[j], squares[j] = middle[j], off[j], square[j]
             continue
         share, count = {type}(n / (s + n)), {type}(s)
         for j in range(width):
@@ -157,24 +159,30 @@ def fold(x, rows, width, step, buffers, total, mean, rest, squares):
             squares[j] += square[j] + distance * onward * count
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(t):
     outer, rows, width = t[0, 0], t[0, 1], t[0, 2]
-    buffers = np.empty((4, {panel}), {type})
+    buffers = array_at(local({buffers}), (4, {panel}), {type})
     for o in range(outer):
         for c in range(0, width, {panel}):
             n = min(width - c, {panel})
-            x = carray(pointer(t[0, 3] + (o * rows * width + c) * {size}), ((rows - 1) * width + n,), {type})
+            x = array_at(t[0, 3] + (o * rows * width + c) * {size}, ((rows - 1) * width + n,), {type})
             at = (o * width + c) * {size}
-            total = carray(pointer(t[0, 4] + at), (n,), {type})
-            mean = carray(pointer(t[0, 5] + at), (n,), {type})
-            rest = carray(pointer(t[0, 6] + at), (n,), {type})
-            squares = carray(pointer(t[0, 7] + at), (n,), {type})
+            total = array_at(t[0, 4] + at, (n,), {type})
+            mean = array_at(t[0, 5] + at, (n,), {type})
+            rest = array_at(t[0, 6] + at, (n,), {type})
+            squares = array_at(t[0, 7] + at, (n,), {type})
             fold(x, rows, n, width, buffers, total, mean, rest, squares)
 """
 _SOURCES = {
     code: _TEXT.format(
-        type=name, size=np.dtype(code).itemsize, strip=_STRIP, panel=_PANEL, limit=_LIMITS[code]
+        type=name,
+        size=np.dtype(code).itemsize,
+        strip=_STRIP,
+        panel=_PANEL,
+        buffers=4 * _PANEL * np.dtype(code).itemsize,
+        limit=_LIMITS[code],
+        exponent=_EXPONENT,
     )
     for code, name in _TYPES.items()
 }

@@ -19,8 +19,11 @@ from spartan_ng.kernels.compiled.compile import at_hand
 
 WORTH = 1 << 12
 """Look-ups, or elements, from which loops are worth a kernel's call."""
-_COUNTS, _FIELDS = 6, 10
-"""Where a line has the address of the counts, and its length: see `dictionary_loops`."""
+_LISTED = 1
+"""The number of groups that list their rows; and"""
+_DISTINCT, _COUNTS, _FIELDS = 5, 6, 10
+"""where a line has its distinct tuples and the address of their counts, and its length: see
+`dictionary_loops`."""
 
 
 def multiply(a: CompressedMatrix, b: Any) -> Any:
@@ -40,7 +43,7 @@ def multiply(a: CompressedMatrix, b: Any) -> Any:
     right = np.ascontiguousarray(b, number).reshape(len(b), columns)
     out = np.empty((a.shape[0], columns), number)
     words = np.ascontiguousarray(a.words, number)
-    table, _alive = _table(a, words, right, out)
+    table, _alive = _table(a, words, right, out, columns)
     if a.turned and number == "float64" and not np.isfinite(words).all():
         counts = [np.ascontiguousarray(c, np.int64) for c in a.counts()]
         table[1:, _COUNTS] = [_address(counts[g]) for g in _order(a.coding)]
@@ -57,7 +60,7 @@ def elements(a: CompressedMatrix) -> Any:
     if kernel is None:
         return a.toarray()
     out, words = np.empty((a.rows, a.width), a.dtype), np.ascontiguousarray(a.words)
-    table, _alive = _table(a, words, out, out)
+    table, _alive = _table(a, words, out, out, 0)
     kernel(table)
     if a.plain_columns:
         out[:, list(a.plain_columns)] = a.plain
@@ -69,14 +72,17 @@ def fits(coding: Coding) -> bool:
     return coding.rows < 2**31 and len(coding.groups) > 0
 
 
-def _table(a: CompressedMatrix, words: Any, b: Any, out: Any) -> tuple[Any, Any]:
+def _table(a: CompressedMatrix, words: Any, b: Any, out: Any, columns: int) -> tuple[Any, Any]:
     """A table for these words and arrays, and what must live as long as it is used; what codes say of it is
-    remembered."""
+    remembered. `columns` are those of the dense operand, 0 where elements are asked for."""
     lines, places, kept = a.coding.remembered("table", lambda: _lines(a.coding))
     table = lines.copy()
-    table[0, :6] = a.lo, a.hi, a.width, b.size // max(len(b), 1), _address(b), _address(out)
+    distinct = table[1:, _DISTINCT]
+    listed = distinct[table[1:, 0] == _LISTED].max(initial=1)
+    scratch = np.zeros(loops.scratch_numbers(len(table), int(listed), int(distinct.sum()), columns), np.int64)
+    table[0, :7] = a.lo, a.hi, a.width, columns, _address(b), _address(out), _address(scratch)
     table[1:, -1] = _address(words) + places * words.itemsize
-    return table, (kept, words, b, out)
+    return table, (kept, words, b, out, scratch)
 
 
 def _order(coding: Coding) -> list[int]:
@@ -87,7 +93,7 @@ def _order(coding: Coding) -> list[int]:
 def _kind(layout: Layout) -> tuple[int, int]:
     """A layout's number in the table, and bytes a code."""
     if isinstance(layout, Offsets):
-        return 1, layout.offsets.itemsize
+        return _LISTED, layout.offsets.itemsize
     return 0 if isinstance(layout, Codes) else 2, layout.codes.itemsize
 
 

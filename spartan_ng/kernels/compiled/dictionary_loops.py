@@ -13,7 +13,8 @@ Elgohary et al., "Compressed Linear Algebra for Large-Scale Machine Learning" (V
 A table's first line has: the first row and the last, columns of the matrix, columns of the dense operand, its
 address, the result's address. Each other line is a group: layout (0 codes, 1 offsets, 2 runs), bytes a code,
 codes or offsets, starts, their number, distinct tuples, counts (0: all tuples have rows), columns, their
-number, words.
+number, words. What a kernel needs besides, it takes one after the other of zeroed memory whose address
+the first line has next; `scratch_numbers` says how much.
 """
 
 from __future__ import annotations
@@ -24,32 +25,44 @@ MOST_MULTIPLIED = 3
 """Columns of a group up to which rows are multiplied by tuples, and not added to tuples' sums. Measured:
 0.33, 0.45, 0.6 ns a row for 1, 2, 3 columns; 0.7 ns for an addition."""
 _UNROLLED = 4
+_STRIP = 2048
+"""Rows of a strip whose results are written; and"""
+_READ_STRIP = 8192
+"""of one that is only read."""
+_PAD = 256
+"""Zeros for a group that lacks, as many as a byte has codes."""
 
 _HEAD = """\
-from numba import carray, njit
 import numpy as np
 
-from spartan_ng.kernels.compiled.intrinsics import pointer
+from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
 
 STRIP = STRIP_ROWS
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
+def taken(table, numbers):
+    place = table[0, 6]
+    table[0, 6] = place + 8 * numbers
+    return place
+
+
+@compiled
 def strip_codes(t, lo, hi, cursors, codes):
     if t[0] == 0:
         if t[1] == 1:
-            narrow = carray(pointer(t[2]), (hi,), np.uint8)
+            narrow = array_at(t[2], (hi,), np.uint8)
             for i in range(lo, hi):
                 codes[i - lo] = narrow[i]
         else:
-            wide = carray(pointer(t[2]), (hi,), np.uint16)
+            wide = array_at(t[2], (hi,), np.uint16)
             for i in range(lo, hi):
                 codes[i - lo] = wide[i]
         return
     codes[: hi - lo] = 0
     if t[0] == 1:
-        offsets = carray(pointer(t[2]), (t[4],), np.int32)
-        starts = carray(pointer(t[3]), (t[5],), np.int64)
+        offsets = array_at(t[2], (t[4],), np.int32)
+        starts = array_at(t[3], (t[5],), np.int64)
         for k in range(1, t[5]):
             p, end = cursors[k], starts[k]
             while p < end and offsets[p] < hi:
@@ -57,7 +70,7 @@ def strip_codes(t, lo, hi, cursors, codes):
                 p += 1
             cursors[k] = p
         return
-    starts = carray(pointer(t[3]), (t[4] + 1,), np.int32)
+    starts = array_at(t[3], (t[4] + 1,), np.int32)
     p = cursors[0]
     while p < t[4] and starts[p] < hi:
         code = run_code(t, p)
@@ -69,14 +82,14 @@ def strip_codes(t, lo, hi, cursors, codes):
     cursors[0] = p
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def run_code(t, p):
     if t[1] == 1:
-        return np.int64(carray(pointer(t[2]), (t[4],), np.uint8)[p])
-    return np.int64(carray(pointer(t[2]), (t[4],), np.uint16)[p])
+        return np.int64(array_at(t[2], (t[4],), np.uint8)[p])
+    return np.int64(array_at(t[2], (t[4],), np.uint16)[p])
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def below(numbers, a, b, row):
     while a < b:
         middle = (a + b) // 2
@@ -87,32 +100,34 @@ def below(numbers, a, b, row):
     return a
 
 
-@njit(nogil=True, error_model='numpy')
-def first_cursors(table):
-    first, most = table[0, 0], 1
+@compiled
+def most_cursors(table):
+    most = 1
     for g in range(1, table.shape[0]):
         if table[g, 0] == 1:
             most = max(most, table[g, 5])
-    cursors = np.zeros((table.shape[0], most), np.int64)
+    return most
+
+
+@compiled
+def find_first_cursors(table, cursors):
+    first = table[0, 0]
     for g in range(1, table.shape[0]):
         t = table[g]
         if t[0] == 1:
-            offsets = carray(pointer(t[2]), (t[4],), np.int32)
-            starts = carray(pointer(t[3]), (t[5],), np.int64)
+            offsets = array_at(t[2], (t[4],), np.int32)
+            starts = array_at(t[3], (t[5],), np.int64)
             for k in range(1, t[5]):
                 cursors[g, k] = below(offsets, starts[k - 1], starts[k], first)
         elif t[0] == 2:
-            runs = carray(pointer(t[3]), (t[4] + 1,), np.int32)
+            runs = array_at(t[3], (t[4] + 1,), np.int32)
             cursors[g, 0] = max(below(runs, 0, t[4], first + 1) - 1, 0)
-    return cursors
 
 
-@njit(nogil=True, error_model='numpy')
-def first_words(table):
-    sizes = np.zeros(table.shape[0] + 1, np.int64)
+@compiled
+def find_first_words(table, sizes):
     for g in range(1, table.shape[0]):
         sizes[g + 1] = sizes[g] + table[g, 5]
-    return sizes
 """
 
 _RIGHT = (
@@ -120,29 +135,29 @@ _RIGHT = (
     + """\
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def tuple_products(t, b, m, out):
     distinct, k = t[5], t[8]
-    words = carray(pointer(t[9]), (k, distinct), np.NUMBER)
-    columns = carray(pointer(t[7]), (k,), np.int64)
+    words = array_at(t[9], (k, distinct), np.NUMBER)
+    columns = array_at(t[7], (k,), np.int64)
     for c in range(k):
         for d in range(distinct):
             for j in range(m):
                 out[d, j] += words[c, d] * b[columns[c], j]
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def vector_products(t, b, out):
     distinct, k = t[5], t[8]
-    words = carray(pointer(t[9]), (k, distinct), np.NUMBER)
-    columns = carray(pointer(t[7]), (k,), np.int64)
+    words = array_at(t[9], (k, distinct), np.NUMBER)
+    columns = array_at(t[7], (k,), np.int64)
     for c in range(k):
         factor = b[columns[c]]
         for d in range(distinct):
             out[d] += words[c, d] * factor
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def count_narrow(table):
     found = 0
     while found + 1 < table.shape[0] and table[found + 1, 0] == 0 and table[found + 1, 1] == 1:
@@ -150,19 +165,17 @@ def count_narrow(table):
     return found
 
 
-@njit(nogil=True, error_model='numpy')
-def four(table, g, narrow, sizes):
-    places = np.empty((4, 2), np.int64)
+@compiled
+def find_four(table, g, narrow, sizes, places):
     for q in range(g, g + 4):
         places[q - g, 0] = table[q if q <= narrow else g, 2]
         places[q - g, 1] = sizes[q if q <= narrow else table.shape[0]]
-    return places
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def add_listed(t, hi, first, cursors, known, out):
-    offsets = carray(pointer(t[2]), (t[4],), np.int32)
-    starts = carray(pointer(t[3]), (t[5],), np.int64)
+    offsets = array_at(t[2], (t[4],), np.int32)
+    starts = array_at(t[3], (t[5],), np.int64)
     for k in range(1, t[5]):
         p, end, word = cursors[k], starts[k], known[k]
         while p < end and offsets[p] < hi:
@@ -171,35 +184,42 @@ def add_listed(t, hi, first, cursors, known, out):
         cursors[k] = p
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(table):
     first, last, width, m = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
     rows, groups = last - first, table.shape[0]
-    b = carray(pointer(table[0, 4]), (width, m), np.NUMBER)
-    out = carray(pointer(table[0, 5]), (rows, m), np.NUMBER)
-    sizes = first_words(table)
-    products = np.zeros((sizes[groups] + 256, m), np.NUMBER)
-    vector = carray(pointer(table[0, 4]), (width,), np.NUMBER)
-    sums = carray(pointer(table[0, 5]), (rows,), np.NUMBER)
-    flat_products = products.reshape(products.size)
+    b = array_at(table[0, 4], (width, m), np.NUMBER)
+    out = array_at(table[0, 5], (rows, m), np.NUMBER)
+    sizes = array_at(taken(table, groups + 1), (groups + 1,), np.int64)
+    find_first_words(table, sizes)
+    words = sizes[groups] + PAD
+    place = taken(table, words * m)
+    products = array_at(place, (words, m), np.NUMBER)
+    flat_products = array_at(place, (words * m,), np.NUMBER)
+    places = array_at(taken(table, 8), (4, 2), np.int64)
+    vector = array_at(table[0, 4], (width,), np.NUMBER)
+    sums = array_at(table[0, 5], (rows,), np.NUMBER)
     for g in range(1, groups):
         if m == 1:
             vector_products(table[g], vector, flat_products[sizes[g] : sizes[g + 1]])
         else:
             tuple_products(table[g], b, m, products[sizes[g] : sizes[g + 1]])
-    cursors = first_cursors(table)
-    codes = np.empty(STRIP, np.uint16)
+    most = most_cursors(table)
+    cursors = array_at(taken(table, table.shape[0] * most), (table.shape[0], most), np.int64)
+    find_first_cursors(table, cursors)
+    codes = array_at(taken(table, STRIP // 4), (STRIP,), np.uint16)
     narrow = count_narrow(table) if m == 1 else 0
     for lo in range(first, last, STRIP):
         hi = min(lo + STRIP, last)
         part = out[lo - first : hi - first]
         part[:] = 0
         for g in range(1, narrow + 1, 4):
-            flat, places = sums[lo - first : hi - first], four(table, g, narrow, sizes)
-            c0 = carray(pointer(places[0, 0] + lo), (hi - lo,), np.uint8)
-            c1 = carray(pointer(places[1, 0] + lo), (hi - lo,), np.uint8)
-            c2 = carray(pointer(places[2, 0] + lo), (hi - lo,), np.uint8)
-            c3 = carray(pointer(places[3, 0] + lo), (hi - lo,), np.uint8)
+            flat = sums[lo - first : hi - first]
+            find_four(table, g, narrow, sizes, places)
+            c0 = array_at(places[0, 0] + lo, (hi - lo,), np.uint8)
+            c1 = array_at(places[1, 0] + lo, (hi - lo,), np.uint8)
+            c2 = array_at(places[2, 0] + lo, (hi - lo,), np.uint8)
+            c3 = array_at(places[3, 0] + lo, (hi - lo,), np.uint8)
             p0, p1 = flat_products[places[0, 1] :], flat_products[places[1, 1] :]
             p2, p3 = flat_products[places[2, 1] :], flat_products[places[3, 1] :]
             for i in range(hi - lo):
@@ -226,12 +246,13 @@ def kernel(table):
 _LEFT_END = """\
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def add_common(t, lo, hi, cursors, x, copied, sums):
     n = hi - lo
-    copied[:n] = x
-    offsets = carray(pointer(t[2]), (t[4],), np.int32)
-    starts = carray(pointer(t[3]), (t[5],), np.int64)
+    for i in range(n):
+        copied[i] = x[i]
+    offsets = array_at(t[2], (t[4],), np.int32)
+    starts = array_at(t[3], (t[5],), np.int64)
     for k in range(1, t[5]):
         p, end, total = cursors[k], starts[k], sums[k]
         while p < end and offsets[p] < hi:
@@ -255,9 +276,9 @@ def add_common(t, lo, hi, cursors, x, copied, sums):
     sums[0] += ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def add_runs(t, lo, hi, cursors, x, sums):
-    starts = carray(pointer(t[3]), (t[4] + 1,), np.int32)
+    starts = array_at(t[3], (t[4] + 1,), np.int32)
     p = cursors[0]
     while p < t[4] and starts[p] < hi:
         total = np.NUMBER(0)
@@ -270,7 +291,7 @@ def add_runs(t, lo, hi, cursors, x, sums):
     cursors[0] = p
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def add_rows(codes, x, sums):
     n, copies = len(x), sums.shape[0]
     if copies == 1:
@@ -289,19 +310,22 @@ def add_rows(codes, x, sums):
         s0[codes[i]] += x[i]
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def turned_words(t, out):
     k, distinct = t[8], t[5]
-    words = carray(pointer(t[9]), (k, distinct), np.NUMBER)
+    words = array_at(t[9], (k, distinct), np.NUMBER)
     for c in range(k):
         for d in range(distinct):
             out[d * k + c] = words[c, d]
 
 
-@njit(nogil=True, error_model='numpy')
-def vector_sums(table, b, kept, places):
+@compiled
+def vector_sums(table, b, kept, kept_p, places):
     first, last = table[0, 0], table[0, 1]
-    cursors, copied = first_cursors(table), np.empty(STRIP, np.NUMBER)
+    most = most_cursors(table)
+    cursors = array_at(taken(table, table.shape[0] * most), (table.shape[0], most), np.int64)
+    find_first_cursors(table, cursors)
+    copied = array_at(taken(table, STRIP), (STRIP,), np.NUMBER)
     for lo in range(first, last, STRIP):
         hi = min(lo + STRIP, last)
         x = b[lo - first : hi - first]
@@ -313,8 +337,9 @@ def vector_sums(table, b, kept, places):
             if t[0] == 2:
                 add_runs(t, lo, hi, cursors[g], x, own)
                 continue
-            narrow = carray(pointer(t[2] + lo), (hi - lo,), np.uint8)
-            wide = carray(pointer(t[2] + 2 * lo), (hi - lo,), np.uint16)
+            narrow = array_at(t[2] + lo, (hi - lo,), np.uint8)
+            wide = array_at(t[2] + 2 * lo, (hi - lo,), np.uint16)
+            copies = array_at(kept_p + 8 * places[g], (len(own) // t[5], t[5]), np.NUMBER)
             if t[8] <= MOST:
                 k = t[8]
                 if t[1] == 1:
@@ -322,14 +347,13 @@ def vector_sums(table, b, kept, places):
                 else:
                     multiply_some(k, wide, x, own[k:], own)
             elif t[1] == 1:
-                add_rows(narrow, x, own.reshape(len(own) // t[5], t[5]))
+                add_rows(narrow, x, copies)
             else:
-                add_rows(wide, x, own.reshape(len(own) // t[5], t[5]))
+                add_rows(wide, x, copies)
 
 
-@njit(nogil=True, error_model='numpy')
-def vector_places(table):
-    places = np.zeros(table.shape[0] + 1, np.int64)
+@compiled
+def find_places(table, places):
     for g in range(1, table.shape[0]):
         t = table[g]
         size = t[5]
@@ -338,14 +362,15 @@ def vector_places(table):
         elif t[0] == 0 and t[5] <= 512:
             size = 4 * t[5]
         places[g + 1] = places[g] + size
-    return places
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def matrix_sums(table, b, m, sums, sizes):
     first, last = table[0, 0], table[0, 1]
-    cursors = first_cursors(table)
-    codes = np.empty(STRIP, np.uint16)
+    most = most_cursors(table)
+    cursors = array_at(taken(table, table.shape[0] * most), (table.shape[0], most), np.int64)
+    find_first_cursors(table, cursors)
+    codes = array_at(taken(table, STRIP // 4), (STRIP,), np.uint16)
     for lo in range(first, last, STRIP):
         hi = min(lo + STRIP, last)
         part = b[lo - first : hi - first]
@@ -358,12 +383,12 @@ def matrix_sums(table, b, m, sums, sizes):
                     word[j] += part[i, j]
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def tuples_times_sums(t, m, known, out):
     d, k = t[5], t[8]
-    words = carray(pointer(t[9]), (k, d), np.NUMBER)
-    columns = carray(pointer(t[7]), (k,), np.int64)
-    counts = carray(pointer(t[6]), (d,), np.int64)
+    words = array_at(t[9], (k, d), np.NUMBER)
+    columns = array_at(t[7], (k,), np.int64)
+    counts = array_at(t[6], (d,), np.int64)
     for c in range(k):
         for q in range(d):
             if t[6] == 0 or counts[q] > 0:
@@ -371,35 +396,40 @@ def tuples_times_sums(t, m, known, out):
                     out[columns[c], j] += words[c, q] * known[q, j]
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(table):
     first, last, width, m = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
-    b = carray(pointer(table[0, 4]), (last - first, m), np.NUMBER)
-    out = carray(pointer(table[0, 5]), (width, m), np.NUMBER)
+    b = array_at(table[0, 4], (last - first, m), np.NUMBER)
+    out = array_at(table[0, 5], (width, m), np.NUMBER)
+    groups = table.shape[0]
     out[:] = 0
     if m > 1:
-        sizes = first_words(table)
-        sums = np.zeros((sizes[table.shape[0]], m), np.NUMBER)
+        sizes = array_at(taken(table, groups + 1), (groups + 1,), np.int64)
+        find_first_words(table, sizes)
+        words = sizes[groups]
+        sums = array_at(taken(table, words * m), (words, m), np.NUMBER)
         matrix_sums(table, b, m, sums, sizes)
-        for g in range(1, table.shape[0]):
+        for g in range(1, groups):
             tuples_times_sums(table[g], m, sums[sizes[g] : sizes[g + 1]], out)
         return
-    places = vector_places(table)
-    kept = np.zeros(places[table.shape[0]], np.NUMBER)
+    places = array_at(taken(table, groups + 1), (groups + 1,), np.int64)
+    find_places(table, places)
+    kept_p = taken(table, places[groups])
+    kept = array_at(kept_p, (places[groups],), np.NUMBER)
     for g in range(1, table.shape[0]):
         if table[g, 0] == 0 and table[g, 8] <= MOST:
             turned_words(table[g], kept[places[g] + table[g, 8] : places[g + 1]])
-    vector_sums(table, carray(pointer(table[0, 4]), (last - first,), np.NUMBER), kept, places)
+    vector_sums(table, array_at(table[0, 4], (last - first,), np.NUMBER), kept, kept_p, places)
     for g in range(1, table.shape[0]):
         t, own = table[g], kept[places[g] : places[g + 1]]
         if t[0] == 0 and t[8] <= MOST:
-            columns = carray(pointer(t[7]), (t[8],), np.int64)
+            columns = array_at(t[7], (t[8],), np.int64)
             for c in range(t[8]):
                 out[columns[c], 0] = own[c]
             continue
         for q in range(t[5], len(own)):
             own[q % t[5]] += own[q]
-        tuples_times_sums(t, 1, own[: t[5]].reshape(t[5], 1), out)
+        tuples_times_sums(t, 1, array_at(kept_p + 8 * places[g], (t[5], 1), np.NUMBER), out)
 """
 
 _ELEMENTS = (
@@ -407,7 +437,7 @@ _ELEMENTS = (
     + """\
 
 
-@njit(nogil=True, error_model='numpy')
+@compiled
 def put(codes, words, columns, out):
     for c in range(len(columns)):
         column, known = columns[c], words[c]
@@ -415,12 +445,14 @@ def put(codes, words, columns, out):
             out[i, column] = known[codes[i]]
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(table):
     first, last, width = table[0, 0], table[0, 1], table[0, 2]
-    out = carray(pointer(table[0, 5]), (last - first, width), np.NUMBER)
-    cursors, groups = first_cursors(table), table.shape[0]
-    others = np.empty((groups, STRIP), np.uint16)
+    out = array_at(table[0, 5], (last - first, width), np.NUMBER)
+    groups, most = table.shape[0], most_cursors(table)
+    cursors = array_at(taken(table, groups * most), (groups, most), np.int64)
+    find_first_cursors(table, cursors)
+    others = array_at(taken(table, groups * STRIP // 4), (groups, STRIP), np.uint16)
     for top in range(first, last, STRIP):
         bottom = min(top + STRIP, last)
         for g in range(1, groups):
@@ -432,14 +464,14 @@ def kernel(table):
             part = out[lo - first : hi - first]
             for g in range(1, groups):
                 t = table[g]
-                words = carray(pointer(t[9]), (t[8], t[5]), np.NUMBER)
-                columns = carray(pointer(t[7]), (t[8],), np.int64)
+                words = array_at(t[9], (t[8], t[5]), np.NUMBER)
+                columns = array_at(t[7], (t[8],), np.int64)
                 if t[0] != 0:
                     put(others[g, lo - top : hi - top], words, columns, part)
                 elif t[1] == 1:
-                    put(carray(pointer(t[2] + lo), (hi - lo,), np.uint8), words, columns, part)
+                    put(array_at(t[2] + lo, (hi - lo,), np.uint8), words, columns, part)
                 else:
-                    put(carray(pointer(t[2] + 2 * lo), (hi - lo,), np.uint16), words, columns, part)
+                    put(array_at(t[2] + 2 * lo, (hi - lo,), np.uint16), words, columns, part)
 """
 )
 """Small tiles of rows, so that what is written column by column stays in the first level of the cache."""
@@ -449,7 +481,7 @@ def _multiply(k: int) -> str:
     """Rows times tuples of k words: the sums of four rows at a time are in registers."""
     rows = range(_UNROLLED)
     lines = [
-        "@njit(nogil=True, error_model='numpy')",
+        "@compiled",
         f"def multiply_{k}(codes, x, words, out):",
         *(f"    a{r}_{c} = np.NUMBER(0)" for r in rows for c in range(k)),
         f"    n, whole = len(x), len(x) // {_UNROLLED} * {_UNROLLED}",
@@ -466,7 +498,7 @@ def _multiply(k: int) -> str:
 
 def _left() -> str:
     every = range(1, MOST_MULTIPLIED + 1)
-    chosen = ["@njit(nogil=True, error_model='numpy')", "def multiply_some(k, codes, x, words, out):"]
+    chosen = ["@compiled", "def multiply_some(k, codes, x, words, out):"]
     for k in every:
         chosen += [f"    if k == {k}:", f"        multiply_{k}(codes, x, words, out)"]
     parts = [_HEAD.rstrip("\n"), f"MOST = {MOST_MULTIPLIED}", *map(_multiply, every), "\n".join(chosen)]
@@ -476,16 +508,27 @@ def _left() -> str:
 @cache
 def from_right(number: str) -> str:
     """The kernel of `X @ b` in float64 or int64."""
-    return _RIGHT.replace("NUMBER", number).replace("STRIP_ROWS", "2048")
+    return _RIGHT.replace("NUMBER", number).replace("STRIP_ROWS", str(_STRIP)).replace("PAD", str(_PAD))
 
 
 @cache
 def from_left(number: str) -> str:
     """The kernel of `X.T @ b` in float64 or int64."""
-    return _left().replace("NUMBER", number).replace("STRIP_ROWS", "8192")
+    return _left().replace("NUMBER", number).replace("STRIP_ROWS", str(_READ_STRIP))
 
 
 @cache
 def elements(number: str) -> str:
     """The kernel that writes all elements, as unsigned numbers of their size."""
-    return _ELEMENTS.replace("NUMBER", number).replace("STRIP_ROWS", "2048")
+    return _ELEMENTS.replace("NUMBER", number).replace("STRIP_ROWS", str(_STRIP))
+
+
+def scratch_numbers(lines: int, cursors: int, words: int, columns: int) -> int:
+    """The 64-bit numbers that a kernel takes of its scratch at most; `lines` are the table's, `cursors` the
+    longest list of starts, `words` the distinct tuples of all groups, `columns` those of the dense operand
+    (0: the elements are asked for)."""
+    places = lines * cursors + (lines + 1)
+    if columns == 0:
+        return places + lines * _STRIP // 4
+    results = max((words + _PAD) * columns, 4 * words + MOST_MULTIPLIED * lines)
+    return places + results + _READ_STRIP + 8

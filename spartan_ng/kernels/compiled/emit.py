@@ -20,11 +20,10 @@ _LANES = {True: 32, False: 8}
 
 HEAD = """\
 import numpy as np
-from numba import carray, njit
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, accumulate_multiply, ceil, choose, copysign, count_up, floor, greatest, least, load,
-    magnitude, multiply_add, pointer, prefetch, rint, sqrt, trunc,
+    accumulate_add, accumulate_multiply, array_at, ceil, choose, compiled, copysign, count_up, floor,
+    greatest, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
 
@@ -66,11 +65,13 @@ class _Emitter:
         self._say(*self._unpack())
         for k, ending in enumerate(self.segment.endings):
             if ending.register >= 0:  # the stage's own result goes on from block to block
-                self._say(f"z{k} = carray(pointer(s{k}_p), (s{k}_n,), {code(ending.dtype)})")
+                self._say(f"z{k} = array_at(s{k}_p, (s{k}_n,), {code(ending.dtype)})")
                 self._say(f"for i in range(s{k}_n):")
                 self._say(f"    z{k}[i] = {self._start(k)}")
         for i in self.laned:
-            self._say(f"l{i} = np.empty({self.lanes}, {code(self.segment.endings[i].dtype)})")
+            dtype = self.segment.endings[i].dtype
+            nbytes = self.lanes * dtype.itemsize
+            self._say(f"l{i} = array_at(local({nbytes}), ({self.lanes},), {code(dtype)})")
         for level in range(self.depth - 1):
             self._say(f"for k{level} in range(n{level}):")
             self.indent += 1
@@ -78,7 +79,7 @@ class _Emitter:
                 base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
                 self._say(f"{name}_q{level} = {base} + k{level} * {name}_d{level}")
         self._line()
-        return f"@njit(nogil=True, error_model='numpy')\ndef {title}(t):\n" + "\n".join(self.lines) + "\n"
+        return f"@compiled\ndef {title}(t):\n" + "\n".join(self.lines) + "\n"
 
     @property
     def fields(self) -> int:
@@ -127,7 +128,7 @@ class _Emitter:
         """M elements of the line from the addresses `_a` on."""
         for k, name in enumerate(self.names):
             if self.layout.inner[k] == "c":
-                self._say(f"{name}_v = carray(pointer({name}_a), (m,), {self.codes[k]})")
+                self._say(f"{name}_v = array_at({name}_a, (m,), {self.codes[k]})")
         for i in self.folded:
             self._say(f"a{i} = {self._start(i)}")
             if i in self.laned:
@@ -150,7 +151,7 @@ class _Emitter:
         self._element(in_lanes=False)
         self.indent -= 1
         for i in self.folded:
-            self._say(f"c{i} = carray(pointer(s{i}_a), (1,), {code(self.segment.endings[i].dtype)})")
+            self._say(f"c{i} = array_at(s{i}_a, (1,), {code(self.segment.endings[i].dtype)})")
             self._say(f"c{i}[0] = {self._step(i, f'c{i}[0]', f'a{i}')}")
 
     def _element(self, in_lanes: bool) -> None:
@@ -179,7 +180,7 @@ class _Emitter:
             self._say(f"{name}_v[i] = {text}")
             return
         step = f" + i * {name}_w" if self.layout.inner[number] == "s" else ""
-        self._say(f"carray(pointer({name}_a{step}), (1,), {self.codes[number]})[0] = {text}")
+        self._say(f"array_at({name}_a{step}, (1,), {self.codes[number]})[0] = {text}")
 
     def _fold(self, i: int, ending: Ending, value: dict[int, str], in_lanes: bool) -> None:
         target = code(ending.dtype)
@@ -209,7 +210,7 @@ class _Emitter:
         if self.layout.inner[number] == "c":
             here = f"s{i}_v[i]"
         else:
-            self._say(f"g{i} = carray(pointer(s{i}_a + i * s{i}_w), (1,), {target})")
+            self._say(f"g{i} = array_at(s{i}_a + i * s{i}_w, (1,), {target})")
             here = f"g{i}[0]"
         if text:
             self._say(f"{here} = {self._step(i, here, f'e{i}')}")
@@ -256,5 +257,5 @@ def emit(parts: list[tuple[Segment, Layout]]) -> str:
         functions.append(emitter.function(f"segment_{i}"))
         calls.append(f"        segment_{i}(table[b, {at}:{at + emitter.fields}])\n")
         at += emitter.fields
-    head = "@njit(nogil=True, error_model='numpy', cache=True)\ndef kernel(table):\n"
+    head = "@compiled\ndef kernel(table):\n"
     return HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])

@@ -11,7 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic as untyped_intrinsic
+from numba.np import arrayobj
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
@@ -20,8 +22,12 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """A function for kernels to call."""
-    return njit(nogil=True, error_model="numpy")(function)
+    """A kernel, or a function for kernels to call: machine code that needs neither Python nor numba to run.
+
+    Arrays are views of memory by address, and nothing is allocated: see `local`.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    return njit(nogil=True, error_model="numpy", **options)(function)
 
 
 _SUM = ("reassoc", "contract")
@@ -29,13 +35,39 @@ _SUM = ("reassoc", "contract")
 
 
 @intrinsic
-def pointer(typing_context: Any, address: Any) -> Any:
-    """An address as a pointer."""
+def array_at(typing_context: Any, address: Any, shape: Any, dtype: Any) -> Any:
+    """The contiguous array of a shape and dtype that lies at an address, or in `local` memory."""
+    array = types.Array(dtype.dtype, len(shape), "C")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        element = context.get_data_type(array.dtype)
+        place = builder.bitcast if address == types.voidptr else builder.inttoptr
+        sizes = [
+            context.cast(builder, size, kind, types.intp)
+            for size, kind in zip(cgutils.unpack_tuple(builder, args[1]), shape, strict=True)
+        ]
+        step = context.get_constant(types.intp, context.get_abi_sizeof(element))
+        strides = [step]
+        for size in reversed(sizes[1:]):
+            strides.insert(0, builder.mul(strides[0], size))
+        out = arrayobj.make_array(array)(context, builder)
+        data = place(args[0], element.as_pointer())
+        arrayobj.populate_array(out, data=data, shape=sizes, strides=strides, itemsize=step, meminfo=None)
+        return out._getvalue()
 
-    return types.voidptr(types.int64), generate
+    return array(address, shape, dtype), generate
+
+
+@untyped_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def local(typing_context: Any, nbytes: Any) -> Any:
+    """A place for so many bytes (a number in the text) that lasts as long as the function's call."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), nbytes.literal_value))
+        place.align = 64
+        return builder.bitcast(place, ir.IntType(8).as_pointer())
+
+    return types.voidptr(nbytes), generate
 
 
 def _accumulating(instruction: str) -> Any:

@@ -136,15 +136,15 @@ def emit_sampled(loop: Loop) -> str:
     return f"{HEAD}{_VISIT}{text}\n\n\n{add}{kernel}"
 
 
-_VISIT = "@njit(nogil=True, error_model='numpy')\ndef visit(t):\n"
+_VISIT = "@compiled\ndef visit(t):\n"
 _ADD = """\
-@njit(nogil=True, error_model='numpy')
+@compiled
 def add(table):
     n = table[0, {total_n}]
-    total = carray(pointer(table[0, {total_p}]), (n,), {code})
+    total = array_at(table[0, {total_p}], (n,), {code})
     total[:] = 0
     for b in range(table.shape[0]):
-        state = carray(pointer(table[b, {out_p}]), (n,), {code})
+        state = array_at(table[b, {out_p}], (n,), {code})
         for k in range(n):
             total[k] += state[k]
 
@@ -152,7 +152,7 @@ def add(table):
 """
 _CALL = "            add(table)\n"
 _KERNEL = """\
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(table):
     count, taken, done = table.shape[0], table[0, {counters_p}], table[0, {counters_p}] + 8
     looks = 0
@@ -174,24 +174,29 @@ def _unpack(loop: Loop) -> list[str]:
     """Names for the fields of the table, arrays for the addresses, buffers."""
     out = [f"{name} = t[{k}]" for k, name in enumerate(loop.fields)]
     out += [
-        f"indptr = carray(pointer(indptr_p), (hi + 1,), {loop.index_code})",
+        f"indptr = array_at(indptr_p, (hi + 1,), {loop.index_code})",
         "r, s, end = lo, i8(indptr[lo]), i8(indptr[hi])",
-        f"indices = carray(pointer(indices_p), (end,), {loop.index_code})",
+        f"indices = array_at(indices_p, (end,), {loop.index_code})",
     ]
-    out += [f"d{k} = np.empty({STRIP}, {dot.code})" for k, dot in enumerate(loop.dots)]
+    out += [_buffer(f"d{k}", dot.code) for k, dot in enumerate(loop.dots)]
     out += [
         f"g{k} = load(g{k}_p, {side.code})"
         for k, side in enumerate(loop.sides)
         if not (side.major or side.minor)
     ]
     if loop.needs_rows:
-        out.append(f"rows = np.empty({STRIP}, i8)")
+        out.append(_buffer("rows", "i8"))
     ending = loop.ending
     if ending.how == "store":
         return out
     if _is_scattered(ending):
-        out.append(f"e = np.empty({STRIP}, {ending.code})")
-    return [*out, f"out = carray(pointer(out_p), (out_n,), {ending.code})", "out[:] = 0"]
+        out.append(_buffer("e", ending.code))
+    return [*out, f"out = array_at(out_p, (out_n,), {ending.code})", "out[:] = 0"]
+
+
+def _buffer(name: str, code: str) -> str:
+    """A strip's values, in memory of the call's own."""
+    return f"{name} = array_at(local({STRIP * np.dtype(code).itemsize}), ({STRIP},), {code})"
 
 
 def _is_scattered(ending: Ending) -> bool:
@@ -227,8 +232,8 @@ def _strips(loop: Loop) -> list[str]:
         inside += [
             "for i in range(m):",
             *_ask_ahead(f"v{k}"),
-            f"    u = carray(pointer(u{k}_p + rows[i] * u{k}_s), (n{k},), {dot.code})",
-            f"    v = carray(pointer(v{k}_p + i8(columns[i]) * v{k}_s), (n{k},), {dot.code})",
+            f"    u = array_at(u{k}_p + rows[i] * u{k}_s, (n{k},), {dot.code})",
+            f"    v = array_at(v{k}_p + i8(columns[i]) * v{k}_s, (n{k},), {dot.code})",
             f"    c{k} = {dot.code}(0)",
             f"    for k in range(n{k}):",
             f"        c{k} = multiply_add(c{k}, u[k], v[k])",
@@ -247,7 +252,7 @@ def _strips(loop: Loop) -> list[str]:
 
 def _strip(array: str, code: str, name: str) -> list[str]:
     """An array of a strip's elements."""
-    return [f"{name} = carray(pointer({array}_p + s * {code[1:]}), (m,), {code})"]
+    return [f"{name} = array_at({array}_p + s * {code[1:]}, (m,), {code})"]
 
 
 def _ask_ahead(name: str) -> list[str]:
@@ -270,15 +275,15 @@ def _finish(loop: Loop) -> list[str]:
         return [
             "for i in range(m):",
             *(_ask_ahead("w") if loop.looks_up else []),
-            f"    w = carray(pointer(w_p + {line} * w_s), (wn,), {ending.code})",
-            f"    y = carray(pointer(out_p + ({place}) * wn * {ending.code[1:]}), (wn,), {ending.code})",
+            f"    w = array_at(w_p + {line} * w_s, (wn,), {ending.code})",
+            f"    y = array_at(out_p + ({place}) * wn * {ending.code[1:]}, (wn,), {ending.code})",
             "    for k in range(wn):",
             "        y[k] = multiply_add(y[k], e[i], w[k])",
         ]
     if _is_scattered(ending):
         return [
             "for i in range(m):",
-            f"    here = carray(pointer(out_p + ({place}) * {ending.code[1:]}), (1,), {ending.code})",
+            f"    here = array_at(out_p + ({place}) * {ending.code[1:]}, (1,), {ending.code})",
             "    here[0] += e[i]",
         ]
     return ["out[0] += part"] if ending.how == "sum" else []

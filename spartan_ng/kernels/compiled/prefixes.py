@@ -17,16 +17,15 @@ LEAST = 1 << 15
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 _TEXT = """\
 import numpy as np
-from numba import carray, njit
 
-from spartan_ng.kernels.compiled.intrinsics import choose, pointer
+from spartan_ng.kernels.compiled.intrinsics import array_at, choose, compiled
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(t):
     n = t[0, 1]
-    x = carray(pointer(t[0, 0]), (n,), {type})
-    y = carray(pointer(t[0, 2]), (2,), {type})
+    x = array_at(t[0, 0], (n,), {type})
+    y = array_at(t[0, 2], (2,), {type})
     c = x[0]
     m = c
     i = 1

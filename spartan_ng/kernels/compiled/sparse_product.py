@@ -27,13 +27,12 @@ _SAMPLE = 1 << 14
 """Column indices that ranges of columns are balanced by."""
 
 _SOURCE = """\
-from numba import carray, njit
 import numpy as np
 
-from spartan_ng.kernels.compiled.intrinsics import pointer
+from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def bisect(indices, p, end, column):
     while p < end:
         middle = (p + end) // 2
@@ -44,16 +43,16 @@ def bisect(indices, p, end, column):
     return p
 
 
-@njit(nogil=True, error_model='numpy', cache=True)
+@compiled
 def kernel(table):
     for t in range(table.shape[0]):
         rows, nnz, width, inner, turned = table[t, 6], table[t, 7], table[t, 8], table[t, 9], table[t, 10]
         lo, hi = table[t, 11], table[t, 12]
-        data = carray(pointer(table[t, 0]), (nnz,), np.DTYPE)
-        indices = carray(pointer(table[t, 1]), (nnz,), np.int32)
-        starts = carray(pointer(table[t, 2]), (rows + 1,), np.int32)
-        b = carray(pointer(table[t, 3]), (rows if turned else inner, width), np.DTYPE)
-        out = carray(pointer(table[t, 4]), (inner if turned else rows, width), np.DTYPE)
+        data = array_at(table[t, 0], (nnz,), np.DTYPE)
+        indices = array_at(table[t, 1], (nnz,), np.int32)
+        starts = array_at(table[t, 2], (rows + 1,), np.int32)
+        b = array_at(table[t, 3], (rows if turned else inner, width), np.DTYPE)
+        out = array_at(table[t, 4], (inner if turned else rows, width), np.DTYPE)
         out[lo:hi] = 0.0
         if turned:
             for r in range(rows):
@@ -97,7 +96,7 @@ def kernel(table):
                         o[c] += v * b0[c]
                     p += 1
         if table[t, 5]:
-            flipped = carray(pointer(table[t, 5]), (width, inner if turned else rows), np.DTYPE)
+            flipped = array_at(table[t, 5], (width, inner if turned else rows), np.DTYPE)
             for first in range(lo, hi, 16):
                 last = min(first + 16, hi)
                 for c in range(width):

@@ -1,0 +1,149 @@
+"""The compiler's own process: sources come in on its standard input, machine code goes out on its output.
+
+Numba is Python, and would hold the lock of the interpreter that wants to compute. So it runs here, at a lower
+priority, as a program that knows of the package nothing but what kernels call. What goes out is an object
+file with one function, which needs nothing but the C library: see `native`. Each message, in and out, is its
+length in eight bytes, and then that many bytes. When nobody is left to send any, the process ends at once,
+whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+NICENESS = 5
+"""How far the compiler stands back: its share of a core that it has to share is a quarter."""
+MACHINE_CODE, FAILURE = b"o", b"f"
+"""First byte of an answer; the rest is an object file, or why there is none."""
+LIBRARY = frozenset({"memcpy", "memmove", "memset"})
+"""Functions that machine code may call: any process has them."""
+_LENGTH_BYTES = 8
+_PACKAGE = "spartan_ng.kernels.compiled"
+
+
+def read_message(descriptor: int) -> bytes | None:
+    """The next message from a pipe; None at its end."""
+    length = _read(descriptor, _LENGTH_BYTES)
+    return None if length is None else _read(descriptor, int.from_bytes(length, "little"))
+
+
+def write_message(descriptor: int, message: bytes) -> None:
+    """Send a message into a pipe."""
+    left = memoryview(len(message).to_bytes(_LENGTH_BYTES, "little") + message)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _read(descriptor: int, nbytes: int) -> bytes | None:
+    parts = []
+    while nbytes:
+        part = os.read(descriptor, min(nbytes, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        nbytes -= len(part)
+    return b"".join(parts)
+
+
+def _serve(requests: int, answers: int) -> None:
+    """Compile what is asked for, one kernel after the other."""
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def receive() -> None:
+        while (message := read_message(requests)) is not None:
+            waiting.put(message)
+        os._exit(0)
+
+    threading.Thread(target=receive, daemon=True).start()
+    while True:
+        name, _, source = waiting.get().decode().partition("\n")
+        try:
+            answer = MACHINE_CODE + _compile(name, source)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the loop is interpreted instead
+            answer = FAILURE + f"{type(error).__name__}: {error}".encode()
+        write_message(answers, answer)
+
+
+def _compile(name: str, source: str) -> bytes:
+    """An object file with the function `name`: the source's `kernel`, as `_entry` calls it."""
+    module = ModuleType(name)
+    sys.modules[name] = module  # numba looks up the module of a function by its name
+    try:
+        exec(compile(source, f"<{name}>", "exec"), module.__dict__)
+        return _object_file(name, _entry(module.__dict__["kernel"]))
+    finally:
+        del sys.modules[name]
+
+
+def _entry(kernel: Any) -> Any:
+    """The function that makes a table of an address and calls the kernel, compiled."""
+    import numpy as np
+    from numba import types
+
+    from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
+
+    def entry(address: Any, lines: Any, columns: Any) -> None:
+        kernel(array_at(address, (lines, columns), np.int64))
+
+    function = compiled(entry)
+    function.compile((types.int64, types.int64, types.int64))
+    (found,) = function.overloads.values()
+    return found
+
+
+def _object_file(name: str, found: Any) -> bytes:
+    """The machine code of a compiled function under a name, without what it does not use."""
+    import llvmlite.binding as llvm
+
+    codegen = found.library.codegen
+    module = llvm.parse_assembly(found.library.get_llvm_str())
+    for definition in (*module.functions, *module.global_variables):
+        if not definition.is_declaration:
+            definition.linkage = "internal"
+    entry = module.get_function(found.fndesc.llvm_func_name)
+    entry.linkage, entry.name = "external", name
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    machine = codegen._tm  # numba's own: tuned to this processor
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    called = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+    if not called <= LIBRARY:
+        raise LookupError(f"the kernel calls {', '.join(sorted(called - LIBRARY))}")
+    return bytes(machine.emit_object(module))
+
+
+def _without_front_door(directory: Path) -> None:
+    """Make the package's modules importable, without importing the package itself: kernels need little."""
+    for parts in range(1, _PACKAGE.count(".") + 2):
+        name = ".".join(_PACKAGE.split(".")[:parts])
+        package = ModuleType(name)
+        package.__path__ = [str(directory.joinpath(*name.split(".")))]
+        sys.modules[name] = package
+
+
+def _quiet() -> tuple[int, int]:
+    """The pipes to and from who started the process; what anybody else prints goes nowhere."""
+    pipes = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    return pipes
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until the input ends; `arguments` are the directories that the parent imports from."""
+    requests, answers = _quiet()
+    os.nice(NICENESS)
+    sys.path += [p for p in arguments if p not in sys.path]
+    _without_front_door(Path(__file__).resolve().parents[3])
+    _serve(requests, answers)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,347 @@
+"""The compiler's process: what it needs, what it leaves alone, and how it ends; what it makes, and how that
+is called."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spartan_ng.kernels.compiled import compile as compiling
+from spartan_ng.kernels.compiled import deviations, native, prefixes, sparse_product
+from spartan_ng.kernels.compiled import dictionary_loops as dictionaries
+from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
+from spartan_ng.kernels.compiled.compile import Compiler
+from spartan_ng.kernels.compiled.process import MOST_DEATHS, CompileError, CompilerProcess
+
+HEAD = """\
+import numpy as np
+
+from spartan_ng.kernels.compiled.intrinsics import array_at, compiled, local
+
+
+@compiled
+def kernel(table):
+    """
+STORE = HEAD + "table[0, 0] = {}\n"
+LINE = "table[0, 1] += table[0, 2] * table[0, 3]\n    "
+LONG = HEAD + LINE * 4000
+"""Takes far longer to compile than any test waits."""
+
+
+@pytest.fixture
+def process():
+    one = CompilerProcess()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def compiler(monkeypatch, tmp_path):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    one = Compiler()
+    yield one
+    one.stop()
+
+
+def requested(compiler, source):
+    kernel = compiler.kernel(source)
+    compiler.request(kernel)
+    return kernel
+
+
+def compiled(compiler, source):
+    kernel = requested(compiler, source)
+    assert compiler.wait(60)
+    return kernel
+
+
+def result(function):
+    table = np.zeros((1, 3), np.int64)
+    function(table)
+    return table[0, 0]
+
+
+def is_there(pid):
+    """Whether a process runs; one that has ended may still have to be waited for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pid, timeout_s=20.0):
+    deadline = time.monotonic() + timeout_s
+    while is_there(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_process_compiles_one_kernel_after_the_other(process):
+    for value in (3, 4):
+        name = f"kernel_{value}"
+        assert result(native.load(name, process.compile(name, STORE.format(value)))) == value
+
+
+def test_what_it_makes_is_the_same_every_time(process):
+    codes = [process.compile("kernel", STORE.format(5)) for _ in range(2)]
+    process.rest()
+    codes.append(process.compile("kernel", STORE.format(5)))
+    assert codes[0] == codes[1] == codes[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("table[0, 0] = undefined", "undefined"),
+        ("table[0, 0] = np.zeros(3)[0]", "zeros"),
+        ("print(table[0, 0])", "LookupError: the kernel calls"),
+        ("if", "SyntaxError"),
+    ],
+)
+def test_what_cannot_be_compiled_says_why(process, text, words):
+    with pytest.raises(CompileError, match=words):
+        process.compile("kernel", HEAD + text + "\n")
+    assert result(native.load("kernel", process.compile("kernel", STORE.format(6)))) == 6
+
+
+def test_it_prints_nothing_and_reads_no_settings(monkeypatch, tmp_path, capfd, process):
+    for name, value in {
+        "PYTHONWARNINGS": "error",
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONINSPECT": "1",
+        "NUMBA_DISABLE_JIT": "1",
+        "NUMBA_DUMP_ASSEMBLY": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "numba.py").write_text("raise ImportError('not this one')")
+    (tmp_path / ".numba_config.yaml").write_text("disable_jit: 1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    loud = STORE.format(8) + "\nprint('loud', flush=True)\n"
+    assert result(native.load("kernel", process.compile("kernel", loud))) == 8
+    assert capfd.readouterr() == ("", "")
+
+
+def test_it_starts_where_the_working_directory_is_gone(monkeypatch, tmp_path, process):
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    there.rmdir()
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    assert process.compile("kernel", STORE.format(1))
+
+
+@pytest.mark.parametrize("executable", ["", None, "/nowhere/python3", "/bin/false"])
+def test_without_an_interpreter_nothing_is_compiled(monkeypatch, compiler, executable):
+    monkeypatch.setattr(sys, "executable", executable)
+    kernel = compiled(compiler, STORE.format(1))
+    assert kernel.function is None
+    assert kernel.reason.startswith("the compiler")
+
+
+def test_frozen_programs_do_not_start_themselves(monkeypatch, process):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(CompileError, match="no interpreter to start"):
+        process.compile("kernel", STORE.format(1))
+
+
+def test_a_killed_process_is_followed_by_another(compiler):
+    assert compiled(compiler, STORE.format(1)).function is not None
+    slow, next_one = requested(compiler, LONG), requested(compiler, STORE.format(2))
+    pid = compiler._process._process.pid
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGKILL)
+    assert compiler.wait(60)
+    assert slow.failure == "the compiler's process was killed by SIGKILL"
+    assert result(next_one.function) == 2
+    assert gone(pid)
+
+
+def test_a_process_that_always_dies_is_left_alone(monkeypatch, compiler, tmp_path):
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho start >> {tmp_path}/starts\nexit 3\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    found = [compiled(compiler, STORE.format(i)).failure for i in range(MOST_DEATHS + 2)]
+    assert found[:MOST_DEATHS] == ["the compiler's process ended with status 3"] * MOST_DEATHS
+    assert found[MOST_DEATHS:] == [f"the compiler's process died {MOST_DEATHS} times in a row"] * 2
+    assert len((tmp_path / "starts").read_text().split()) == MOST_DEATHS
+
+
+def test_an_idle_process_ends_and_comes_back(monkeypatch, compiler):
+    monkeypatch.setattr(compiling, "IDLE_S", 0.05)
+    assert compiled(compiler, STORE.format(1)).function is not None
+    deadline = time.monotonic() + 20
+    while compiler._process._process is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert compiler._process._process is None
+    assert result(compiled(compiler, STORE.format(2)).function) == 2
+
+
+def test_an_interrupt_does_not_reach_it(process):
+    process.compile("kernel", STORE.format(1))
+    pid = process._process.pid
+    assert os.getpgid(pid) != os.getpgrp()
+    assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_it_inherits_no_files(tmp_path, process):
+    with (tmp_path / "open").open("w") as f:
+        os.set_inheritable(f.fileno(), True)
+        process.compile("kernel", STORE.format(1))
+        held = [p.resolve() for p in Path(f"/proc/{process._process.pid}/fd").iterdir()]
+    assert tmp_path / "open" not in held
+
+
+PROGRAM = f"""
+import os, signal, sys, time
+from spartan_ng.kernels.compiled.compile import compiler
+ready = compiler.kernel({STORE.format(1)!r})
+compiler.request(ready)
+assert compiler.wait(60) and ready.function is not None, ready.failure
+compiler.request(compiler.kernel({HEAD!r} + {LINE!r} * 4000))
+while compiler._process._process is None or compiler._under_way is None:
+    time.sleep(0.01)
+time.sleep(0.2)
+print(compiler._process._process.pid, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["", "os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "os.fork() or time.sleep(30); os._exit(0)"],
+)
+def test_it_ends_with_its_parent_whatever_it_is_doing(tmp_path, end):
+    paths = os.pathsep.join(p or "." for p in sys.path)
+    start = time.monotonic()
+    done = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM + end],
+        env={**os.environ, CACHE_VARIABLE: str(tmp_path), "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert done.stdout is not None
+        pid = int(done.stdout.readline())
+        done.wait(20)
+        assert gone(pid, 5.0), "the compiler goes on"
+        assert time.monotonic() - start < 60
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(done.pid, signal.SIGKILL)
+        _, errors = done.communicate()
+    assert not errors
+
+
+def test_a_forked_process_compiles_for_itself(tmp_path):
+    program = f"""
+import os
+from spartan_ng.kernels.compiled.compile import compiler
+compiler.request(compiler.kernel({STORE.format(1)!r}))
+pid = os.fork()
+kernel = compiler.kernel({STORE.format(1)!r})
+compiler.request(kernel)
+assert compiler.wait(60) and kernel.function is not None, kernel.failure
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    paths = os.pathsep.join(p or "." for p in sys.path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", program],
+        env={**os.environ, CACHE_VARIABLE: str(tmp_path), "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_process_that_computes_never_imports_the_compiler(tmp_path):
+    program = """
+import sys
+import numpy
+import spartan_ng as np
+assert not {"numba", "llvmlite"} & set(sys.modules)
+from spartan_ng.config import config
+config.small_bytes = 0
+x = np.asarray(numpy.arange(10000.0))
+for kernels in ("compile", "compile", "auto"):
+    config.kernels = kernels
+    assert float((np.exp(-x) * x).sum()) > 0
+    assert float((x * x - x).max()) > 0
+from spartan_ng.kernels.compiled.compile import compiler
+print(sum(k.function is not None for k in compiler._kernels.values()))
+print("numba" in sys.modules, "llvmlite" in sys.modules)
+"""
+    paths = os.pathsep.join(p or "." for p in sys.path)
+    environment = {**os.environ, CACHE_VARIABLE: str(tmp_path), "PYTHONPATH": paths}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert not done.stderr
+        ready, modules = done.stdout.splitlines()
+        assert int(ready) > 1
+        assert modules == "False True"
+
+
+def test_threads_call_a_kernel_side_by_side(process):
+    lines = "here = array_at(local(64), (8,), np.int64)", "here[:] = table[0, 1]", "table[0, 0] = here.sum()"
+    source = HEAD + "\n    ".join([*lines, ""])
+    function = native.load("kernel", process.compile("kernel", source))
+    tables = [np.array([[0, i, 0]]) for i in range(4)]
+
+    def call(table):
+        for _ in range(1000):
+            function(table)
+
+    threads = [threading.Thread(target=call, args=(t,)) for t in tables]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert [t[0, 0] for t in tables] == [0, 8, 16, 24]
+
+
+@pytest.mark.parametrize("table", [np.zeros((4, 3), np.int64)[:, ::2], np.zeros((3, 4), np.int64).T])
+def test_tables_are_contiguous(process, table):
+    function = native.load("kernel", process.compile("kernel", STORE.format(1)))
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        function(table)
+
+
+SOURCES = {
+    **{f"deviations {code}": text for code, text in deviations._SOURCES.items()},
+    "prefixes": prefixes._TEXT.format(type="np.float64", less="<"),
+    "sparse product": sparse_product._SOURCE.replace("DTYPE", "float64"),
+    "from the right": dictionaries.from_right("float64"),
+    "from the left": dictionaries.from_left("int64"),
+    "elements": dictionaries.elements("uint64"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_loops_written_by_hand_compile(name):
+    kernel = compiling.compiler.kernel(SOURCES[name])
+    compiling.compiler.request(kernel)
+    assert compiling.compiler.wait(60)
+    assert kernel.function is not None, kernel.failure
