@@ -12,7 +12,7 @@ TILINGS = ("row", "column", "block", "duplicate", "single")
 """The tilings that can be forced."""
 FUSIONS = ("cost", "all", "no_redundancy", "off")
 """The ways to choose what runs in one pass."""
-KERNELS = ("auto", "interpret", "compile")
+KERNELS = ("auto", "interpret", "numexpr", "compile")
 """The ways to run fused bodies."""
 PRODUCTS = ("cuboid", "broadcast", "replication")
 """The ways to bring operands to the tasks of a product."""
@@ -43,7 +43,7 @@ class Config:
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
         there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
-        before the first run
+        before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can
     """
 
     small_bytes: int = 1 << 20
@@ -62,6 +62,11 @@ class Config:
         if name not in _NAMES:
             raise OptionError(f"config: no option {name!r}; options are {', '.join(sorted(_NAMES))}")
         object.__setattr__(self, name, _checked(name, value))
+
+    @property
+    def compiles(self) -> bool:
+        """Whether kernels are compiled at all."""
+        return self.kernels in ("auto", "compile")
 
     def override(self, **options: Any) -> Override:
         """Set options inside a `with` block, and set all of them back after it."""

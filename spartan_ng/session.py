@@ -74,16 +74,18 @@ class Session:
         """Second copies of arrays that the workers keep."""
         self._measured: dict[Hashable, int] = {}
         """Bytes that depend on data, as runs have measured them; see `plan.lessons`."""
-        self._settled: tuple[tuple[Any, ...], Settings] | None = None
-        """What the last plan's settings were made of, and they themselves."""
+        self._settled: tuple[tuple[Any, ...], Settings, int] | None = None
+        """What the last plan's settings were made of, they themselves, and their number."""
+        self._numbered: dict[Settings, int] = {}
+        """The numbers of settings: a number is hashed faster."""
         self._lock = threading.Lock()
         self._name = uuid4().hex
         self._numbers = count(1)
 
-    def evaluate(self, nodes: Sequence[Node]) -> list[ArrayRef]:
-        """The values of `nodes`, computed together."""
+    def evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
+        """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
         roots: Sequence[Node] = nodes
-        order = topological(nodes)
+        order = topological(nodes) if order is None else order
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
@@ -115,12 +117,12 @@ class Session:
         `order` is the roots' graph, where the caller has walked it.
         """
         workers = self.backend.workers  # first: who came and went may change the leaves' tilings
-        settings = self._settings(workers)
+        settings, number = self._settle(workers)
         order = topological(roots) if order is None else order
         structure, leaves = flatten(order, roots)
         if self._adopt(leaves):
             structure, leaves = flatten(order, roots)
-        key = (structure, settings, config.disabled_passes)
+        key = (structure, number, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
             if found is not None and all(self._measured.get(k) == v for k, v in found.measured):
@@ -215,6 +217,10 @@ class Session:
 
     def _settings(self, workers: int) -> Settings:
         """What a plan for so many workers depends on, as `config` has it now."""
+        return self._settle(workers)[0]
+
+    def _settle(self, workers: int) -> tuple[Settings, int]:
+        """The settings, and their number."""
         disabled = config.disabled_passes
         tiling = "single" if "tile" in disabled else config.tiling
         copies = list(self._copies) if len(self._copies) else []
@@ -229,9 +235,15 @@ class Session:
             fusion,
             config.products,
         )
-        if self._settled is None or self._settled[0] != asked:
-            self._settled = (asked, _settings(*asked))
-        return self._settled[1]
+        settled = self._settled
+        if settled is None or settled[0] != asked:
+            settings = _settings(*asked)
+            with self._lock:
+                if len(self._numbered) > _PLANS:
+                    self._numbered.clear()
+                number = self._numbered.setdefault(settings, next(self._numbers))
+            settled = self._settled = (asked, settings, number)
+        return settled[1:]
 
 
 def _settings(
@@ -309,9 +321,9 @@ def _connect(address: str, keys: str | os.PathLike[str] | None, workers: int = 1
     return ClusterBackend.connect(address, keys, config.timeout_s, workers)
 
 
-def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
-    """The values of `nodes` in the process's session."""
-    return current().evaluate(nodes)
+def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
+    """The values of `nodes` in the process's session; `order` as in `Session.evaluate`."""
+    return current().evaluate(nodes, order)
 
 
 def in_process() -> bool:

@@ -23,10 +23,10 @@ from spartan_ng.ops.random import draw
 from spartan_ng.ops.scans import MONOIDS, SCANS, Recurrence, recurrence
 
 
-def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
+def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
     """The values of `nodes`, one node after the other."""
     known: dict[Node, Any] = {}
-    for node in topological(nodes):
+    for node in topological(nodes) if order is None else order:
         value = np.asarray(_STEPS[node.op](node, *(known[i] for i in node.inputs)))
         assert value.shape == node.shape, f"{node}: the value has shape {value.shape}"
         assert value.dtype == node.dtype, f"{node}: the value has dtype {value.dtype}"

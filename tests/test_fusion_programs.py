@@ -74,6 +74,12 @@ def test_compiled(options: dict[str, Any]) -> None:
         find(EmbeddedBackend(2), 5000, _EACH // 15, **options)
 
 
+@pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}, {"special": True}], ids=str)
+def test_numexpr(options: dict[str, Any]) -> None:
+    with config.override(kernels="numexpr"):
+        find(EmbeddedBackend(2), 7000, _EACH // 2, **options)
+
+
 @pytest.mark.parametrize("workers", [1, 3, 4])
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}], ids=str)
 def test_workers_and_tilings(workers: int, options: dict[str, Any]) -> None:
@@ -118,7 +124,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("kernels", ["interpret", "numexpr", "compile"])
 @pytest.mark.parametrize("workers", [0, 3])
 @pytest.mark.parametrize("name", FOUND)
 def test_found_before(name: str, workers: int, kernels: str) -> None:
@@ -126,7 +132,7 @@ def test_found_before(name: str, workers: int, kernels: str) -> None:
     texts = FOUND[name]
     expected = _lines(np, texts, {k: x.toarray() for k, x in _SPARSE.items()} | _DENSE)
     backend = SimulatedBackend(workers) if workers else EmbeddedBackend(2)
-    tiling, fusion = "column" if workers else None, "all" if kernels == "interpret" else "cost"
+    tiling, fusion = "column" if workers else None, "cost" if kernels == "compile" else "all"
     options: dict[str, Any] = {"kernels": kernels, "tiling": tiling, "fusion": fusion}
     with running_on(backend), config.override(small_bytes=0, **options):
         found = sp.compute(*_lines(sp, texts, {k: sp.asarray(v) for k, v in (_SPARSE | _DENSE).items()}))

@@ -69,6 +69,18 @@ def test_workers_and_tilings(program: Program, workers: int, tiling: str | None)
 
 
 @SLOW
+@given(
+    program=programs(letters="ssc", kinds=NARROW) | programs(),
+    workers=st.sampled_from([1, 3]),
+    fusion=st.sampled_from(FUSIONS),
+)
+def test_numexpr(program: Program, workers: int, fusion: str) -> None:
+    """Whatever numexpr can run of a program."""
+    with running_on(SimulatedBackend(workers)), config.override(kernels="numexpr", fusion=fusion):
+        check(program)
+
+
+@SLOW
 @given(program=programs(), workers=st.sampled_from([2, 3, 4]))
 def test_kept_copies(program: Program, workers: int) -> None:
     """Where messages cost nothing, small arrays are kept twice, too; later programs read the copies."""

@@ -35,7 +35,8 @@ def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound)
     if not write.partial:
         value = reducer.finalize((value,))
     slot = run.plan.slots[write.slots[0]]
-    tile = np.asarray(value, slot.dtype, order="C")[(*(None for _ in write.partial), ...)]
+    tile = np.asarray(value, slot.dtype, order="C")
+    tile = tile.reshape((*(1 for _ in write.partial), *tile.shape)) if write.partial else tile
     if ex.store.pool is None:
         return [tile]
     out = ex.store.allocate(tile.shape, slot.dtype)  # where peers read it

@@ -52,11 +52,13 @@ class Places:
 
 def merged(task: Task, k: int, every: list[States]) -> dict[Box, State]:
     """The states of all runs, in order."""
-    out: dict[Box, State] = {}
+    reducer = task.reducers[k]
+    assert reducer is not None, "only reduced results have states"
+    found: dict[Box, list[State]] = {}
     for states in every:
         for box, state in states[k].items():
-            add_state(task, k, out, box, state)
-    return out
+            found.setdefault(box, []).append(state)
+    return {box: reducer.combine_all(states) for box, states in found.items()}
 
 
 def add_state(task: Task, k: int, known: dict[Box, State], box: Box, state: State) -> None:

@@ -140,11 +140,15 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
 
+    small = task.flops < _SMALL
+    choice = tier.choose(operands, ex.errstate)
+    if choice is None:
+        body = tier.interpreted(body, operands, ex.errstate)
+        task = task if body is task.body else replace(task, body=body)
+
     def interpreter() -> Runner:
         return runner(body, operands, box, task.sizes)
 
-    small = task.flops < _SMALL
-    choice = tier.choose(operands, ex.errstate)
     blas = task.blas and (choice is None or choice.calls_blas)
     start = time.perf_counter()
     values: list[Any] = []
@@ -334,7 +338,7 @@ def _reduced(
     in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
     outs = [] if in_place else [ex.store.allocate(tile_shape, s.dtype) for s in slots]
     for cell in how.cells:
-        state = reduce(reducer.combine, [next(states) for _ in cell.runs])
+        state = reducer.combine_all([next(states) for _ in cell.runs])
         values = state if write.partial else (reducer.finalize(state),)
         if in_place:
             pairs = zip(values, slots, strict=True)

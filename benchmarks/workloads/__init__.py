@@ -14,7 +14,7 @@ from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
 from benchmarks.workloads.passes import PASS_CASES
 from benchmarks.workloads.scans import SCAN_CASES
 from benchmarks.workloads.sparse import SPARSE_CASES
-from benchmarks.workloads.stopgap import STOPGAP_CASES
+from benchmarks.workloads.virtual import VIRTUAL_CASES
 
 CASES: dict[str, Case] = {
     case.name: case
@@ -34,7 +34,7 @@ CASES: dict[str, Case] = {
         *LOOP_CASES,
         *SPARSE_CASES,
         *COMPRESSED_CASES,
-        *STOPGAP_CASES,
+        *VIRTUAL_CASES,
         *CLUSTER_CASES,
     )
 }

@@ -51,7 +51,8 @@ class Holder(Protocol):
 live: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()
 """The cell that holds a lazy node, as long as the user holds an array of it."""
 
-_seen: weakref.WeakSet[Node] = weakref.WeakSet()
+_seen: set[weakref.ref[Node]] = set()
+"""Steps that have been evaluated on the way to something; a step leaves it when it dies."""
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
 
 
@@ -64,7 +65,7 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     kept = _worth_keeping(asked, order)
     wanted = [*asked, *(n for n, _ in kept)]
     with as_noted(order):
-        refs = dict(zip(wanted, evaluate(wanted), strict=True))
+        refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
     for node, cell in kept:
         cell.adopt(refs[node])
     return [refs[n] for n in nodes]
@@ -114,12 +115,14 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
         if not node.inputs:
             sources[node] = node.nbytes
             continue
-        sources[node] = max(sources[i] for i in node.inputs)
-        if node in _seen or not again.isdisjoint(node.inputs):
+        sources[node] = max(map(sources.__getitem__, node.inputs))
+        before = weakref.ref(node) in _seen
+        if before or not again.isdisjoint(node.inputs):
             again.add(node)
         if node.op not in OPERATORS:
             continue
-        _seen.add(node)
+        if not before:
+            _seen.add(weakref.ref(node, _seen.discard))
         reference = None if node in roots else live.get(node)
         cell = None if reference is None else reference()
         if cell is None or not cell.holds(node):

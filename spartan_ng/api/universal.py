@@ -161,9 +161,10 @@ class ufunc:
 
     def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
-        operands = [operand(a) for a in args]
+        operands = [a if isinstance(a, Handle) else operand(a) for a in args]
+        kinds = tuple([kind_of(o) for o in operands])
         strict = is_strict()
-        if strict or any(o.dtype.hasobject for o in operands if isinstance(o, Handle)):
+        if strict or any(getattr(k, "hasobject", False) for k in kinds):
             more = {} if dtype is None else {"dtype": dtype}
             run = gathered if strict and not in_process() else by_numpy
             return run(self.np, *args, casting=casting, **more)
@@ -174,11 +175,18 @@ class ufunc:
             inputs = [unfiltered(o) for o in operands]
             node = self.node(inputs, dtype, casting)
             return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask))
-        return wrap_node(self.node(operands, dtype, casting))
+        return wrap_node(self.node(operands, dtype, casting, kinds))
 
-    def node(self, operands: list[Any], dtype: Any = None, casting: str = "same_kind") -> Node:
-        """The map over handles, nodes and Python scalars."""
-        kinds = tuple(kind_of(o) for o in operands)
+    def node(
+        self,
+        operands: list[Any],
+        dtype: Any = None,
+        casting: str = "same_kind",
+        kinds: tuple[Any, ...] | None = None,
+    ) -> Node:
+        """The map over handles, nodes and Python scalars; `kinds` as from `kind_of`, where they are known."""
+        if kinds is None:
+            kinds = tuple([kind_of(o) for o in operands])
         dtypes = _dtypes(self.__name__, kinds, casting, dtype)
         nodes = [o if isinstance(o, Node) else None for o in operands]
         for i, o in enumerate(operands):

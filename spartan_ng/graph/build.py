@@ -70,9 +70,9 @@ def map_(
     `dtype` is the result's; for a row of the table whose operands already have the dtypes of one of the
     ufunc's loops it may be left out.
     """
-    shape = broadcast_shapes(str(fn), *(i.shape for i in inputs))
+    shape = broadcast_shapes(str(fn), *[i.shape for i in inputs])
     if dtype is None:
-        dtype = elementwise_dtypes(str(fn), *(i.dtype for i in inputs))[-1]
+        dtype = elementwise_dtypes(str(fn), *[i.dtype for i in inputs])[-1]
     return Node(Op.MAP, fn, inputs, params, shape, dtype, _map_format(fn, inputs, shape, dtype))
 
 

@@ -12,7 +12,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.graph.node import Node
 
 
-def _closed(nodes: Sequence[Node]) -> list[ArrayRef]:
+def _closed(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
     raise AssertionError("spartan_ng.session has not been imported")
 
 
@@ -26,12 +26,12 @@ class Door:
 
     Parameters
     ----------
-    evaluate : computes nodes together
+    evaluate : computes nodes together, given their graph where the caller has walked it
     in_process : whether programs run in this process, on the driver's own memory
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     """
 
-    evaluate: Callable[[Sequence[Node]], list[ArrayRef]]
+    evaluate: Callable[[Sequence[Node], Sequence[Node] | None], list[ArrayRef]]
     in_process: Callable[[], bool] = bool
     is_dear: Callable[[Node, Container[Node]], bool] = _never
 
@@ -67,6 +67,7 @@ def at_once_bytes(small_bytes: int) -> int:
     return _AT_ONCE * small_bytes if in_process() else small_bytes
 
 
-def evaluate(nodes: Sequence[Node]) -> list[ArrayRef]:
-    """The values of `nodes`, computed together: shared steps run once."""
-    return _door.evaluate(nodes)
+def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
+    """The values of `nodes`, computed together: shared steps run once. `order` is as from `topological`,
+    where the caller has it."""
+    return _door.evaluate(nodes, order)

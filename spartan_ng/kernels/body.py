@@ -2,7 +2,8 @@
 
 Always right, for every dtype and format. A `Body` is what a stage says, resolved once; a `Runner` is one
 thread's copy of its registers. Buffers are shared between rows whose values are not needed at the same
-time, and are allocated for the largest block.
+time, and are allocated for the largest block. A program that `virtual` has put in the place of rows (tier 1)
+is a row among the others.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from scipy import sparse
 from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
+from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -78,7 +81,25 @@ class Body:
                 for a in rows[i].args:
                     if a >= first:
                         last[a - first] = max(last[a - first], last[i])
-        return _assign(last, [fills(r) for r in rows])
+        return _assign(last, [fills(r) for r in rows], [self._dying(i, last) for i in range(end)])
+
+    def _dying(self, i: int, last: list[int]) -> int:
+        """The row whose buffer row i can fill in place, as nobody reads it later; -1 where there is none.
+
+        A ufunc may write over an operand, and the less memory a block takes, the nearer it lies.
+        """
+        row = self.stage.rows[i]
+        if row.kind == "map" and fills(row) and row.fn != "where":
+            for a in row.args:
+                if a >= self.nreads and last[a - self.nreads] == i:
+                    other = self.stage.rows[a - self.nreads]
+                    mine, theirs = (
+                        (row.dtype, row.shape, row.labels),
+                        (other.dtype, other.shape, other.labels),
+                    )
+                    if fills(other) and mine == theirs:
+                        return a - self.nreads
+        return -1
 
 
 _FRESH = frozenset({"isinf", "isnan", "negative", "signbit"})
@@ -88,19 +109,26 @@ value."""
 
 def fills(row: Row) -> bool:
     """Whether the row's function writes into a buffer it is given."""
+    if row.kind == "program":
+        return True
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
+    if row.fn == "where":
+        return has_bits(row.dtype)
     known = ELEMENTWISE[row.fn]
     return known.is_ufunc and known.nout == 1 and row.dtype.kind != "O" and row.fn not in _FRESH
 
 
-def _assign(last: list[int], fills: list[bool]) -> tuple[list[int], int]:
+def _assign(last: list[int], fills: list[bool], dying: list[int]) -> tuple[list[int], int]:
     free: list[int] = []
     ending: dict[int, list[int]] = {}
     number, used = [-1] * len(last), 0
     for i, fill in enumerate(fills):
         if fill:
-            if free:
+            if dying[i] >= 0:
+                number[i] = number[dying[i]]
+                ending[i].remove(number[i])
+            elif free:
                 number[i] = free.pop()
             else:
                 number[i], used = used, used + 1
@@ -221,6 +249,9 @@ def _map(row: Row) -> Evaluate:
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])[which]
     if row.format != "dense":
         return lambda regs, block, out: _sparse_map(known.name, function, [regs[a] for a in args])
+    if row.fn == "where" and fills(row):
+        condition, x, y = args
+        return lambda regs, block, out: choose(dense(regs[condition]), dense(regs[x]), dense(regs[y]), out)
     if not known.is_ufunc:
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
     if len(args) == 2:
@@ -406,6 +437,10 @@ def _scan(row: Row) -> Evaluate:
     return evaluate
 
 
+def _inside(row: Row) -> Evaluate:
+    return lambda regs, block, out: None
+
+
 KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "map": _map,
     "fold": _fold,
@@ -419,4 +454,6 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "iota": _iota,
     "random": _random,
     "scan": _scan,
+    "program": program,
+    "inside": _inside,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,12 @@ class Reducer:
         if isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
             return (np.add(a[0], b[0], out=a[0]),)
         return (a[0] + b[0],)
+
+    def combine_all(self, states: Sequence[State]) -> State:
+        """The state of all blocks, in their order; may reuse the memory of the first."""
+        if isinstance(self.fold, DeviationFold) and len(states) > 2:
+            return self.fold.combine_all(states)
+        return reduce(self.combine, states)
 
     def finalize(self, state: State) -> Any:
         """The value of a state."""

@@ -7,7 +7,7 @@ not commute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import prod
@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 State = tuple[Any, ...]
+_SHORT = 1 << 12
+"""Elements of states for which NumPy's calls take longer than what they do."""
 _PIECE = 1 << 16
 """Elements whose squared deviations are made in one go: they and their distances stay in the cache."""
 
@@ -203,6 +205,19 @@ class DeviationFold:
             ((a[1] - mean) + step) + a[2],
             a[3] + b[3] + distance * step * a[0].astype(a[1].dtype),
         )
+
+    def combine_all(self, states: Sequence[State]) -> State:
+        """The state of all blocks: neighbours pairwise, in order, short states all pairs at a time."""
+        if states[0][0].size > _SHORT:
+            return reduce(self.combine, states)
+        arrays: State = tuple(np.stack(parts) for parts in zip(*states, strict=True))
+        while len(arrays[0]) > 1:
+            even = len(arrays[0]) // 2 * 2
+            pairs = self.combine(tuple(x[0:even:2] for x in arrays), tuple(x[1:even:2] for x in arrays))
+            if even < len(arrays[0]):
+                pairs = tuple(np.concatenate([p, x[even:]]) for p, x in zip(pairs, arrays, strict=True))
+            arrays = pairs
+        return tuple(x[0] for x in arrays)
 
     def finalize(self, state: State) -> Any:
         """The sum of squares."""

@@ -118,8 +118,8 @@ def test_printing_is_numpys(mode):
 def test_a_large_array_fetches_only_what_it_prints():
     asked: list = []
 
-    def watch(nodes):
-        refs = real.evaluate(nodes)
+    def watch(nodes, order):
+        refs = real.evaluate(nodes, order)
         asked.extend(r.shape for r in refs)
         return refs
 
@@ -144,11 +144,11 @@ def test_copies_and_pickles(mode):
 def test_a_loop_does_not_repeat_its_past():
     evaluated: list = []
 
-    def count(nodes):
+    def count(nodes, order):
         from spartan_ng.graph.node import OPERATORS, topological
 
         evaluated.append(sum(n.op in OPERATORS for n in topological(nodes)))
-        return real.evaluate(nodes)
+        return real.evaluate(nodes, order)
 
     real = evaluation.open_door(evaluation.Door(count))
     try:

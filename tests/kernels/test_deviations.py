@@ -143,3 +143,17 @@ def test_pieces_of_a_block_by_numpy(axes, order):
     assert (count == x.size // squares.size).all()
     np.testing.assert_allclose(middle.astype(np.longdouble) + rest - exact.mean(axes), 0, atol=1e-8)
     np.testing.assert_allclose(squares, exact.var(axes) * count, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 1500)])
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 32])
+def test_states_of_many_blocks(shape, count):
+    fold = FOLDS["squared deviations"]
+    assert isinstance(fold, DeviationFold)
+    x = np.random.default_rng(count).normal(1e6, 1.0, (count, 40, *shape))
+    states = [fold.block(block, (0,), x.dtype, None, 0) for block in x]
+    total = fold.combine_all(states)
+    assert [np.shape(part) for part in total] == [shape] * 4
+    expected = x.reshape(count * 40, *shape).var(axis=0) * count * 40
+    np.testing.assert_allclose(fold.finalize(total), expected, rtol=1e-10)
+    np.testing.assert_array_equal(total[0], count * 40.0)

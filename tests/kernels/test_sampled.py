@@ -292,7 +292,7 @@ def test_runs_share_the_non_zeros():
 
 @pytest.mark.parametrize("name", ["log likelihood", "update of U", "update of V", "sums of rows", "sides"])
 def test_tables_are_made_anew_for_other_layouts(name):
-    """The same plan for the same arrays again, others of their layout, of another one, and other non-zeros."""
+    """One plan for the same arrays again, others of their layout, of another one, and other non-zeros."""
     X, U, V = data(0.2)
     wide = np.random.default_rng(8).random((2 * ROWS, RANK))
     programs = [(X, U, V), (X, U, V), (X, U + 1, V), (X, wide[::2], V), (X, np.asfortranarray(U), V)]

@@ -29,8 +29,9 @@ _RUN_FLOPS = 1 << 16
 _TURN_FLOPS = 1 << 27
 """Operations that a call does at most before its thread looks whether to stop: some ten milliseconds."""
 _PATIENCE = 1 << 14
-"""How often the first call looks whether the others are done before it leaves that to Python: at most some
-tenths of a millisecond, which is what waking a thread may cost."""
+"""How often a call looks whether the others are done before it leaves that to Python: at most some tenths of
+a millisecond, which is what waking a thread may cost. All calls that find nothing left to do look,
+so that none is in Python, with the interpreter's lock, when the one that is waited for comes back."""
 _SMALL_FLOPS = 1 << 20
 """Operations below which threads cost more than they bring."""
 _ROW_FLOPS = 16
@@ -60,14 +61,12 @@ class Lines:
     table : one line a run; where addresses go, bytes from the array's beginning
     flops : operations of all runs, about
     calls : calls of the kernel that take all lines
-    patience : the column of that name
     """
 
     rows: Any
     table: Any
     flops: int
     calls: int
-    patience: int
 
     def at(self, arrays: list[Any]) -> Any:
         """The table for these arrays, one for each column of addresses."""
@@ -109,6 +108,7 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
     most = _most_states(kept * width * itemsize, nnz // max(kept, 1)) if loop.has_states else _RUNS
     rows = runs(indptr, min(_RUNS, flops // _RUN_FLOPS + 1, most))
     count = len(rows) - 1
+    named["patience"] = _PATIENCE
     most = named["most"] = max(1, _TURN_FLOPS * count // max(flops, 1))
     table = np.array([[named.get(name, 0) for name in loop.fields]] * count, np.int64)
     column = {name: table[:, k] for k, name in enumerate(loop.fields)}
@@ -120,7 +120,7 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
         column["out_p"][:] = np.arange(count) * max(kept, _APART) * width * itemsize
         column["out_n"][:] = kept * width
         column["total_n"][:] = kept * width if count > 1 and kept * width <= _SPAN else 0
-    return Lines(rows, table, flops, -(-count // most), loop.fields.index("patience"))
+    return Lines(rows, table, flops, -(-count // most))
 
 
 def _most_states(nbytes: int, nnz: int) -> int:
@@ -161,11 +161,7 @@ class Bound:
         """Run lines of the table that nobody has taken: fills their part of `values`, or their states."""
         (kernel,) = self.body.kernels
         assert kernel.function is not None, "chosen only when compiled"
-        table = self._table
-        if turn == 0:
-            table = table.copy()
-            table[0, self.lines.patience] = _PATIENCE
-        kernel.function(table)
+        kernel.function(self._table)
 
     def is_done(self) -> bool:
         """Whether all lines are done, even if calls of `run` have still to find out."""

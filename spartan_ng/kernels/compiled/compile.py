@@ -165,7 +165,7 @@ def at_hand(source: str) -> Function | None:
     Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
     there is none.
     """
-    if config.kernels == "interpret" or error_state().is_strict:
+    if not config.compiles or error_state().is_strict:
         return None
     kernel = compiler.kernel(source)
     if not kernel.settled:

@@ -108,7 +108,7 @@ def obstacle(row: Row, operands: list[np.dtype[Any]]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _loop_dtypes(name: str, operands: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+def loop_dtypes(name: str, operands: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
     """The dtypes that NumPy's loop takes its operands in, and the one it gives; objects where it has none."""
     ufunc: Any = ELEMENTWISE[name].function
     try:
@@ -125,7 +125,7 @@ def _loop(row: Row, operands: list[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
     if name == "where":
         fits = operands[0].kind == "b" and all(d == row.dtype for d in operands[1:])
         return tuple(operands) if fits else ()
-    *taken, out = _loop_dtypes(name, tuple(operands))
+    *taken, out = loop_dtypes(name, tuple(operands))
     first = taken[0]
     fits = code(first) in DTYPES and (first.kind in kinds or ("d" in kinds and first == np.float64))
     same = out == row.dtype and all(d == first for d in taken)

@@ -92,7 +92,7 @@ class Loop:
         """Names of the numbers of a table's line: all addresses, what lines differ in, and `numbers`.
 
         The first line says for all where the numbers of lines taken and done are counted (`counters_p`), how
-        many lines a call takes at most, how often it looks at the end whether other calls are done
+        many lines a call takes at most, how often it looks whether other calls are done once no line is left
         (`patience`), and, of lines with states, where the call that is done last adds them, and how many
         elements it adds (`total_n`). `out_n` elements are the run's state, or its part of the result's lines.
         """
@@ -155,14 +155,16 @@ _KERNEL = """\
 @compiled
 def kernel(table):
     count, taken, done = table.shape[0], table[0, {counters_p}], table[0, {counters_p}] + 8
+    looks = 0
     for _ in range(table[0, {most}]):
         b = count_up(taken, 1)
         if b >= count:
+            looks = table[0, {patience}]
             break
         visit(table[b])
         if count_up(done, 1) == count - 1:
 {add}            count_up(done, 1)
-    for _ in range(table[0, {patience}]):
+    for _ in range(looks):
         if count_up(done, 0) > count:
             break
 """

@@ -22,6 +22,8 @@ from spartan_ng.plan.plan import WHOLE, Fused, Read
 
 Blocks = tuple[Box, ...]
 """A run of blocks."""
+RunTable = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], list[int]]
+"""A table of runs without its addresses, the columns where these go, and the registers of their arrays."""
 Signature = tuple[tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]], ...]
 """Dtype, shape and strides of each operand of a tile."""
 
@@ -81,7 +83,7 @@ class Compiled:
         groups = [parts] if self.is_whole else [[p] for p in parts]
         self.kernels: list[Kernel] = [compiler.kernel(emit(g)) for g in groups]
         """All that must be compiled: one kernel, or one for each loop."""
-        self._tables: dict[Blocks, tuple[np.ndarray[Any, Any], list[tuple[int, int]]]] = {}
+        self._tables: dict[Blocks, RunTable] = {}
 
     def arrays(self, segment: Segment) -> list[int]:
         """The registers of a segment's arrays, in the order of its table."""
@@ -115,7 +117,7 @@ class Compiled:
         (found,) = (e for p in self.loops.values() for e in p.segment.endings if e.register == register)
         return found
 
-    def run_table(self, blocks: Blocks) -> tuple[np.ndarray[Any, Any], list[tuple[int, int]]]:
+    def run_table(self, blocks: Blocks) -> RunTable:
         """The table of a run of blocks; see `whole`."""
         found = self._tables.get(blocks)
         if found is None:
@@ -296,8 +298,8 @@ class BlockTable:
         self.table = np.array(fields, np.int64)
 
 
-def build_table(body: Compiled, blocks: Blocks) -> tuple[np.ndarray[Any, Any], list[tuple[int, int]]]:
-    """The table of a run without its addresses, and for each address its column and register."""
+def build_table(body: Compiled, blocks: Blocks) -> RunTable:
+    """The table of a run."""
     shapes: dict[tuple[int, ...], list[BlockTable]] = {}
     lines = []
     for block in blocks:
@@ -307,12 +309,14 @@ def build_table(body: Compiled, blocks: Blocks) -> tuple[np.ndarray[Any, Any], l
         lines.append(np.concatenate([t.table for t in shapes[key]]))
     table = np.stack(lines)
     lows = np.array([[lo for lo, _ in block] for block in blocks], np.int64)
-    arrays: list[tuple[int, int]] = []
+    columns: list[int] = []
+    registers: list[int] = []
     at = 0
     for loop, part in zip(body.loops.values(), shapes[key], strict=True):
         for place, register in zip(part.places, body.arrays(loop.segment), strict=True):
-            arrays.append((at + place, body.plain.get(register, register)))
+            columns.append(at + place)
+            registers.append(body.plain.get(register, register))
             for d, lo, stride in body.moves(register):
                 table[:, at + place] += (lows[:, d] - lo) * stride
         at += len(part.table)
-    return table, arrays
+    return table, np.array(columns, np.intp), registers

@@ -21,12 +21,12 @@ from spartan_ng.kernels.compiled.nonzeros import Dot, Ending, Loop, Side, emit_s
 from spartan_ng.plan.plan import WHOLE, Fused, Row
 
 SparseSignature = tuple[Any, ...]
-"""What a kernel depends on in its operands: dtypes, and which axes they follow."""
+"""What a kernel depends on in its operands: dtypes, and shapes, which say what axes they follow."""
 
 
 def sparse_signature(stage: Fused, operands: list[Any]) -> SparseSignature:
     """The dtype and shape of each operand, and the driver's index dtype."""
-    kinds = tuple((o.dtype, tuple(n > 1 for n in o.shape), type(o)) for o in operands)
+    kinds = tuple([(o.dtype, o.shape, type(o)) for o in operands])
     return (*kinds, operands[stage.driver].indices.dtype)
 
 

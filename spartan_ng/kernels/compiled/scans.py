@@ -115,7 +115,7 @@ def _prepared(
     cut: Cut,
     error_state: dict[str, Any],
 ) -> CompiledScan | None:
-    if config.kernels == "interpret" or prod(hi - lo for lo, hi in cut.box) < LEAST:
+    if not config.compiles or prod(hi - lo for lo, hi in cut.box) < LEAST:
         return None
     if any(v not in ("ignore", "warn") for v in error_state.values()):
         return None

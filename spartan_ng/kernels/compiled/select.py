@@ -1,18 +1,22 @@
-"""Choose between the interpreter and compiled loops for a task, and have compiled what is worth it.
+"""Choose between the interpreter, numexpr's programs and compiled loops for a task, and have compiled what is
+worth it.
 
 The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
 compiled in the background; the first run that finds all its kernels ready uses them. A run never changes
-its tier under way, so that runs of one plan give the same bits once the tier is settled. Compiled loops do
-not report floating-point errors: where NumPy's error state asks for more than warnings, the
-interpreter stays.
+its tier under way, so that runs of one plan give the same bits once the tier is settled. Until then, programs
+take the place of rows where they are predicted to end the first run sooner: they give the same bits.
+Neither programs nor compiled loops report floating-point errors: where NumPy's error state asks for more than
+warnings, the interpreter stays.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ from scipy import sparse
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
@@ -28,8 +33,9 @@ from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.formats import is_sparse
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
+from spartan_ng.kernels.virtual.programs import LEAST, with_programs
 from spartan_ng.plan.cascade import scanned_rows
-from spartan_ng.plan.plan import WHOLE, Fused, Plan, ScanTile, ScanTotals
+from spartan_ng.plan.plan import WHOLE, Fused, Plan, ScanTile, ScanTotals, Slot
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
@@ -70,14 +76,16 @@ class Tier:
         self.stage = stage
         self.tile = tile
         self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
+        self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
+        self._is_small = prod(hi - lo for lo, hi in tile) < LEAST
         self._seconds = 0.0
         self._lock = threading.Lock()
 
     def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
-        if mode == "interpret" or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
+        if not config.compiles or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
@@ -86,6 +94,8 @@ class Tier:
         choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
         if choice is None:
             return None
+        if None not in [k.function for k in choice.kernels]:
+            return choice
         waiting = [k for k in choice.kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
@@ -95,6 +105,23 @@ class Tier:
         if failed is not None:
             _FAILED[self.stage, tuple(o.dtype for o in operands)] = failed.reason
         return choice if all(k.function is not None for k in choice.kernels) else None
+
+    def interpreted(self, body: Body, operands: list[Any], error_state: dict[str, Any]) -> Body:
+        """The body to interpret: `body`, or one with programs in it, which needs the same blocks."""
+        mode = config.kernels
+        if mode not in ("auto", "numexpr") or self.stage.heavy or self._is_sampled:
+            return body
+        if mode == "auto" and self._is_small:
+            return body
+        if any(type(o) is not np.ndarray for o in operands) or not _MAY_WAIT.issuperset(error_state.values()):
+            return body
+        key = mode, tuple(o.dtype for o in operands)
+        with self._lock:
+            found = self._bodies.get(key)
+            if found is None:
+                stage = with_programs(self.stage, list(key[1]), _cores()).stage
+                found = self._bodies[key] = body if stage is self.stage else Body(stage)
+            return found
 
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
@@ -155,6 +182,11 @@ def _calls_numpy(stage: Fused, steps: list[Step]) -> bool:
     return any(isinstance(s, NumpyStep) and stage.rows[s.register - first].kind not in VIEWS for s in steps)
 
 
+def _cores() -> int | None:
+    """Cores that the rule for programs counts with; None: all programs are wanted."""
+    return None if config.kernels == "numexpr" else config.threads or os.cpu_count() or 1
+
+
 def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     """For people: what of a stage is compiled, and why the rest is not; reads have `dtypes`."""
     if len(stage.rows) > LONGEST:
@@ -174,7 +206,7 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
 
 
 def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
-    """For each pass of a plan, which tiers run it once it is hot, and why not a higher one."""
+    """For each pass of a plan, which tiers run it until it is hot and then, and why not a higher one."""
     found: dict[int, tuple[str, ...]] = {}
     for i, stage in enumerate(plan.stages):
         if not isinstance(stage, Fused | ScanTotals | ScanTile):
@@ -182,8 +214,9 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
         if isinstance(stage, ScanTotals) and stage.of_states:
             continue
         slots = [plan.slots[r.slot] for r in stage.reads]
-        if config.kernels == "interpret":
-            found[i] = ('interpreted (config.kernels is "interpret")',)
+        programs = _explain_programs(stage, [s.dtype for s in slots]) if _is_dense(stage, slots) else []
+        if not config.compiles:
+            found[i] = tuple(programs) or (f'interpreted (config.kernels is "{config.kernels}")',)
         elif isinstance(stage, ScanTotals | ScanTile):
             found[i] = (_explain_scan(stage, plan),)
         elif stage.heavy:
@@ -193,10 +226,28 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
         elif stage.driver < 0 and any(s.format != "dense" for s in slots):
             found[i] = ("interpreted (sparse operands)",)
         elif (failed := _FAILED.get((stage, tuple(s.dtype for s in slots)))) is not None:
-            found[i] = (f"interpreted (compiling failed: {failed})",)
+            found[i] = (*programs, f"interpreted (compiling failed: {failed})")
         else:
-            found[i] = tuple(explain_tiers(stage, [s.dtype for s in slots]))
+            found[i] = (*programs, *explain_tiers(stage, [s.dtype for s in slots]))
     return found
+
+
+def _is_dense(stage: Fused | ScanTotals | ScanTile, slots: list[Slot]) -> bool:
+    """Whether the interpreter, which programs are a part of, works on blocks of dense elements."""
+    dense = all(s.format == "dense" for s in slots)
+    return dense and isinstance(stage, Fused) and not stage.heavy and not stage.is_sampled
+
+
+def _explain_programs(stage: Any, dtypes: list[np.dtype[Any]]) -> list[str]:
+    """What of a dense stage runs in programs until it is compiled; if all should, why the rest does not."""
+    if config.kernels == "interpret":
+        return []
+    found = with_programs(stage, dtypes, _cores())
+    if config.kernels != "numexpr":
+        wanted = found.names if config.kernels == "auto" else ()
+        return [f"{names}: in numexpr's virtual machine until compiled" for names in wanted]
+    told = [f"{names}: in numexpr's virtual machine" for names in found.names]
+    return [*told, *(f"{name}: interpreted ({reason})" for name, reason in found.left)]
 
 
 def _explain_packed(stage: Fused, formats: list[str]) -> str:

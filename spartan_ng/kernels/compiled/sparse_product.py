@@ -149,7 +149,7 @@ class SparseProduct:
 
 def prepare(a: Any, b: Any, turned: bool) -> SparseProduct | None:
     """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix; None where no kernel is ready."""
-    if config.kernels == "interpret" or b.ndim != 2 or a.nnz * b.shape[1] < WORTH or not _fits(a, b):
+    if not config.compiles or b.ndim != 2 or a.nnz * b.shape[1] < WORTH or not _fits(a, b):
         return None
     kernel = compiler.kernel(_SOURCE.replace("DTYPE", a.dtype.name))
     compiler.request(kernel)

@@ -32,18 +32,18 @@ class WholeRunner:
     def run(self, blocks: Blocks) -> list[State | None]:
         """Run all blocks; for each result that has no place the state of them."""
         body = self.body
-        table, arrays = body.run_table(blocks)
+        table, columns, registers = body.run_table(blocks)
         states: list[State | None] = [None] * len(body.stage.writes)
-        bases = dict(self._bases)
+        bases = dict(self._bases) if self._own else self._bases
         for register in self._own:
             state = first_state(body, register, body.tile if body.shared else blocks[0])
             bases[register] = _address(state)
             states[-1 - register] = (state,)
-        filled = table.copy()
-        filled[:, [column for column, _ in arrays]] += np.array([bases[r] for _, r in arrays], np.int64)
+        addresses = np.zeros(table.shape[1], np.int64)
+        addresses[columns] = [bases[r] for r in registers]
         (kernel,) = body.kernels
         assert kernel.function is not None, "chosen only when compiled"
-        kernel.function(filled)
+        kernel.function(table + addresses)
         return states
 
 
