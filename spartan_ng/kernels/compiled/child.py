@@ -17,8 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-NICENESS = 5
-"""How far the compiler stands back: its share of a core that it has to share is a quarter."""
+NICENESS = 2
+"""How far the compiler stands back: it gets two fifths of a core that it shares. Further back, what it saves
+comes too late."""
 MACHINE_CODE, FAILURE = b"o", b"f"
 """First byte of an answer; the rest is an object file, or why there is none."""
 LIBRARY = frozenset({"memcpy", "memmove", "memset"})
