@@ -37,7 +37,7 @@ _TEXT = """\
 import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, array_at, compiled, from_bits, local, multiply_add, rint, sqrt, to_bits,
+    accumulate_add, array_at, compiled, from_bits, multiply_add, rint, sqrt, to_bits,
 )
 
 
@@ -162,7 +162,7 @@ def fold(x, rows, width, step, buffers, total, mean, rest, squares):
 @compiled
 def kernel(t):
     outer, rows, width = t[0, 0], t[0, 1], t[0, 2]
-    buffers = array_at(local({buffers}), (4, {panel}), {type})
+    buffers = array_at(t[0, 8], (4, {panel}), {type})
     for o in range(outer):
         for c in range(0, width, {panel}):
             n = min(width - c, {panel})
@@ -180,7 +180,6 @@ _SOURCES = {
         size=np.dtype(code).itemsize,
         strip=_STRIP,
         panel=_PANEL,
-        buffers=4 * _PANEL * np.dtype(code).itemsize,
         limit=_LIMITS[code],
         exponent=_EXPONENT,
     )
@@ -202,6 +201,7 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[a] for a in axes)
     total, mean, rest, squares = (np.zeros(shape, out) for _ in range(4))
-    addresses = [int(a.__array_interface__["data"][0]) for a in (x, total, mean, rest, squares)]
+    buffers = np.empty((4, _PANEL), out)  # as `local` memory, LLVM takes four times as long over the loops
+    addresses = [int(a.__array_interface__["data"][0]) for a in (x, total, mean, rest, squares, buffers)]
     kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses]], np.int64))
     return (total,), (np.full(shape, rows, np.float64), mean, rest, squares)
