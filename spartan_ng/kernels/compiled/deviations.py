@@ -27,7 +27,8 @@ _STRIP = 1 << 15
 """Elements of a strip, which is read twice where it has to be: a part of a core's second-level cache."""
 _PANEL = 512
 """Elements of a line at most. There are four running values for each."""
-
+_LINE_BYTES = 64
+"""A line of the cache: vectors that lie across two take longer."""
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 _LIMITS = {"f4": 1e30, "f8": 1e300}
 """First elements beyond these are no good as a strip's origin: the distance from them may overflow."""
@@ -201,7 +202,11 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[a] for a in axes)
     total, mean, rest, squares = (np.zeros(shape, out) for _ in range(4))
-    buffers = np.empty((4, _PANEL), out)  # as `local` memory, LLVM takes four times as long over the loops
-    addresses = [int(a.__array_interface__["data"][0]) for a in (x, total, mean, rest, squares, buffers)]
-    kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses]], np.int64))
+    # Were the buffers `local`, LLVM would take four times as long over the loops.
+    buffers = np.empty(4 * _PANEL * out.itemsize + _LINE_BYTES, np.uint8)
+    *addresses, free = (
+        int(a.__array_interface__["data"][0]) for a in (x, total, mean, rest, squares, buffers)
+    )
+    line = -(-free // _LINE_BYTES) * _LINE_BYTES
+    kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses, line]], np.int64))
     return (total,), (np.full(shape, rows, np.float64), mean, rest, squares)
