@@ -23,6 +23,7 @@ from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Operand, Seg
 from spartan_ng.kernels.compiled.select import explain_tiers, prepare
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.plan.plan import Fused, Row
+from tests.kernels.samples import sample
 
 N = 3001
 """Elements: some strips and a rest."""
@@ -55,23 +56,6 @@ def compiled(node, whole=True):
     if whole:
         assert all(b.is_whole for b in found)
     return value
-
-
-def sample(dtype, seed, n=N):
-    """Values with all that is special in the dtype."""
-    random = np.random.default_rng(seed)
-    dtype = np.dtype(dtype)
-    if dtype.kind == "b":
-        return random.random(n) > 0.5
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        values = random.integers(max(info.min, -50), 50, n).astype(dtype)
-        values[:4] = [info.max, info.min, 0, 1]
-    else:
-        values = (random.standard_normal(n) * 4).astype(dtype)
-        special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, np.finfo(dtype).max]
-        values[: len(special)] = special
-    return random.permutation(values)
 
 
 def run_segment(rows, endings, inputs):

@@ -24,30 +24,12 @@ from spartan_ng.kernels.virtual.programs import LONGEST
 from spartan_ng.kernels.virtual.texts import TEXTS, TYPES, expression, obstacle
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.plan.plan import Row
+from tests.kernels.samples import sample
 from tests.test_programs import running_on
 
 FIVE = [np.dtype(c) for c in TYPES]
 OTHERS = [np.dtype(c) for c in ("i1", "u2", "u8", "f2", "c16", ">f8")]
 RANDOM = np.random.default_rng(0)
-
-
-def sample(dtype, seed, n=3001):
-    """Values with all that is special in the dtype."""
-    random = np.random.default_rng(seed)
-    if dtype.kind == "b":
-        return random.random(n) > 0.5
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        values = random.integers(max(info.min, -50), 50, n).astype(dtype)
-        values[:4] = [info.max, info.min, 0, 1]
-    else:
-        values = (random.standard_normal(n) * 4).astype(dtype)
-        if dtype.kind == "f":
-            limits = np.finfo(dtype)
-            special = [np.nan, np.inf, -np.inf, 0.0, -0.0, -0.5, 2.5, limits.max, -limits.max]
-            special += [limits.tiny, limits.smallest_subnormal, -limits.smallest_subnormal]
-            values[: 3 * len(special)] = np.repeat(special, 3).astype(dtype)
-    return random.permutation(values)
 
 
 def row_of(fn, args, dtype, shape, kind="map", params=()):
