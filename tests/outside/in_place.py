@@ -1,0 +1,155 @@
+"""This package in NumPy's place, in the test modules of an installed suite and in nothing else.
+
+A test module gets builtins of its own, whose `__import__` gives this package for `numpy`; the code that it
+tests keeps NumPy. What no program should use, and a test of NumPy does (`numpy._core`,
+`numpy.lib._npyio_impl`), is NumPy's, but functions and classes there that this package has, too, are ours.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import spartan_ng
+from spartan_ng.api.dispatch import FUNCTIONS
+
+_HERE = ("", "linalg", "fft", "random")
+"""The namespaces in which both have their own names."""
+
+
+@functools.cache
+def _ours() -> dict[int, Any]:
+    """This package's object for NumPy's, by its identity; NumPy keeps all of them alive."""
+    found = {id(theirs): ours for theirs, ours in FUNCTIONS.items()}
+    for space in _HERE:
+        theirs = getattr(numpy, space) if space else numpy
+        ours = getattr(spartan_ng, space) if space else spartan_ng
+        for name in dir(theirs):
+            there = getattr(theirs, name)
+            if not name.startswith("_") and callable(there) and hasattr(ours, name):
+                found[id(there)] = getattr(ours, name)
+    return found
+
+
+class Behind(types.ModuleType):
+    """A module of NumPy's behind the public names, with this package's objects where it has them."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        super().__init__(module.__name__)
+        self.__dict__["_behind"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _translated(getattr(self._behind, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:  # a test that patches means the module itself
+        setattr(self._behind, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._behind, name)
+
+
+class Front(types.ModuleType):
+    """`numpy`, as a test module imports it: this package, and NumPy's private names."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and not hasattr(spartan_ng, name):
+            return _translated(getattr(numpy, name))
+        return getattr(spartan_ng, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(spartan_ng, name, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(spartan_ng)
+
+
+FRONT = Front("numpy")
+
+
+def _translated(theirs: Any) -> Any:
+    """This package's object for one of NumPy's; a module of NumPy's with such objects in it."""
+    if isinstance(theirs, types.ModuleType) and theirs.__name__.partition(".")[0] == "numpy":
+        return _behind(theirs)
+    return _ours().get(id(theirs), theirs)
+
+
+@functools.cache
+def _behind(module: types.ModuleType) -> Behind:
+    return Behind(module)
+
+
+def import_in_test(
+    name: str,
+    globals: Mapping[str, object] | None = None,
+    locals: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    """Python's `__import__`, with this package for `numpy`."""
+    if level or name.partition(".")[0] != "numpy":
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+    module = importlib.import_module(name)
+    for part in fromlist or ():  # a submodule that nobody has imported yet
+        if part != "*" and not hasattr(module, part):
+            importlib.import_module(f"{name}.{part}")
+    if not fromlist:
+        return FRONT
+    if ".tests" in name:
+        return module
+    found: Any = FRONT
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+    if "*" in fromlist:
+        chosen = types.ModuleType(name)
+        names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+        chosen.__dict__.update({n: getattr(found, n) for n in names}, __all__=list(names))
+        return chosen
+    return found
+
+
+class _InPlace(Loader):
+    """Another loader's module, with builtins of its own."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
+        return self._inner.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        own = {**vars(builtins), "__import__": import_in_test}
+        module.__dict__["__builtins__"] = own
+        self._inner.exec_module(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class Finder(MetaPathFinder):
+    """Finds modules as the other finders do, and loads those in a folder's `tests` with this package."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """The spec of a test module, and of no other."""
+        specs = (f.find_spec(fullname, path, target) for f in sys.meta_path if not isinstance(f, Finder))
+        spec = next((s for s in specs if s is not None), None)
+        if spec is None or spec.loader is None or not self._has(spec.origin):
+            return None
+        spec.loader = _InPlace(spec.loader)
+        return spec
+
+    def _has(self, origin: str | None) -> bool:
+        file = Path(origin or "")
+        return file.parent.name == "tests" and file.is_relative_to(self._folder)
