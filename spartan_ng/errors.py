@@ -7,6 +7,8 @@
     ├── EvaluationError(RuntimeError)  a plan failed while it ran
     │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
     │   ├── WorkerLost                 a worker died while it held tiles that are needed
+    │   │   └── WorkerUnreachable      a worker lives, but another process cannot reach it
+    │   ├── JobTimeout                 the job ran for longer than it may
     │   └── JobCancelled               the job was stopped before it ended
     ├── MemoryBudgetError(MemoryError) what must be in memory at once exceeds the budget
     └── ConnectionFailed(ConnectionError)
@@ -47,6 +49,14 @@ class UserFunctionError(EvaluationError):
 
 class WorkerLost(EvaluationError):
     """A worker died while it held tiles that the program still needs."""
+
+
+class WorkerUnreachable(WorkerLost):
+    """A member of the cluster that another member, or the program, has not reached for `timeout_s`."""
+
+
+class JobTimeout(EvaluationError, TimeoutError):
+    """The job ran for longer than `job_timeout_s`; the message says who waited for whom."""
 
 
 class JobCancelled(EvaluationError):

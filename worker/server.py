@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import zmq
 from scipy.sparse import csr_array
@@ -26,7 +26,7 @@ from spartan_ng.wire.codec import Blob, Buffer, decode, encode
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.failures import describe
 from spartan_ng.wire.hosts import address_towards, host_identity, label
-from spartan_ng.wire.loop import Loop, receive, send
+from spartan_ng.wire.loop import Loop, Socket, receive, send
 from spartan_ng.wire.messages import (
     PROTOCOL,
     Hello,
@@ -63,6 +63,7 @@ MASTER_TIMEOUT_S = 10.0
 
 _PROGRESS_S = 0.1
 _TIDY_S = 1.0
+_LOOK_S = 0.5
 _log = logging.getLogger("spartan_ng.worker")
 
 
@@ -144,7 +145,7 @@ class WorkerServer:
         self._offers = Offers()
         self._stopping = threading.Event()
         self._tiles = TileServer(self.loop, data, self.store, self._offers)
-        self._peers = Peers(self.loop, Hello(PROTOCOL, "peer", self.name, token()), keys)
+        self._peers = Peers(self.loop, Hello(PROTOCOL, "peer", self.name, token(), label()), keys)
         self._hello = Hello(
             PROTOCOL,
             "worker",
@@ -156,12 +157,10 @@ class WorkerServer:
             threads,
             memory_bytes or 0,
         )
-        self._master = self.loop.dealer(master, self.name, keys, self._connection_event)
-        self._handshake = Handshake(master)
-        self._connected = False
-        self._joined = False
-        self.loop.receive(self._master, self._receive, copy=True)
-        self.loop.after(MASTER_TIMEOUT_S, self._check_joined)
+        self._address, self._keys = master, keys
+        self._master: Socket | None = None
+        self._connect()
+        self.loop.every(_LOOK_S, self._look)
 
     def run(self) -> None:
         """Work until told to stop; raises ConnectionFailed if the master is gone or refuses."""
@@ -185,23 +184,38 @@ class WorkerServer:
 
     # --- the master
 
+    def _connect(self) -> None:
+        """Connect, or connect again: what is under way on a broken connection must not reach the next."""
+        if self._master is not None:
+            self.loop.release(self._master)
+        self._connected = self._joined = False
+        self._alone_since = self.loop.now()
+        self._handshake = Handshake(self._address)
+        self._master = self.loop.dealer(self._address, self.name, self._keys, self._connection_event)
+        self.loop.receive(self._master, self._receive, copy=True)
+
     def _connection_event(self, event: int) -> None:
         self._handshake.note(event)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
-            send(self._master, self._hello)
+            self._tell(self._hello)
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
             # A new connection starts from nothing: the master gives our tiles up for lost.
             self._connected = self._joined = False
             self._do(self._state.master_lost())
             self._peers.use(Members(0, ()))
+            self._tiles.forget_all()
             for owner in {key[0].partition("/")[0] for key in self.store.complete()}:
                 self.store.drop_owner(owner)
-            self.loop.after(MASTER_TIMEOUT_S, self._check_joined)
+            self.loop.call(self._connect)
 
-    def _check_joined(self) -> None:
-        if not self._joined:
+    def _look(self) -> None:
+        if not self._joined and self.loop.now() - self._alone_since > MASTER_TIMEOUT_S:
             self._end(self._handshake.error(MASTER_TIMEOUT_S))
+
+    def _tell(self, message: Any) -> None:
+        if self._connected and self._master is not None:
+            send(self._master, message)
 
     def _end(self, error: ConnectionFailed) -> None:
         self.error = error
@@ -210,6 +224,8 @@ class WorkerServer:
     def _receive(self, frames: Sequence[Buffer]) -> None:
         message = receive(frames)
         match message:
+            case _ if not self._connected:
+                pass  # from the connection that has just broken
             case Probe():
                 pass
             case Welcome():
@@ -225,8 +241,7 @@ class WorkerServer:
         for instruction in instructions:
             match instruction:
                 case Tell():
-                    if self._connected:
-                        send(self._master, instruction.message)
+                    self._tell(instruction.message)
                 case StartPart():
                     self._start(instruction)
                 case StopPart():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.errors import WorkerLost
+from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import Buffer, encode
 from spartan_ng.wire.failures import describe
 from spartan_ng.wire.loop import Frames, Loop, Socket, receive, send_frames
@@ -30,6 +32,8 @@ from spartan_ng.wire.messages import (
     Put,
     PutShared,
     Refused,
+    Resume,
+    Resumed,
     SharedTile,
     Stored,
     Tile,
@@ -45,6 +49,17 @@ from spartan_ng.worker.transfer import describe_shared, open_shared
 
 _QUICK_BYTES = 1 << 18
 """Up to this much the loop's own thread copies."""
+_LOOK_S = 1.0
+"""How often readers are told what has been heard of them."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Who reads tiles here, over one connection after the other."""
+
+    role: str
+    session: int = 0
+    channel: Channel = field(default_factory=Channel)
 
 
 class TileServer:
@@ -55,11 +70,12 @@ class TileServer:
         self._socket = socket
         self._store = store
         self._offers = offers
-        self._greeted: dict[str, str] = {}
+        self._readers: dict[str, _Reader] = {}
         self._leases: dict[tuple[str, int], tuple[Key, np.ndarray[Any, Any]]] = {}
         self._numbers = count(1)
         self._slow = ThreadPoolExecutor(2, thread_name_prefix="tile-server")
         loop.receive(socket, self._receive)
+        loop.every(_LOOK_S, self._confirm)
 
     @property
     def leases(self) -> int:
@@ -68,9 +84,14 @@ class TileServer:
 
     def forget(self, peer: str) -> None:
         """A reader is gone, with all its leases."""
-        self._greeted.pop(peer, None)
+        self._readers.pop(peer, None)
         for lease in [at for at in self._leases if at[0] == peer]:
             self._unlease(*lease)
+
+    def forget_all(self) -> None:
+        """The cluster is gone, with all readers."""
+        for peer in list(self._readers):
+            self.forget(peer)
 
     def close(self) -> None:
         """Stop the helper threads."""
@@ -78,10 +99,69 @@ class TileServer:
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
         peer = bytes(frames[0]).decode()
-        if peer not in self._greeted:
+        reader = self._readers.get(peer)
+        if has_header(frames[1:]):
+            self._hear(peer, reader, frames[1:])
+        elif reader is None:
             self._greet(peer, receive(frames[1:2]) if len(frames) == 2 else None)
+        else:
+            match receive(frames[1:]):
+                case Hello() as hello:
+                    self._greet(peer, hello)
+                case Resume() as message:
+                    self._resume(peer, reader, message)
+
+    def _greet(self, peer: str, message: Any) -> None:
+        """Strangers may only say hello, with the right protocol and token."""
+        if not isinstance(message, Hello) or message.token != token():
+            answer: Any = Refused("token", "the token is wrong, or the first message was not a hello")
+        elif message.protocol != PROTOCOL:
+            answer = Refused("version", f"protocol {PROTOCOL} is spoken here, not {message.protocol}")
+        else:
+            self._readers.setdefault(peer, _Reader(message.role)).channel.close()
+            answer = Welcome(PROTOCOL)
+        send_frames(self._socket, encode(answer), peer)
+
+    def _resume(self, peer: str, reader: _Reader, message: Resume) -> None:
+        """Go on with a reader's channel where it broke, or begin a new one."""
+        if message.session != reader.session:
+            if message.resumed:
+                self._refuse(peer)
+                return
+            self.forget(peer)
+            reader = self._readers[peer] = _Reader(reader.role, message.session)
+        send_frames(self._socket, encode(Resumed(reader.channel.heard)), peer)
+        self._transmit(peer, reader.channel.open(message.heard))
+
+    def _refuse(self, peer: str) -> None:
+        gone = Refused("session", "what was under way has been given up here")
+        send_frames(self._socket, encode(gone), peer)
+
+    def _hear(self, peer: str, reader: _Reader | None, frames: Frames) -> None:
+        """A message of a reader's channel."""
+        if reader is None:
+            self._refuse(peer)
             return
-        message = receive(frames[1:])
+        if not reader.channel.is_open:
+            if len(frames) == 1:  # the reader thinks that all is well: begin again
+                send_frames(self._socket, encode(Welcome(PROTOCOL)), peer)
+            return  # what it says comes again
+        match reader.channel.take(frames):
+            case "gap":
+                reader.channel.close()
+                send_frames(self._socket, encode(Welcome(PROTOCOL)), peer)
+            case "new":
+                self._take(peer, receive(frames[1:]))
+                if reader.channel.is_due:
+                    self._transmit(peer, [reader.channel.note()])
+
+    def _confirm(self) -> None:
+        for peer, reader in self._readers.items():
+            channel = reader.channel
+            if channel.is_open and (channel.owes or channel.unconfirmed):
+                self._transmit(peer, [channel.note()])
+
+    def _take(self, peer: str, message: Any) -> None:
         match message:
             case Fetch():
                 self._fetch(peer, message)
@@ -96,27 +176,13 @@ class TileServer:
             case Unlease():
                 for lease in message.leases:
                     self._unlease(peer, lease)
-            case Hello():
-                self._greet(peer, message)
-
-    def _greet(self, peer: str, message: Any) -> None:
-        """Strangers may only say hello, with the right protocol and token."""
-        if not isinstance(message, Hello) or message.token != token():
-            answer: Any = Refused("token", "the token is wrong, or the first message was not a hello")
-        elif message.protocol != PROTOCOL:
-            answer = Refused("version", f"protocol {PROTOCOL} is spoken here, not {message.protocol}")
-        else:
-            self.forget(peer)
-            self._greeted[peer] = message.role
-            answer = Welcome(PROTOCOL)
-        self._send(peer, encode(answer))
 
     def _fetch(self, peer: str, message: Fetch) -> None:
         self._store.when_ready(message.key, lambda: self._loop.call(partial(self._serve, peer, message)))
 
     def _serve(self, peer: str, message: Fetch) -> None:
         """The tile is complete: lease it, or send it."""
-        if peer not in self._greeted:
+        if peer not in self._readers:
             self._store.release(message.key)
             return
         picked = any(isinstance(along, np.ndarray) for along in message.region)
@@ -144,8 +210,7 @@ class TileServer:
         number = next(self._numbers)
         self._leases[peer, number] = (message.key, part)
         answer = SharedTile(message.number, number, describe_shared(*found, part))
-        if not self._send(peer, encode(answer)):
-            self._unlease(peer, number)
+        self._send(peer, encode(answer))
         return True
 
     def _unlease(self, peer: str, lease: int) -> None:
@@ -209,11 +274,17 @@ class TileServer:
     def _deliver(self, peer: str, frames: Frames) -> None:
         self._send(peer, frames)
 
-    def _send(self, peer: str, frames: Frames) -> bool:
-        if send_frames(self._socket, frames, peer):
-            return True
-        self._loop.call(partial(self.forget, peer))
-        return False
+    def _send(self, peer: str, frames: Frames) -> None:
+        reader = self._readers.get(peer)
+        if reader is not None:
+            self._transmit(peer, reader.channel.send(frames))
+
+    def _transmit(self, peer: str, messages: Sequence[Frames]) -> None:
+        """Send; a reader who cannot be reached now asks for it once it has connected again."""
+        for frames in messages:
+            if not send_frames(self._socket, frames, peer):
+                self._readers[peer].channel.close()
+                return
 
 
 def _dropped(key: Key) -> WorkerLost:

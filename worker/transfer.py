@@ -3,6 +3,9 @@
 A read names a tile and a region, and waits at the tile's owner until it is complete. Between processes that
 share memory, large data does not travel: the answer says where it lies, the reader maps it, and tells
 the owner when its last array on it has died. All else comes in frames, without copies on the way.
+
+A connection that breaks is made anew, and goes on where it was (`wire.channel`); what waits for a worker that
+cannot be reached for `timeout_s` fails by name.
 """
 
 from __future__ import annotations
@@ -13,19 +16,21 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
+import zmq
 from numpy.lib.stride_tricks import as_strided
 
-from spartan_ng.errors import WorkerLost
-from spartan_ng.wire.codec import Buffer
+from spartan_ng.errors import WorkerLost, WorkerUnreachable
+from spartan_ng.wire.channel import Channel, has_header
+from spartan_ng.wire.codec import Buffer, encode
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.hosts import host_identity
-from spartan_ng.wire.loop import Loop, Socket, receive, send
+from spartan_ng.wire.loop import Frames, Loop, Socket, receive, send, send_frames
 from spartan_ng.wire.messages import (
     Borrow,
     Fetch,
@@ -38,6 +43,8 @@ from spartan_ng.wire.messages import (
     PutShared,
     Refused,
     Region,
+    Resume,
+    Resumed,
     SharedArray,
     SharedTile,
     Stored,
@@ -50,8 +57,12 @@ from spartan_ng.wire.security import Keys
 from spartan_ng.worker.pool import SHARED_BYTES, Segment, size_class
 from spartan_ng.worker.stealing import Offers
 
-GREETING_TIMEOUT_S = 10.0
-"""A worker that the master knows must answer a first call within this time."""
+TIMEOUT_S = 30.0
+"""How long a worker may stay out of reach, where nobody says anything else."""
+_LOOK_S = 1.0
+"""How often connections are looked at."""
+_GREET_S = 5.0
+"""A greeting without an answer is repeated after this long."""
 
 _MAPPINGS = 1024
 """Peers' segments that stay mapped, at most."""
@@ -59,12 +70,20 @@ _MAPPINGS = 1024
 
 @dataclass(slots=True)
 class _Link:
-    """The connection to one worker."""
+    """The way to one worker, over one connection after the other."""
 
     member: Member
-    socket: Socket
     shared: bool
-    greeted: bool = False
+    session: int
+    """Tells our channel from others that we had with this worker before."""
+    down_since: float
+    """Since when there is no connection, where there is none."""
+    greeted_at: float = 0.0
+    channel: Channel = field(default_factory=Channel)
+    socket: Socket | None = None
+    is_up: bool = False
+    resumed: bool = False
+    """Whether the worker knows our channel."""
 
 
 @dataclass(slots=True)
@@ -85,6 +104,8 @@ class Peers:
     """
 
     def __init__(self, loop: Loop, hello: Hello, keys: Keys | None) -> None:
+        self.timeout_s = TIMEOUT_S
+        """How long a worker may stay out of reach."""
         self._loop = loop
         self._hello = hello
         self._keys = keys
@@ -92,7 +113,9 @@ class Peers:
         self._links: dict[str, _Link] = {}
         self._requests: dict[int, _Request] = {}
         self._numbers = count(1)
+        self._sessions = count(1)
         self._mappings = _Mappings()
+        loop.every(_LOOK_S, self._look)
 
     def fetch(self, peer: str, key: Key, region: Region) -> Future[Any]:
         """The region of a tile that the worker `peer` holds, as soon as it is complete there."""
@@ -132,10 +155,14 @@ class Peers:
 
     def lose(self, peer: str, why: str) -> None:
         """Fail all that waits for `peer`. On the loop's thread."""
+        self._give_up(peer, WorkerLost(f"worker {why}; its tiles are lost"))
+
+    def _give_up(self, peer: str, error: Exception) -> None:
         link = self._links.pop(peer, None)
-        if link is not None:
+        if link is not None and link.socket is not None:
             self._loop.release(link.socket)
-        self._fail(lambda r: r.peer == peer, WorkerLost(f"worker {why}; its tiles are lost"))
+            link.socket = None
+        self._fail(lambda r: r.peer == peer, error)
 
     def close(self, error: Exception) -> None:
         """Fail all that waits. On the loop's thread."""
@@ -156,10 +183,17 @@ class Peers:
             message = request.message = Fetch(message.number, message.key, message.region, False)
         self._requests[message.number] = request
         try:
-            send(link.socket, message)
+            frames = encode(message)
         except TypeError as error:  # a dtype that cannot travel
             del self._requests[message.number]
             _settle(request.future, error)
+            return
+        self._transmit(link, link.channel.send(frames))
+
+    def _transmit(self, link: _Link, messages: Sequence[Frames]) -> None:
+        for frames in messages:
+            assert link.socket is not None, "an open channel has a socket"
+            send_frames(link.socket, frames)
 
     def _link(self, peer: str) -> _Link | None:
         link = self._links.get(peer)
@@ -167,26 +201,94 @@ class Peers:
             member = self._members.get(peer)
             if member is None:
                 return None
-            socket = self._loop.dealer(member.address, self._hello.name, self._keys)
-            link = _Link(member, socket, member.host == host_identity() != "")
+            shared = member.host == host_identity() != ""
+            link = _Link(member, shared, next(self._sessions), self._loop.now())
             self._links[peer] = link
-            self._loop.receive(socket, partial(self._receive, peer, link))
-            send(socket, self._hello)
-            self._loop.after(GREETING_TIMEOUT_S, partial(self._check_greeting, peer, link))
+            self._connect(peer, link)
         return link
 
-    def _check_greeting(self, peer: str, link: _Link) -> None:
-        if not link.greeted and self._links.get(peer) is link:
-            where = f"{link.member.label} at {link.member.address}"
-            self.lose(peer, f"{where} did not answer within {GREETING_TIMEOUT_S:.0f} s")
+    def _connect(self, peer: str, link: _Link) -> None:
+        """Connect, or connect again: a socket whose connection broke may hold half of what was under way."""
+        if link.socket is not None:
+            self._loop.release(link.socket)
+        link.is_up = False
+        link.greeted_at = self._loop.now()
+        link.channel.close()
+        notice = partial(self._connection_event, peer, link)
+        socket = self._loop.dealer(link.member.address, self._hello.name, self._keys, notice)
+        link.socket = socket
+        self._loop.receive(socket, partial(self._receive, peer, link, socket))
+        send(socket, self._hello)
 
-    def _receive(self, peer: str, link: _Link, frames: Sequence[Buffer]) -> None:
+    def _connection_event(self, peer: str, link: _Link, event: int) -> None:
+        if self._links.get(peer) is not link:
+            return
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            link.is_up = True
+        elif event == zmq.EVENT_DISCONNECTED and link.is_up:
+            link.is_up = False
+            link.down_since = self._loop.now()
+            link.channel.close()
+            self._loop.call(partial(self._connect_again, peer, link))
+
+    def _connect_again(self, peer: str, link: _Link) -> None:
+        if self._links.get(peer) is link:
+            self._connect(peer, link)
+
+    def _look(self) -> None:
+        """Give up who is out of reach for too long; tell the others what we have, and what we wait for."""
+        now = self._loop.now()
+        waiting = {r.peer for r in self._requests.values()}
+        for peer, link in list(self._links.items()):
+            wanted = peer in waiting or link.channel.unconfirmed
+            if link.channel.is_open:
+                if wanted or link.channel.owes:
+                    self._transmit(link, [link.channel.note()])
+            elif not link.is_up and now - link.down_since > self.timeout_s:
+                if wanted:
+                    self._give_up(peer, self._unreachable(link))
+            elif link.is_up and now - link.greeted_at > _GREET_S:
+                link.greeted_at = now
+                assert link.socket is not None, "what is connected has a socket"
+                send(link.socket, self._hello)
+
+    def _unreachable(self, link: _Link) -> WorkerUnreachable:
+        return WorkerUnreachable(
+            f"the worker {link.member.label} at {link.member.address} is a member of the cluster, but "
+            f"{self._hello.label or 'this process'} has not reached it for {self.timeout_s:g} s"
+        )
+
+    def _receive(self, peer: str, link: _Link, socket: Socket, frames: Sequence[Buffer]) -> None:
+        if link.socket is not socket:
+            return  # given up a moment ago
+        if has_header(frames):
+            self._hear(peer, link, socket, frames)
+            return
         message = receive(frames)
         match message:
             case Welcome():
-                link.greeted = True
+                send(socket, Resume(link.session, link.resumed, link.channel.heard))
+            case Resumed():
+                link.resumed = True
+                self._transmit(link, link.channel.open(message.heard))
             case Refused():
                 self.lose(peer, f"{link.member.label} refused the connection: {message.message}")
+
+    def _hear(self, peer: str, link: _Link, socket: Socket, frames: Frames) -> None:
+        """A message of the channel."""
+        if not link.channel.is_open:
+            return  # it comes again
+        match link.channel.take(frames):
+            case "gap":
+                link.channel.close()
+                send(socket, Resume(link.session, link.resumed, link.channel.heard))
+            case "new":
+                self._take(link, receive(frames[1:]))
+                if link.channel.is_due:
+                    self._transmit(link, [link.channel.note()])
+
+    def _take(self, link: _Link, message: Any) -> None:
+        match message:
             case Tile():
                 self._answer(message.number, message.data)
             case Stored():
@@ -219,7 +321,7 @@ class Peers:
 
     def _unlease(self, link: _Link, lease: int) -> None:
         if self._links.get(link.member.name) is link:
-            send(link.socket, Unlease((lease,)))
+            self._transmit(link, link.channel.send(encode(Unlease((lease,)))))
 
     def _fail(self, matches: Callable[[_Request], bool], error: Exception) -> None:
         for number in [n for n, r in self._requests.items() if matches(r)]:

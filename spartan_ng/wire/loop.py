@@ -29,6 +29,9 @@ HEARTBEAT_S = 1.0
 HEARTBEAT_TIMEOUT_S = 6.0
 """A peer whose host is silent for this long is disconnected; a dead process on a live host at once."""
 
+CONNECT_TIMEOUT_S = 2.0
+"""A first packet that nobody answers is given up after this long, and sent again."""
+
 _EVENT_BYTES = 2
 """A monitor's message begins with its event's number (zmq_socket_monitor(3)); pyzmq's parser imports all of
 asyncio."""
@@ -77,6 +80,11 @@ class Loop:
         """Forget what `watch` was told."""
         if self._handlers.pop(source, None) is not None:
             self._poller.unregister(source)
+
+    @staticmethod
+    def now() -> float:
+        """The time by the loop's clock, in seconds from some point."""
+        return time.monotonic()
 
     def every(self, seconds: float, function: Callable[[], None]) -> None:
         """Call `function` at least each `seconds`."""
@@ -201,6 +209,7 @@ class Loop:
         socket.rcvhwm = 0
         socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
         socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
+        socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
         socket.ipv6 = "[" in address
         self._sockets.append(socket)
         return socket

@@ -5,8 +5,8 @@
     master → client   Welcome  Refused  Members  Progress  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
     master → anyone   Probe (its only purpose is to find out who is gone)
-    peer → worker     Hello  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
-    worker → peer     Welcome  Refused  Tile  SharedTile  Stored  TransferFailed
+    peer → worker     Hello  Resume  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
+    worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  Stored  TransferFailed
 
 An owner is a client's name, a job is `client/number`, a key is `(owner, number)` as in `worker.store`.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from spartan_ng.wire.codec import NOTHING, Blob, register
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
@@ -278,6 +278,26 @@ class Status:
     members: Members
     clients: tuple[str, ...]
     jobs: tuple[tuple[str, str], ...]
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Begin a channel, or go on with it after a break: all messages that follow belong to it."""
+
+    session: int
+    resumed: bool
+    """Whether the receiver must know the channel: what it sent before is not to be had again."""
+    heard: int
+    """The sender has so many of the channel's messages."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The answer to `Resume`: so many of the channel's messages are here."""
+
+    heard: int
 
 
 @register
