@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import weakref
 from collections.abc import Iterator
+from types import GenericAlias
 from typing import Any, Self
 
 import numpy as np
@@ -61,6 +62,7 @@ class ndarray(Protocols):
     """
 
     __slots__ = ()
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __new__(
         cls,
@@ -351,12 +353,12 @@ class ndarray(Protocols):
     @property
     def data(self) -> memoryview:
         """The elements' memory on the driver, read-only."""
-        return self.__array__().data
+        return self._to_read().data
 
     @property
     def ctypes(self) -> Any:
         """The elements' memory on the driver for ctypes; not to be written to."""
-        return self.__array__().ctypes
+        return self._to_read().ctypes
 
     def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
         """The bytes of each element from an offset on, as another dtype; a copy."""

@@ -34,8 +34,21 @@ PCG64, PCG64DXSM, MT19937, Philox, SFC64 = (
 _FLOAT = np.dtype(np.float64)
 
 
+_NumPys: Any = np.random.Generator
+"""The class as a base whose signatures ours need not repeat: ours give arrays of ours."""
+
+
 def _scalars(*parameters: Any) -> bool:
     return all(np.ndim(p) == 0 and not isinstance(p, Handle) for p in parameters)
+
+
+def count_of(a: Any) -> Any:
+    """What stands for the range of so many numbers: the value of what has no axes; None for arrays."""
+    if not isinstance(a, Handle):
+        return a if np.ndim(a) == 0 else None
+    if a.ndim:
+        return None
+    return a._force()[()] if a._cell.frozen else a._force()
 
 
 class _Blocks:
@@ -51,8 +64,10 @@ class _Blocks:
         return ("blocks", (self.drawn << 128) + self.entropy)
 
 
-class Generator:
-    """`numpy.random.Generator` over lazy arrays.
+class Generator(_NumPys):  # type: ignore[misc]
+    """`numpy.random.Generator` over lazy arrays; other code takes it as NumPy's own.
+
+    Its numbers come from `_numpy`, NumPy's generator over the same bits, whose methods call none of ours.
 
     Parameters
     ----------
@@ -61,13 +76,12 @@ class Generator:
     """
 
     def __init__(self, bit_generator: Any, seeded: bool = True) -> None:
+        super().__init__(bit_generator)
         self._numpy = np.random.Generator(bit_generator)
         self._blocks = None if seeded else _Blocks()
 
-    @property
-    def bit_generator(self) -> Any:
-        """The bit generator."""
-        return self._numpy.bit_generator
+    def __reduce__(self) -> Any:
+        return (_restored, (self.bit_generator, self._blocks))
 
     def __repr__(self) -> str:
         return f"Generator({type(self.bit_generator).__name__})"
@@ -367,10 +381,11 @@ class Generator:
     ) -> ndarray:
         """Elements of an array (or of `range(a)`), drawn with or without replacement."""
         shape = None if size is None else shape_tuple(size)
-        if np.ndim(a) == 0 and not isinstance(a, Handle):
+        n = count_of(a)
+        if n is not None:
             if self._in_parallel(shape) and p is None and replace:
-                return self.integers(0, a, shape)
-            return wrap(np.asarray(self._numpy.choice(a, shape, replace, forced(p), axis, shuffle))[()])
+                return self.integers(0, n, shape)
+            return wrap(np.asarray(self._numpy.choice(n, shape, replace, forced(p), axis, shuffle))[()])
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
@@ -380,10 +395,11 @@ class Generator:
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
-        if isinstance(x, int | np.integer):
-            if self._in_parallel((int(x),)):
-                return sorting.argsort(self.random(int(x)))
-            return wrap(self._numpy.permutation(int(x)))
+        n = count_of(x)
+        if isinstance(n, int | np.integer):
+            if self._in_parallel((int(n),)):
+                return sorting.argsort(self.random(int(n)))
+            return wrap(self._numpy.permutation(int(n)))
         a = as_handle(x)
         where = build.axis_index(axis, a.ndim)
         value = a._peek()
@@ -423,6 +439,13 @@ class Generator:
         rows = np.repeat(np.arange(n)[:, None], 2, axis=1)
         self._numpy.shuffle(rows)
         return rows[:, 0]
+
+
+def _restored(bit_generator: Any, blocks: Any) -> Generator:
+    """An unpickled generator."""
+    made = Generator(bit_generator)
+    made._blocks = blocks
+    return made
 
 
 _INTEGERS = (

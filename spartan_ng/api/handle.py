@@ -109,6 +109,11 @@ class Handle:
         if ref is None:
             (ref,) = run([self._node()])
             self._settle(ref)
+        elif ref.value is not None and not self._views:
+            self._cell.adopt(ref)
+        value = self._peek()
+        if value is not None:  # with the cell's order of axes
+            return value
         value = value_of(ref)
         return value if isinstance(value, np.ndarray) else value.toarray()
 

@@ -40,12 +40,31 @@ def _drawn(name: str) -> Callable[..., ndarray]:
     return draw
 
 
-class RandomState:
-    """`numpy.random.RandomState` over lazy arrays; unseeded, large arrays are drawn in parallel."""
+_NumPys: Any = np.random.RandomState
+"""The class as a base whose signatures ours need not repeat: ours give arrays of ours."""
+
+
+class RandomState(_NumPys):  # type: ignore[misc]
+    """`numpy.random.RandomState` over lazy arrays; unseeded, large arrays are drawn in parallel.
+
+    Other code takes it as NumPy's own. Its numbers come from `_numpy`, whose methods call none of ours.
+    """
 
     def __init__(self, seed: Any = None) -> None:
-        self._numpy = np.random.RandomState(seed)
         self._parallel = None if seed is not None else generators.default_rng()
+        self._follow(np.random.RandomState(seed))
+
+    def _follow(self, numpys: np.random.RandomState) -> None:
+        """Draw from NumPy's generator, in here and in what NumPy's class does itself."""
+        self._numpy = numpys
+        super().__init__(numpys._bit_generator)
+
+    def __reduce__(self) -> Any:
+        return (_restored, (self._numpy, self._parallel))
+
+    def tomaxint(self, size: Any = None) -> ndarray:
+        """Integers in [0, the largest of C's long]."""
+        return self._draw("tomaxint", size=size)
 
     def seed(self, seed: Any = None) -> None:
         """Start again; with a seed, with NumPy's own numbers."""
@@ -166,18 +185,23 @@ class RandomState:
         if self._parallel is not None and self._parallel._in_parallel(shape):
             return self._parallel.choice(a, shape, replace, p)
         weights = forced(p)
-        if np.ndim(a) == 0 and not isinstance(a, Handle):
-            return wrap(np.asarray(self._numpy.choice(a, shape, replace, weights))[()])
+        n = generators.count_of(a)
+        if n is not None:
+            return wrap(np.asarray(self._numpy.choice(n, shape, replace, weights))[()])
         a = as_handle(a)
         return a[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
 
     def permutation(self, x: Any) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
-        many = int(x) if isinstance(x, int | np.integer) else as_handle(x).size
+        n = generators.count_of(x)
+        counts = isinstance(n, int | np.integer)
+        many = int(n) if counts else as_handle(x).size
         if self._parallel is not None and self._parallel._in_parallel((many,)):
             return self._parallel.permutation(x)
-        if isinstance(x, int | np.integer):
-            return wrap(self._numpy.permutation(int(x)))
+        if counts:
+            return wrap(self._numpy.permutation(many))
+        if n is not None:
+            raise IndexError("x must be an integer or at least 1-dimensional")
         a = as_handle(x)
         return a[self._numpy.permutation(a.shape[0])]  # type: ignore[no-any-return]
 
@@ -194,6 +218,14 @@ class RandomState:
         x[...] = value  # type: ignore[index]
 
 
+def _restored(numpys: np.random.RandomState, parallel: Any) -> RandomState:
+    """An unpickled generator."""
+    made = RandomState(0)
+    made._parallel = parallel
+    made._follow(numpys)
+    return made
+
+
 _state = RandomState()
 
 
@@ -204,7 +236,7 @@ def get_bit_generator() -> Any:
 
 def set_bit_generator(bitgen: Any) -> None:
     """Draw everything from another bit generator."""
-    _state._numpy = np.random.RandomState(bitgen)
+    _state._follow(np.random.RandomState(bitgen))
     _state._parallel = None
 
 

@@ -12,6 +12,7 @@ from spartan_ng.api.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import Handle, as_handle, settle, wrap
 from spartan_ng.api.methods import Methods
+from spartan_ng.arrays.copying import private_copy
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -73,18 +74,22 @@ class Protocols(Methods):
     # --- NumPy's protocols ---------------------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = self._peek()
-        if value.__class__ is not np.ndarray:
-            value = np.asarray(self._force())
+        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read."""
+        if copy is False:
+            shown = self._to_read()
+            if dtype is not None and shown.dtype != dtype:
+                raise ValueError(f"a copy is needed to convert {shown.dtype} to {np.dtype(dtype)}")
+            return shown
+        value = np.asarray(self._force())
         if dtype is not None and value.dtype != dtype:
-            if copy is False:
-                raise ValueError(f"a copy is needed to convert {value.dtype} to {np.dtype(dtype)}")
-            return value.astype(dtype)  # type: ignore[no-any-return]
-        if copy:
-            return value.copy()  # type: ignore[no-any-return]
-        shown = value.view()
-        shown.setflags(False)
-        return shown  # type: ignore[no-any-return]
+            return value.astype(dtype)
+        return private_copy(value)
+
+    def _to_read(self) -> np.ndarray[Any, Any]:
+        """The elements' memory on the driver, read-only."""
+        shown = np.asarray(self._force()).view()
+        shown.flags.writeable = False
+        return shown
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""

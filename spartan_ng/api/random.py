@@ -1,5 +1,9 @@
 """`spartan_ng.random`: generators, and the legacy functions over a global state."""
 
+import sys
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from spartan_ng.api.generator import (
@@ -71,6 +75,21 @@ from spartan_ng.api.legacy_random import (
 
 bit_generator, mtrand = np.random.bit_generator, np.random.mtrand
 test = np.random.test  # type: ignore[attr-defined]
+
+
+class _StandsForItsState(ModuleType):
+    """A module taken where a generator is asked for, as NumPy's is: its functions are methods of one.
+
+    SciPy and scikit-learn know NumPy's module by its identity, and everything else by its class.
+    """
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The class of the global state, so that `isinstance` holds; `type` tells the truth."""
+        return RandomState
+
+
+sys.modules[__name__].__class__ = _StandsForItsState
 
 __all__ = [
     "MT19937",

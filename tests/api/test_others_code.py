@@ -1,0 +1,234 @@
+"""Code written for NumPy's arrays and generators takes ours: compiled kernels, SciPy, scikit-learn, types."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+X = numpy.random.default_rng(0).integers(0, 11, (4, 6)).astype(float)
+
+# --- memory ----------------------------------------------------------------------------------------
+
+DTYPES = ["?", "i1", "u8", "f2", ">f4", "f8", "g", "c8", "M8[s]", "S3", "U2", "O", "i4,f8"]
+
+
+def of(dtype):
+    return numpy.arange(24).astype("i8").reshape(4, 6).astype(dtype)
+
+
+def held(x):
+    """Arrays over one base, as programs have them: whole, lazy, views, and what a graph has taken."""
+    a = np.array(x)
+    yield a
+    yield a.copy()[...]
+    yield a.T
+    yield a[1:, ::-2]
+    yield a[2]
+    yield np.where(a == a, a, a)
+    yield np.asarray(x)
+    yield np.broadcast_to(a[0], (3, 6))
+    yield np.arange(4)[2]
+    yield np.array(x)[:1, 0].reshape(())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_others_get_memory_of_their_own(mode, dtype):
+    x = of(dtype)
+    for a in held(x):
+        before = np.asarray(a).copy()
+        built = np.stack([before, a])
+        mine = numpy.asarray(a)
+        assert type(mine) is numpy.ndarray
+        assert mine.flags.writeable
+        assert (mine.shape, mine.dtype) == (a.shape, a.dtype)
+        again = numpy.asarray(a)
+        mine[...] = numpy.zeros((), mine.dtype)
+        assert np.all(a == before)
+        assert np.all(built[0] == built[1])
+        assert numpy.all(again == numpy.asarray(before))
+        if a.flags.writeable:
+            kept = again.copy()
+            a[...] = numpy.zeros((), a.dtype)
+            assert numpy.all(again == kept)
+    assert (x == of(dtype)).all()
+
+
+def test_what_must_not_be_copied_is_to_be_read_only(mode):
+    a = np.array(X)
+    for shown in (numpy.asarray(a, copy=False), numpy.asarray(a.data)):
+        assert not shown.flags.writeable
+        numpy.testing.assert_array_equal(shown, X)
+    with pytest.raises(ValueError, match="copy"):
+        numpy.asarray(a, "f4", copy=False)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_lies_as_it_did(mode, order):
+    assert numpy.asarray(np.array(X, order=order)).flags[order]
+
+
+def test_compiled_kernels_write_into_it(mode):
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def doubled(x):
+        for i in range(x.shape[0]):
+            x[i] *= 2
+        return x.sum()
+
+    a = np.arange(5.0) + 1
+    assert doubled(numpy.asarray(a)) == 30
+    assert a.sum() == 15
+
+
+def scipys():
+    ndimage = pytest.importorskip("scipy.ndimage")
+    from scipy import interpolate, signal, spatial, stats
+
+    sections = signal.butter(2, 0.3, output="sos")
+    yield lambda x: ndimage.label(x > 5)[0]
+    yield lambda x: ndimage.uniform_filter(x, 3)
+    yield lambda x: ndimage.map_coordinates(x, [[0.5, 1.0], [1.0, 2.5]])
+    yield lambda x: signal.sosfilt(sections, x)
+    yield lambda x: signal.lfilter([1.0, 0.5], [1.0, 0.1], x, axis=0)
+    yield lambda x: signal.medfilt(x)
+    yield lambda x: spatial.distance.cdist(x, x)
+    yield lambda x: spatial.KDTree(x).query(x)[0]
+    yield lambda x: stats.rankdata(x, axis=1)
+    yield lambda x: stats.gaussian_kde(x[:2])(x[:2])
+    yield lambda x: interpolate.CubicSpline(numpy.arange(4), x)(1.5)
+    yield lambda x: interpolate.interp1d(numpy.arange(6), x)(0.5)
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+def test_scipys_kernels(mode):
+    for call in scipys():
+        numpy.testing.assert_allclose(numpy.asarray(call(np.array(X))), call(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+def test_sklearns_kernels(mode):
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn import cluster, ensemble, feature_selection, neighbors, svm
+
+    labels = numpy.array([0, 1, 0, 1])
+    calls = [
+        lambda x, y: feature_selection.chi2(x, y)[0],
+        lambda x, y: cluster.KMeans(2, n_init=1, random_state=0).fit(x).inertia_,
+        lambda x, y: ensemble.RandomForestClassifier(3, random_state=0).fit(x, y).predict(x),
+        lambda x, y: neighbors.KNeighborsClassifier(1).fit(x, y).predict(x),
+        lambda x, y: svm.SVC().fit(x, y).decision_function(x),
+    ]
+    assert sklearn.get_config()["array_api_dispatch"] is False
+    for call in calls:
+        got = call(np.array(X), np.array(labels))
+        numpy.testing.assert_allclose(numpy.asarray(got), call(X, labels), rtol=1e-9)
+
+
+# --- generators ------------------------------------------------------------------------------------
+
+GENERATORS = {
+    "Generator": (np.random.default_rng, numpy.random.default_rng),
+    "RandomState": (np.random.RandomState, numpy.random.RandomState),
+}
+
+
+@pytest.fixture(params=list(GENERATORS))
+def pair(request):
+    """One of our generators, and NumPy's with the same seed."""
+    ours, theirs = GENERATORS[request.param]
+    return ours(7), theirs(7)
+
+
+def test_generators_are_numpys(mode, pair):
+    ours, theirs = pair
+    assert isinstance(ours, type(theirs))
+    made = pickle.loads(pickle.dumps(ours))
+    for g in (made, copy.deepcopy(ours), ours):
+        assert type(g) is type(ours)
+        assert numpy.asarray(g.normal(size=3)).tolist() == copy.deepcopy(theirs).normal(size=3).tolist()
+
+
+def mean_of_first(a, b):
+    return a.mean()
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+def test_scipy_and_sklearn_draw_from_ours(mode, pair):
+    stats = pytest.importorskip("scipy.stats")
+    datasets = pytest.importorskip("sklearn.datasets")
+    from sklearn.utils import check_random_state
+
+    ours, theirs = pair
+    calls = [
+        lambda g: stats.norm.rvs(size=5, random_state=g),
+        lambda g: stats.poisson.rvs(3, size=5, random_state=g),
+        lambda g: stats.multivariate_normal.rvs([0, 1], size=3, random_state=g),
+        lambda g: stats.bootstrap((X[0],), numpy.mean, n_resamples=20, random_state=g).standard_error,
+        lambda g: stats.permutation_test((X[0], X[1]), mean_of_first, n_resamples=9, rng=g).pvalue,
+    ]
+    if isinstance(ours, numpy.random.RandomState):
+        assert check_random_state(ours) is ours
+        calls.append(lambda g: datasets.make_blobs(9, random_state=g)[0])
+        calls.append(lambda g: datasets.make_classification(9, 5, n_informative=3, random_state=g)[0])
+    for call in calls:
+        numpy.testing.assert_allclose(numpy.asarray(call(ours)), call(theirs))
+
+
+def test_the_module_is_a_generator_as_numpys_is(mode):
+    stats = pytest.importorskip("scipy.stats")
+    pytest.importorskip("sklearn")
+    from sklearn.utils import check_random_state
+
+    def drawn(module):
+        module.seed(3)
+        return numpy.asarray(stats.norm.rvs(size=4, random_state=module)).tolist()
+
+    assert drawn(np.random) == drawn(numpy.random)
+    assert check_random_state(np.random).permutation(3).shape == (3,)
+    assert inspect.ismodule(np.random)
+
+
+@pytest.mark.parametrize("name", ["choice", "permutation"])
+@pytest.mark.parametrize("a", [4, 0, -1, 3.5, True, numpy.int8(3), [3, 1, 2], numpy.array(3)])
+@pytest.mark.parametrize("given", [lambda a: a, np.array, lambda a: np.asarray([a, a])[0]])
+def test_a_number_is_its_range(mode, pair, name, a, given):
+    if isinstance(a, list) and given is not np.array:
+        pytest.skip("not a number")
+    ours, theirs = pair
+    wanted = given(a) if not isinstance(given(a), np.ndarray) else numpy.asarray(given(a).compute())
+    if isinstance(given(a), np.ndarray) and isinstance(given(a), numpy.generic):
+        wanted = wanted[()]
+    assert outcome(getattr(ours, name), given(a)) == outcome(getattr(theirs, name), wanted)
+
+
+def outcome(function, *args):
+    """A value, or the builtin class of what is raised."""
+    try:
+        return numpy.asarray(function(*args)).tolist()
+    except Exception as error:  # noqa: BLE001 (its class is what is compared)
+        return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
+
+
+# --- types -----------------------------------------------------------------------------------------
+
+
+def test_annotations():
+    """A typed program runs: its annotations are evaluated as it is imported."""
+    program: dict = {}
+    text = (
+        "import numpy.typing as npt, spartan_ng as np\n"
+        "Plane = np.ndarray[tuple[int, ...], np.dtype[np.float64]]\n"
+        "def f(x: Plane, y: npt.NDArray[np.int8]) -> np.ndarray[float]:\n"
+        "    return x * 2\n"
+        "z: np.typing.NDArray[np.float64] = f(np.ones(2), None)"
+    )
+    exec(compile(text, "typed", "exec", dont_inherit=True), program)
+    assert program["z"].tolist() == [2, 2]
+    assert program["f"].__annotations__["return"].__origin__ is np.ndarray
