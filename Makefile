@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports pytest bench clean
+.PHONY: help demo test lint types imports pytest fuzz bench clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,6 +29,9 @@ imports: $(VENV)/stamp-test ## Import directions (import-linter).
 
 pytest: $(VENV)/stamp-test ## Tests only.
 	$(BIN)/python -m pytest -n $(JOBS) -q
+
+fuzz: $(VENV)/stamp-test ## Random NumPy programs against NumPy, without end; OPTIONS="--seconds 600 --workers 3" and the like.
+	$(BIN)/python -m tests.fuzz $(or $(OPTIONS),--programs 1000000)
 
 bench: $(VENV)/stamp-bench ## Benchmarks side by side; writes benchmarks/RESULTS.md. NAMES="a b" picks some.
 	$(BIN)/python -m benchmarks $(NAMES)

@@ -1,0 +1,1 @@
+"""A fuzzer: random NumPy programs, run with this package, with NumPy as the oracle."""

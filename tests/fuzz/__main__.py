@@ -1,0 +1,94 @@
+"""The command: `python -m tests.fuzz --help`."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from spartan_ng.config import KERNELS
+from tests.fuzz.campaign import Failed, programs_of, try_one
+from tests.fuzz.minimizer import minimize
+from tests.fuzz.runner import SMALL_BYTES, Mode, running
+from tests.fuzz.script import script
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--programs", default=300, help="How many programs to run.")
+@click.option("--seconds", default=0.0, help="Stop after so long; 0: when all programs have run.")
+@click.option("--workers", default=0, help="Run on so many simulated workers; 0: embedded.")
+@click.option("--cluster", is_flag=True, help="Start real workers, as processes on this machine.")
+@click.option("--tier", default="auto", type=click.Choice(KERNELS), help="What runs the kernels.")
+@click.option(
+    "--mode", "small", default="lazy", type=click.Choice(list(SMALL_BYTES)), help="What counts as small."
+)
+@click.option("--seed", type=int, help="The first program; fresh by default, and printed.")
+@click.option("--calls", nargs=2, default=(5, 60), help="The least and the most calls of a program.")
+@click.option("--keep-going", is_flag=True, help="Go on after a fault, and count faults by their kind.")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for the scripts of faults.")
+def main(
+    programs: int,
+    seconds: float,
+    workers: int,
+    cluster: bool,
+    tier: str,
+    small: str,
+    seed: int | None,
+    calls: tuple[int, int],
+    keep_going: bool,
+    output: Path | None,
+) -> None:
+    """Run random NumPy programs with spartan_ng in NumPy's place, and compare all they give with NumPy's.
+
+    A program is 5 to 60 calls drawn from tests/fuzz/calls.py: views that are written after they were used,
+    masks, fancy indices, reductions, scans, sorts, products, loops. Compared are values, shapes, dtypes and
+    the types of errors of all arrays that are alive at a program's end. The first fault is made as short as
+    it gets, and printed as a script that runs by itself; the exit code is then 1.
+
+    \b
+    python -m tests.fuzz --programs 2000                   lazily, kernels compiled half-way through
+    python -m tests.fuzz --mode default                    as users run it: small arrays are NumPy's at once
+    python -m tests.fuzz --tier compile --workers 3        compiled before the first run, on 3 workers
+    python -m tests.fuzz --seed 1234 --programs 1          one program again
+    """
+    first = secrets.randbelow(2**31) if seed is None else seed
+    mode = Mode(small, tier, workers, cluster)
+    print(f"seed {first}, {mode}", flush=True)
+    found: list[Failed] = []
+    kinds: Counter[str] = Counter()
+    end = time.monotonic() + seconds if seconds else float("inf")
+    ran = 0
+    with running(mode), tqdm(total=programs, unit="program", disable=None) as bar:
+        for program in programs_of(first, programs, calls):
+            if time.monotonic() > end:
+                break
+            failed = try_one(program, mode)
+            ran += 1
+            bar.update()
+            if failed is None:
+                continue
+            found.append(failed)
+            kinds[failed.finding.kind] += 1
+            short, finding = minimize(program, failed.finding, mode)
+            text = script(short, finding, mode)
+            again = f"# python -m tests.fuzz --seed {program.seed} --programs 1 --mode {small} --tier {tier}"
+            again += f" --workers {workers} --calls {calls[0]} {calls[1]}\n"
+            if output is not None:
+                output.mkdir(parents=True, exist_ok=True)
+                (output / f"{program.seed}.py").write_text(again + text)
+            bar.write(
+                again + (text if not keep_going else f"# {finding.kind}: {finding.where}: {finding.text}")
+            )
+            if not keep_going:
+                break
+    print(f"{ran} programs, {len(found)} with faults {dict(kinds) or ''}", flush=True)
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

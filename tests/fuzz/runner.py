@@ -1,0 +1,161 @@
+"""Run programs with this package, and compare all that they did with what NumPy did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import numpy
+from scipy import sparse
+
+import spartan_ng
+from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.kernels.compiled import select
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from tests.fuzz.generator import Program
+from tests.fuzz.oracle import mismatch
+from tests.fuzz.program import Environment, Failure, Line, arrays_of, execute, numpys, steps_of
+
+SMALL_BYTES = {"default": 1 << 20, "mixed": 100, "lazy": 0}
+"""What the package's modes take for small."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How the package runs a program."""
+
+    small: str = "lazy"
+    tier: str = "auto"
+    workers: int = 0
+    cluster: bool = False
+
+    @property
+    def runs(self) -> int:
+        """How often a program runs: where kernels are compiled meanwhile, the second run has them."""
+        return 2 if self.tier == "auto" and self.small != "default" else 1
+
+    def __str__(self) -> str:
+        where = (
+            "embedded"
+            if not self.workers
+            else f"{self.workers} {'real' if self.cluster else 'simulated'} workers"
+        )
+        return f"{self.small}, kernels {self.tier}, {where}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong: of which kind, at which line or array, and in words."""
+
+    kind: str
+    where: str
+    text: str
+
+
+@contextmanager
+def running(mode: Mode) -> Iterator[None]:
+    """Have the package run programs in a mode; in "auto" every stage is compiled as soon as it has run."""
+    before = session.current().backend
+    with ExitStack() as stack:
+        if mode.cluster:
+            backend: Any = stack.enter_context(LocalCluster(mode.workers))
+        else:
+            backend = SimulatedBackend(mode.workers) if mode.workers else EmbeddedBackend(2)
+        session.use(backend)
+        stack.enter_context(patch.object(select, "HOT_S", 0.0))
+        stack.enter_context(
+            config.override(small_bytes=SMALL_BYTES[mode.small], kernels=mode.tier, progress=False)
+        )
+        try:
+            yield
+        finally:
+            session.use(before)
+            backend.close()
+
+
+def settle(*arrays: Any) -> None:
+    """Compute arrays, and have kernels ready."""
+    spartan_ng.compute(*arrays)
+    if config.kernels == "auto":
+        compiler.wait(PATIENCE_S)
+
+
+def ours() -> Environment:
+    """Where this package runs a program."""
+    return {
+        "np": spartan_ng,
+        "N": numpy,
+        "sparse": lambda a: spartan_ng.asarray(sparse.csr_array(a)),
+        "settle": settle,
+    }
+
+
+def check(program: Program, mode: Mode, errors: list[Failure | None]) -> Finding | None:
+    """What is wrong with a program in a mode that is running; `errors` are NumPy's, line by line."""
+    for run in range(mode.runs):
+        if run:
+            compiler.wait(PATIENCE_S)
+        found = _check_once(program, errors)
+        if found is not None:
+            return found
+    return None
+
+
+def _check_once(program: Program, errors: list[Failure | None]) -> Finding | None:
+    environment = ours()
+    for line, wanted in zip(steps_of(program.steps), errors, strict=True):
+        found = _compare_errors(line, execute(line, environment), wanted)
+        if found is not None:
+            return found
+    arrays = arrays_of(environment)
+    if program.seed % 2:
+        found = _raised("all arrays", lambda: spartan_ng.compute(*arrays.values()))
+        if found is not None:
+            return found
+    for name, array in arrays.items():
+        found = _compare(name, array, program)
+        if found is not None:
+            return found
+    return None
+
+
+def _compare_errors(line: Line, got: BaseException | None, wanted: Failure | None) -> Finding | None:
+    if wanted is None and got is not None:
+        return Finding(f"raised {type(got).__name__}", line.text, f"{type(got).__name__}: {got}")
+    if wanted is not None and not isinstance(got, wanted):
+        raised = "nothing" if got is None else type(got).__name__
+        return Finding(f"raised {raised} for {wanted.__name__}", line.text, f"NumPy raises {wanted.__name__}")
+    return None
+
+
+def _raised(where: str, call: Any) -> Finding | None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever is raised is a finding
+        return Finding(
+            f"raised {type(error).__name__}", where, f"computing raised {type(error).__name__}: {error}"
+        )
+    return None
+
+
+def _compare(name: str, array: Any, program: Program) -> Finding | None:
+    values: list[Any] = []
+    found = _raised(name, lambda: values.append(numpy.asarray(array)))
+    if found is not None:
+        return found
+    text = mismatch(values[0], program.expected[name])
+    return Finding(f"wrong {text.split()[0] if text[0] in 'sd' else 'values'}", name, text) if text else None
+
+
+def numpys_errors(program: Program) -> list[Failure | None]:
+    """What NumPy raises, line by line."""
+    environment = numpys()
+    errors = (execute(line, environment) for line in steps_of(program.steps))
+    return [None if e is None else type(e) for e in errors]

@@ -1,0 +1,81 @@
+"""NumPy's three runs of a program, line by line; a line that cannot be judged leaves no trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from tests.fuzz.oracle import Values, is_moved, is_sound, moved, noise_for
+from tests.fuzz.program import Environment, Line, Step, arrays_of, execute, numpys
+
+
+class Triplet:
+    """Three environments of NumPy's: plain, and with what is rounded moved to either side."""
+
+    def __init__(self, seed: int, most_elements: int) -> None:
+        self.plain, self.up, self.down = numpys(), numpys(), numpys()
+        self._random = numpy.random.default_rng(seed)
+        self._most_elements = most_elements
+
+    def run(self, step: Step) -> bool:
+        """Run a step three times; whether its results can be judged. If not, it has not run."""
+        before = [_Kept(e) for e in (self.plain, self.up, self.down)]
+        lines = [step] if isinstance(step, Line) else list(step.lines) * step.times
+        if all(self._line(line) for line in lines):
+            return True
+        for kept in before:
+            kept.restore()
+        return False
+
+    def _line(self, line: Line) -> bool:
+        operands = [numpy.copy(self.plain[name]) for name in line.uses if name in self.plain]
+        plain, up, down = (execute(line, e) for e in (self.plain, self.up, self.down))
+        if plain is not None or up is not None or down is not None:
+            return type(plain) is type(up) is type(down) and not isinstance(plain, MemoryError)
+        name = line.defines
+        if name is not None:
+            result = self.plain[name]
+            if not is_array(result) or numpy.size(result) > self._most_elements:
+                return False
+            if is_moved(line, operands, result):
+                noise = noise_for(result, self._random)
+                self.up[name] = moved(self.up[name], noise)
+                self.down[name] = moved(self.down[name], -noise)
+        names = arrays_of(self.plain) if line.writes or name is None else {name: None}
+        return all(is_sound(self.plain[n], e[n]) for n in names for e in (self.up, self.down))
+
+    def values(self) -> dict[str, Values]:
+        """What the three runs have given until now."""
+        return {n: Values(v, self.up[n], self.down[n]) for n, v in arrays_of(self.plain).items()}
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of numbers, a number, or a list of them."""
+    if isinstance(value, numpy.ndarray | numpy.generic):
+        return value.dtype.kind in "biufc" and value.dtype.char not in "gG"
+    return isinstance(value, bool | int | float | complex)
+
+
+class _Kept:
+    """An environment as it was: names, and the elements of all memory that they lead to."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._names = dict(environment)
+        roots = {id(r): r for r in map(_root, arrays_of(environment).values()) if r is not None}
+        self._elements = [(r, r.copy()) for r in roots.values() if r.flags.writeable]
+
+    def restore(self) -> None:
+        """Make it so again."""
+        self._environment.clear()
+        self._environment.update(self._names)
+        for root, elements in self._elements:
+            root[...] = elements
+
+
+def _root(value: Any) -> Any:
+    """The array that owns a view's memory."""
+    while isinstance(value, numpy.ndarray) and isinstance(value.base, numpy.ndarray):
+        value = value.base
+    return value if isinstance(value, numpy.ndarray) else None

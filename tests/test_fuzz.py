@@ -1,0 +1,141 @@
+"""The fuzzer finds faults that are planted, makes their programs short, and writes scripts that run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy
+import pytest
+from click.testing import CliRunner
+
+import spartan_ng
+from tests.fuzz.__main__ import main
+from tests.fuzz.calls import CALLS
+from tests.fuzz.drawing import PLACES, Draw, Nothing
+from tests.fuzz.generator import generate, judged
+from tests.fuzz.minimizer import minimize
+from tests.fuzz.oracle import Values, is_sound, mismatch
+from tests.fuzz.program import Line, Loop, Rounding, numpys, text_of
+from tests.fuzz.runner import Finding, Mode, check, numpys_errors, running
+from tests.fuzz.script import script
+
+WHOLE = (
+    Line("a0 = np.array(N.arange(12).reshape(3, 4))"),
+    Line("a1 = a0 * 2"),
+    Line("a2 = np.flip(a1)"),
+    Line("a3 = a2[1:]"),
+    Loop((Line("a3[...] = a3 + a0[1:]"), Line("settle(a3)")), 3),
+    Line("a4 = np.sum(a3, axis=0)", Rounding.SUMS),
+    Line("a5 = np.sort(a0, axis=9)"),
+)
+INTERPRETED = Mode(tier="interpret")
+
+
+def _right(a, axis=None):
+    return a
+
+
+def _raises(a, axis=None):
+    raise KeyError("flip")
+
+
+@pytest.mark.parametrize(("fault", "kind"), [(_right, "wrong values"), (_raises, "raised KeyError")])
+def test_a_planted_fault_is_found_and_made_short(monkeypatch, fault, kind):
+    program = judged(1, WHOLE)
+    assert program is not None
+    with running(INTERPRETED):
+        assert check(program, INTERPRETED, numpys_errors(program)) is None
+        monkeypatch.setattr(spartan_ng, "flip", fault)
+        finding = check(program, INTERPRETED, numpys_errors(program))
+        assert finding is not None
+        assert finding.kind == kind
+        short, _ = minimize(program, finding, INTERPRETED)
+    assert "np.flip" in text_of(short.steps)
+    assert len(short.steps) <= 2
+
+
+def test_an_error_that_does_not_come_is_found(monkeypatch):
+    program = judged(1, WHOLE)
+    assert program is not None
+    monkeypatch.setattr(spartan_ng, "sort", _right)
+    with running(INTERPRETED):
+        finding = check(program, INTERPRETED, numpys_errors(program))
+    assert finding is not None
+    assert finding.kind == "raised nothing for AxisError"
+
+
+def test_a_script_runs_by_itself(tmp_path):
+    program = judged(1, WHOLE)
+    assert program is not None
+    finding = Finding("wrong values", "a1", "as an example")
+    file = tmp_path / "found.py"
+    file.write_text(script(program, finding, INTERPRETED))
+    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True)
+    assert ran.stdout.count("is the same") == 5
+    assert ran.stdout.count("raised ['AxisError']") == 2
+
+
+def test_every_row_of_the_table_can_be_drawn_and_most_give_a_result():
+    """Every place of every row has its word, and programs draw nearly all rows."""
+    rows = {c.text for c in CALLS}
+    seen: set[str] = set()
+
+    class Seen(Draw):
+        def text(self, row):
+            found = super().text(row)
+            seen.add(row)
+            return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.fuzz.generator.Draw", Seen)
+        for seed in range(120):
+            generate(seed, 10, 30)
+    assert len(seen) > 0.9 * len(rows), sorted(rows - seen)
+    words = {w for r in rows for w in _words(r)}
+    assert words <= PLACES.keys() | {"out"}, words - PLACES.keys()
+
+
+def _words(row):
+    return [w for part in row.split("{")[1:] if "|" not in (w := part.split("}")[0])]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_programs_are_those_of_their_seeds(seed):
+    assert text_of(generate(seed).steps) == text_of(generate(seed).steps)
+
+
+def test_what_rounding_decides_is_in_no_program():
+    thirds = Line("a0 = np.array([1.0, 2.0]) / 3", Rounding.ALWAYS)
+    assert judged(1, (thirds, Line("a1 = a0 * 3 == [1, 2]"))) is None
+    assert judged(1, (thirds, Line("a1 = np.floor(a0 * 3)"))) is None
+    assert judged(1, (thirds, Line("a1 = a0 > 0.5"))) is not None
+
+
+def test_what_rounding_does_not_reach_must_be_equal():
+    a = numpy.array([1.0, numpy.nan, numpy.inf])
+    beside = a * (1 + 2.0**-52)
+    exact, rounded = Values(a, a, a), Values(a, a * (1 + 1e-13), a * (1 - 1e-13))
+    assert mismatch(a, exact) is None
+    assert mismatch(beside, exact) is not None
+    assert mismatch(a.astype("f4"), exact) is not None
+    assert is_sound(a, rounded.up)
+    assert mismatch(beside, rounded) is None
+    assert mismatch(a * (1 + 1e-9), rounded) is not None
+    assert not is_sound(a, a[::-1])
+
+
+def test_a_place_that_nothing_fits_draws_another_call():
+    import random
+
+    with pytest.raises(Nothing):
+        Draw(random.Random(1), numpys(), 9).text("np.sort({array})")
+
+
+def test_the_command_says_what_it_found(monkeypatch):
+    options = ["--programs", "3", "--seed", "5", "--tier", "interpret", "--mode", "default"]
+    monkeypatch.setattr(spartan_ng, "array", lambda a, *rest, **keywords: numpy.zeros(3))
+    found = CliRunner().invoke(main, options)
+    assert found.exit_code == 1
+    assert "seed 5" in found.output
+    assert "def program(np, sparse, settle):" in found.output
