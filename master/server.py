@@ -15,8 +15,8 @@ import zmq
 
 from spartan_ng.master.state import Instructions, MasterState
 from spartan_ng.wire.codec import Buffer, encode
-from spartan_ng.wire.loop import Loop, receive, send, send_frames
-from spartan_ng.wire.messages import Probe, Stop
+from spartan_ng.wire.loop import Loop, send, send_frames
+from spartan_ng.wire.messages import FROM_CLIENT, FROM_STRANGER, FROM_WORKER, Probe, Stop
 from spartan_ng.wire.security import Keys, require_keys, token
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:7077"
@@ -24,6 +24,7 @@ _PROBE_S = 1.0
 _SETTLE_S = 0.02
 """ZeroMQ reports a disconnection a moment before it forgets the peer."""
 
+_READERS = {"stranger": FROM_STRANGER, "worker": FROM_WORKER, "client": FROM_CLIENT}
 _log = logging.getLogger("spartan_ng.master")
 
 
@@ -64,7 +65,8 @@ class MasterServer:
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
         peer = bytes(frames[0]).decode()
-        self._do(self._state.handle(peer, receive(frames[1:])))
+        read = _READERS[self._state.role(peer)]
+        self._do(self._state.handle(peer, read(frames[1:])))
 
     def _probe(self) -> None:
         self._probing = False

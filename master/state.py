@@ -10,8 +10,10 @@ After dask.distributed's state machines: events in, instructions out, transition
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import (
@@ -118,11 +120,15 @@ class MasterState:
         """What to say after `peer` said `message`; strangers are heard only when they say hello."""
         if isinstance(message, Hello):
             return self._hello(peer, message)
-        role = "worker" if peer in self._workers else "client" if peer in self._clients else "stranger"
+        role = self.role(peer)
         handler = _HANDLERS.get((role, type(message)))
         if handler is not None:
             return handler(self, peer, message)
         return [(peer, Refused("role", f"a {role} may not say {type(message).__name__}"))]
+
+    def role(self, peer: str) -> str:
+        """What `peer` may say: as a worker, a client or a stranger."""
+        return "worker" if peer in self._workers else "client" if peer in self._clients else "stranger"
 
     def lost(self, peer: str) -> Instructions:
         """What to say after `peer` was disconnected or left."""

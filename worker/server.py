@@ -22,13 +22,14 @@ from scipy.sparse import csr_array
 
 from spartan_ng.errors import ConnectionFailed, JobCancelled
 from spartan_ng.plan.plan import Plan
-from spartan_ng.wire.codec import Blob, Buffer, decode, encode
+from spartan_ng.wire.codec import NOTHING, Blob, Buffer
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.failures import describe
 from spartan_ng.wire.hosts import address_towards, host_identity, label
-from spartan_ng.wire.loop import Loop, Socket, receive, send
+from spartan_ng.wire.loop import Loop, Socket, send
 from spartan_ng.wire.messages import (
     PROTOCOL,
+    TO_WORKER,
     Hello,
     Key,
     Members,
@@ -41,6 +42,7 @@ from spartan_ng.wire.messages import (
 )
 from spartan_ng.wire.plans import decode_plan
 from spartan_ng.wire.security import Keys, require_keys, token
+from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.pool import BufferPool
 from spartan_ng.worker.serving import TileServer
@@ -222,7 +224,7 @@ class WorkerServer:
         self.loop.stop()
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
-        message = receive(frames)
+        message = TO_WORKER(frames)
         match message:
             case _ if not self._connected:
                 pass  # from the connection that has just broken
@@ -309,7 +311,7 @@ class WorkerServer:
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:
         """Store this rank's tiles of the small inputs that came with the job."""
-        for position, value in decode(part.run.values.frames):
+        for position, value in unpack(part.run.values):
             slot = plan.slots[plan.inputs[position]]
             box = slot.tiling.box_on(slot.shape, part.rank)
             if box is not None:
@@ -342,9 +344,8 @@ class WorkerServer:
             except KeyError:
                 tiles.append(None)  # the tiling gives this rank no tile
         nnz = tuple(int(t.nnz) if isinstance(t, csr_array) else 0 for t in tiles)
-        return nnz, Blob(tuple(encode(tuple(tiles)))) if inline and any(
-            t is not None for t in tiles
-        ) else Blob()
+        shown = inline and any(t is not None for t in tiles)
+        return nnz, pack(tuple(tiles)) if shown else NOTHING
 
     def _drop_plans(self, client: str, plan_key: str | None) -> None:
         if plan_key is not None:

@@ -21,9 +21,11 @@ from spartan_ng.errors import WorkerLost
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import Buffer, encode
 from spartan_ng.wire.failures import describe
-from spartan_ng.wire.loop import Frames, Loop, Socket, receive, send_frames
+from spartan_ng.wire.loop import Frames, Loop, Socket, send_frames
 from spartan_ng.wire.messages import (
+    GREETING,
     PROTOCOL,
+    TO_OWNER,
     Borrow,
     Fetch,
     GiveBack,
@@ -42,6 +44,7 @@ from spartan_ng.wire.messages import (
     Welcome,
 )
 from spartan_ng.wire.security import token
+from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.pool import SHARED_BYTES
 from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Store, read_region
@@ -103,9 +106,9 @@ class TileServer:
         if has_header(frames[1:]):
             self._hear(peer, reader, frames[1:])
         elif reader is None:
-            self._greet(peer, receive(frames[1:2]) if len(frames) == 2 else None)
+            self._greet(peer, GREETING(frames[1:]) if len(frames) == 2 else None)
         else:
-            match receive(frames[1:]):
+            match GREETING(frames[1:]):
                 case Hello() as hello:
                     self._greet(peer, hello)
                 case Resume() as message:
@@ -151,7 +154,7 @@ class TileServer:
                 reader.channel.close()
                 send_frames(self._socket, encode(Welcome(PROTOCOL)), peer)
             case "new":
-                self._take(peer, receive(frames[1:]))
+                self._take(peer, TO_OWNER(frames[1:]))
                 if reader.channel.is_due:
                     self._transmit(peer, [reader.channel.note()])
 
@@ -185,8 +188,7 @@ class TileServer:
         if peer not in self._readers:
             self._store.release(message.key)
             return
-        picked = any(isinstance(along, np.ndarray) for along in message.region)
-        if picked or self._store.is_spilled(message.key):
+        if message.picked or self._store.is_spilled(message.key):
             self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
             return
         try:
@@ -219,12 +221,13 @@ class TileServer:
             self._store.release(held[0])
 
     def _answer(self, peer: str, message: Fetch, part: Any) -> None:
-        self._send(peer, encode(Tile(message.number, part)))
+        self._send(peer, encode(Tile(message.number, pack(part))))
         self._store.release(message.key)
 
     def _frames(self, peer: str, message: Fetch) -> None:
         """As `_answer`, on a helper thread."""
-        frames = encode(Tile(message.number, read_region(self._store.get(message.key), message.region)))
+        region = unpack(message.picked) if message.picked else message.region
+        frames = encode(Tile(message.number, pack(read_region(self._store.get(message.key), region))))
 
         def answer() -> None:
             self._send(peer, frames)
@@ -234,14 +237,15 @@ class TileServer:
 
     def _lend(self, peer: str, message: Borrow) -> None:
         """Answer a worker that has nothing to do."""
-        frames = encode(Tile(message.number, self._offers.lend(message.key[0])))
+        frames = encode(Tile(message.number, pack(self._offers.lend(message.key[0]))))
         self._loop.call(partial(self._deliver, peer, frames))
 
     def _take_back(self, message: GiveBack) -> Callable[[], Any]:
-        return lambda: self._offers.come_back(*message.key, message.task, message.result)
+        result = unpack(message.result)
+        return lambda: self._offers.come_back(*message.key, message.task, result)
 
     def _put(self, message: Put) -> Callable[[], Any]:
-        tile = message.data
+        tile = unpack(message.data)
         if isinstance(tile, np.ndarray):
             buffer = self._store.allocate(tile.shape, tile.dtype)
             np.copyto(buffer, tile)

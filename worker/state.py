@@ -7,8 +7,10 @@ job. Parts follow `PART_STEPS`; messages are looked up in `_HANDLERS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.messages import (

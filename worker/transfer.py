@@ -23,15 +23,18 @@ from typing import Any
 
 import numpy as np
 import zmq
+from msgspec.structs import replace
 from numpy.lib.stride_tricks import as_strided
 
 from spartan_ng.errors import WorkerLost, WorkerUnreachable
 from spartan_ng.wire.channel import Channel, has_header
-from spartan_ng.wire.codec import Buffer, encode
+from spartan_ng.wire.codec import NOTHING, Buffer, encode
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.hosts import host_identity
-from spartan_ng.wire.loop import Frames, Loop, Socket, receive, send, send_frames
+from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import (
+    FROM_OWNER,
+    GREETED,
     Borrow,
     Fetch,
     GiveBack,
@@ -42,7 +45,6 @@ from spartan_ng.wire.messages import (
     Put,
     PutShared,
     Refused,
-    Region,
     Resume,
     Resumed,
     SharedArray,
@@ -54,8 +56,10 @@ from spartan_ng.wire.messages import (
     Welcome,
 )
 from spartan_ng.wire.security import Keys
+from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.pool import SHARED_BYTES, Segment, size_class
 from spartan_ng.worker.stealing import Offers
+from spartan_ng.worker.store import Region
 
 TIMEOUT_S = 30.0
 """How long a worker may stay out of reach, where nobody says anything else."""
@@ -119,7 +123,9 @@ class Peers:
 
     def fetch(self, peer: str, key: Key, region: Region) -> Future[Any]:
         """The region of a tile that the worker `peer` holds, as soon as it is complete there."""
-        message = Fetch(next(self._numbers), key, region, True)
+        picks = any(isinstance(along, np.ndarray) for along in region)
+        box, picked = ((), pack(region)) if picks else (region, NOTHING)
+        message = Fetch(next(self._numbers), key, box, True, picked)
         return self._ask(_Request(peer, message, Future()))
 
     def put(self, peer: str, key: Key, tile: Any) -> Future[Any]:
@@ -130,7 +136,7 @@ class Peers:
         if near and isinstance(tile, np.ndarray) and tile.nbytes >= SHARED_BYTES and not tile.dtype.hasobject:
             segment, array = _copy_out(tile)
             return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment))
-        return self._ask(_Request(peer, Put(number, key, tile), Future(), tile))
+        return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile))
 
     def borrow(self, peer: str, job: str) -> Future[Any]:
         """Ask the worker `peer` for a task of a job."""
@@ -138,7 +144,7 @@ class Peers:
 
     def give_back(self, peer: str, job: str, offer: int, task: int, result: Any) -> Future[Any]:
         """Give a borrowed task's result to the worker `peer`."""
-        message = GiveBack(next(self._numbers), (job, offer), task, result)
+        message = GiveBack(next(self._numbers), (job, offer), task, pack(result))
         return self._ask(_Request(peer, message, Future(), result))
 
     def abort(self, matches: Callable[[Key], bool], error: Exception) -> None:
@@ -180,15 +186,9 @@ class Peers:
             return
         message = request.message
         if isinstance(message, Fetch) and not link.shared:
-            message = request.message = Fetch(message.number, message.key, message.region, False)
+            message = request.message = replace(message, shared=False)
         self._requests[message.number] = request
-        try:
-            frames = encode(message)
-        except TypeError as error:  # a dtype that cannot travel
-            del self._requests[message.number]
-            _settle(request.future, error)
-            return
-        self._transmit(link, link.channel.send(frames))
+        self._transmit(link, link.channel.send(encode(message)))
 
     def _transmit(self, link: _Link, messages: Sequence[Frames]) -> None:
         for frames in messages:
@@ -264,7 +264,7 @@ class Peers:
         if has_header(frames):
             self._hear(peer, link, socket, frames)
             return
-        message = receive(frames)
+        message = GREETED(frames)
         match message:
             case Welcome():
                 send(socket, Resume(link.session, link.resumed, link.channel.heard))
@@ -283,14 +283,14 @@ class Peers:
                 link.channel.close()
                 send(socket, Resume(link.session, link.resumed, link.channel.heard))
             case "new":
-                self._take(link, receive(frames[1:]))
+                self._take(link, FROM_OWNER(frames[1:]))
                 if link.channel.is_due:
                     self._transmit(link, [link.channel.note()])
 
     def _take(self, link: _Link, message: Any) -> None:
         match message:
             case Tile():
-                self._answer(message.number, message.data)
+                self._answer(message.number, unpack(message.data))
             case Stored():
                 self._answer(message.number, None)
             case SharedTile():

@@ -30,11 +30,12 @@ from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
-from spartan_ng.wire.codec import NOTHING, Blob, decode, encode
+from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.security import Keys, token
+from spartan_ng.wire.values import pack, unpack
 
 INLINE_BYTES = 64 * 1024
 """Results of up to this size in all come back with the news that the job is done."""
@@ -198,7 +199,7 @@ class ClusterBackend:
             tuple(keys),
             inline,
             progress is not None,
-            values=Blob(tuple(encode(tuple(small)))) if small else NOTHING,
+            values=pack(tuple(small)) if small else NOTHING,
         )
         done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)
         for i, _ in small:
@@ -397,7 +398,7 @@ def _slice(value: Any, box: Box) -> Any:
 
 def _fill_values(results: Sequence[ArrayRef], done: JobDone) -> None:
     """Put the workers' tiles of small results together."""
-    tiles = [decode(blob.frames) if blob else None for blob in done.values]
+    tiles = [unpack(blob) if blob else None for blob in done.values]
     for i, ref in enumerate(results):
         value = np.empty(ref.shape, ref.dtype)
         for rank, row in enumerate(tiles):

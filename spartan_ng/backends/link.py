@@ -8,20 +8,21 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import zmq
+from msgspec.structs import replace
 
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import Buffer
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.hosts import label
-from spartan_ng.wire.loop import Loop, receive, send
+from spartan_ng.wire.loop import Loop, send
 from spartan_ng.wire.messages import (
     PROTOCOL,
+    TO_CLIENT,
     AskStatus,
     Bye,
     Cancel,
@@ -217,7 +218,7 @@ class Link:
             self._fail(self._handshake.error(self._timeout_s))
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
-        message = receive(frames)
+        message = TO_CLIENT(frames)
         match message:
             case Progress():
                 events = self._jobs.get(message.job)

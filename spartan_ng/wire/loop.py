@@ -19,7 +19,7 @@ from typing import Any
 import zmq
 
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.wire.codec import Buffer, decode, encode
+from spartan_ng.wire.codec import Buffer, Message, encode
 from spartan_ng.wire.security import Keys, answer_zap, secure_client, secure_server
 
 Frames = Sequence[Buffer]
@@ -235,7 +235,7 @@ class Loop:
             self._calls.popleft()()
 
 
-def send(socket: Socket, message: Any, to: str | None = None) -> bool:
+def send(socket: Socket, message: Message, to: str | None = None) -> bool:
     """Send a message, large buffers without copies; False where a router's receiver is gone."""
     return send_frames(socket, encode(message), to)
 
@@ -249,8 +249,3 @@ def send_frames(socket: Socket, frames: Frames, to: str | None = None) -> bool:
             return False
         raise
     return True
-
-
-def receive(frames: Sequence[Buffer]) -> Any:
-    """The message in `frames`."""
-    return decode(frames)

@@ -1,4 +1,4 @@
-"""Every message, one frozen dataclass each.
+"""Every message, one structure each, and who may say what: a reader for each kind of sender.
 
     client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
     worker → master   Hello  StagesDone  JobFinished  JobError  Bye
@@ -13,27 +13,24 @@ An owner is a client's name, a job is `client/number`, a key is `(owner, number)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.wire.codec import NOTHING, Blob, register
+from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
 PROTOCOL = 4
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
-Region = tuple[Any, ...]
-"""See `worker.store`."""
+Region = tuple[tuple[int, int, int], ...]
+"""Where a read is cut out of a tile: start, stop and step an axis."""
 Stats = tuple[tuple[float, int, int, int], ...]
 """`(seconds, bytes received from other workers, bytes made where their number depends on data, tasks that
 others did)` a stage."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Message, frozen=True):
     """The first message on every connection: who speaks, and with which right."""
 
     protocol: int
@@ -51,18 +48,14 @@ class Hello:
     memory_bytes: int = 0
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Message, frozen=True):
     """The connection is not accepted; `reason` is "version", "token" or "role"."""
 
     reason: str
     message: str
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Message, frozen=True):
     """A worker as the others see it."""
 
     name: str
@@ -73,9 +66,7 @@ class Member:
     memory_bytes: int
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Message, frozen=True):
     """The workers in the order of their ranks; `lost` names those that went since the last epoch."""
 
     epoch: int
@@ -83,36 +74,26 @@ class Members:
     lost: tuple[Member, ...] = ()
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Welcome:
+class Welcome(Message, frozen=True):
     """The connection is accepted."""
 
     protocol: int
     name: str = ""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Message, frozen=True):
     """Nothing; sending it tells the master whether the receiver is still connected."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Bye:
+class Bye(Message, frozen=True):
     """The sender leaves on purpose."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Message, frozen=True):
     """A worker's order to leave."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(Message, frozen=True):
     """Run a plan: `plan` is empty where the master has it under `plan_key` already."""
 
     job: str
@@ -133,9 +114,7 @@ class Submit:
     plan: Blob = NOTHING
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class RunJob:
+class RunJob(Message, frozen=True):
     """A worker's part of a `Submit`; what is `released`, and the scratch of the jobs `retired`, may go."""
 
     job: str
@@ -152,43 +131,33 @@ class RunJob:
     plan: Blob = NOTHING
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Message, frozen=True):
     """A client's wish to stop its job."""
 
     job: str
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class CancelJob:
+class CancelJob(Message, frozen=True):
     """A worker's order to stop its part of a job."""
 
     job: str
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class StagesDone:
+class StagesDone(Message, frozen=True):
     """How many stages a worker has finished."""
 
     job: str
     done: int
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Message, frozen=True):
     """How many stages all workers have finished."""
 
     job: str
     done: int
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class JobFinished:
+class JobFinished(Message, frozen=True):
     """A worker's part is done: its stages' cost, the non-zeros of its CSR results, small results' tiles."""
 
     job: str
@@ -197,9 +166,7 @@ class JobFinished:
     values: Blob = NOTHING
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class JobDone:
+class JobDone(Message, frozen=True):
     """All parts are done; `values` holds the workers' small results in the order of their ranks."""
 
     job: str
@@ -208,9 +175,7 @@ class JobDone:
     values: tuple[Blob, ...] = ()
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class JobError:
+class JobError(Message, frozen=True):
     """A worker's part failed with the error `kind` (see `wire.failures`)."""
 
     job: str
@@ -218,9 +183,7 @@ class JobError:
     message: str
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class JobFailed:
+class JobFailed(Message, frozen=True):
     """The job failed as a whole."""
 
     job: str
@@ -228,9 +191,7 @@ class JobFailed:
     message: str
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Message, frozen=True):
     """Arrays of the client that nobody refers to any more, and jobs that are over: what is left of their
     scratch may go."""
 
@@ -238,41 +199,31 @@ class Release:
     jobs: tuple[str, ...] = ()
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(Message, frozen=True):
     """Tiles and whole owners that a worker drops."""
 
     keys: tuple[Key, ...]
     owners: tuple[str, ...] = ()
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class DropOwner:
+class DropOwner(Message, frozen=True):
     """A client is gone: its tiles, jobs, plans and leases go too."""
 
     owner: str
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class ForgetPlan:
+class ForgetPlan(Message, frozen=True):
     """A plan that will not be run by its key again; `owner` is set by the master."""
 
     plan_key: str
     owner: str = ""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class AskStatus:
+class AskStatus(Message, frozen=True):
     """Ask for `Status`."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Message, frozen=True):
     """Who is there and what runs."""
 
     members: Members
@@ -280,9 +231,7 @@ class Status:
     jobs: tuple[tuple[str, str], ...]
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Message, frozen=True):
     """Begin a channel, or go on with it after a break: all messages that follow belong to it."""
 
     session: int
@@ -292,17 +241,13 @@ class Resume:
     """The sender has so many of the channel's messages."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Message, frozen=True):
     """The answer to `Resume`: so many of the channel's messages are here."""
 
     heard: int
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Message, frozen=True):
     """Read a region of a tile; waits at its owner until the tile is complete."""
 
     number: int
@@ -310,11 +255,11 @@ class Fetch:
     region: Region
     shared: bool
     """The reader can map the owner's memory."""
+    picked: Blob = NOTHING
+    """The whole region instead, where indices pick elements along an axis."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Borrow:
+class Borrow(Message, frozen=True):
     """A worker with nothing to do asks for a task of the job `key[0]`; the answer is a `Tile` of what
     `Offers.lend` gives."""
 
@@ -322,29 +267,23 @@ class Borrow:
     key: Key
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class GiveBack:
+class GiveBack(Message, frozen=True):
     """What a borrowed task has made; `key` is its job and its offer's number."""
 
     number: int
     key: Key
     task: int
-    result: Any
+    result: Blob
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Message, frozen=True):
     """The data a `Fetch` asked for."""
 
     number: int
-    data: Any
+    data: Blob
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class SharedArray:
+class SharedArray(Message, frozen=True):
     """Where an array lies in the shared memory of its process."""
 
     pid: int
@@ -358,9 +297,7 @@ class SharedArray:
     strides: tuple[int, ...]
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class SharedTile:
+class SharedTile(Message, frozen=True):
     """The place of the data a `Fetch` asked for; it stays there until the reader's `Unlease`."""
 
     number: int
@@ -368,27 +305,21 @@ class SharedTile:
     array: SharedArray
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Unlease:
+class Unlease(Message, frozen=True):
     """The reader has let go of shared tiles."""
 
     leases: tuple[int, ...]
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Message, frozen=True):
     """A tile from the driver."""
 
     number: int
     key: Key
-    data: Any
+    data: Blob
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class PutShared:
+class PutShared(Message, frozen=True):
     """A tile from the driver, in memory that the worker takes over."""
 
     number: int
@@ -396,19 +327,26 @@ class PutShared:
     array: SharedArray
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Message, frozen=True):
     """The tile of a `Put` is there."""
 
     number: int
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class TransferFailed:
+class TransferFailed(Message, frozen=True):
     """A `Fetch` or `Put` failed with the error `kind` (see `wire.failures`)."""
 
     number: int
     kind: str
     message: str
+
+
+FROM_STRANGER = Reader(Hello)
+FROM_WORKER = Reader(Hello, StagesDone, JobFinished, JobError, Bye)
+FROM_CLIENT = Reader(Hello, Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
+TO_WORKER = Reader(Welcome, Refused, Probe, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop)
+TO_CLIENT = Reader(Welcome, Refused, Probe, Members, Progress, JobDone, JobFailed, Status, Stop)
+GREETING = Reader(Hello, Resume)
+GREETED = Reader(Welcome, Refused, Resumed)
+TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, GiveBack)
+FROM_OWNER = Reader(Tile, SharedTile, Stored, TransferFailed)

@@ -7,7 +7,9 @@ import dataclasses
 from spartan_ng.arrays import Tiling
 from spartan_ng.plan import plan as _plan
 from spartan_ng.plan.plan import Plan
-from spartan_ng.wire.codec import Blob, decode, encode, register
+from spartan_ng.wire.codec import Blob
+from spartan_ng.wire.functions import load_function
+from spartan_ng.wire.values import pack, register, unpack
 
 register(Tiling)
 for _value in list(vars(_plan).values()):
@@ -17,11 +19,12 @@ for _value in list(vars(_plan).values()):
 
 def encode_plan(plan: Plan) -> Blob:
     """A plan as frames; the master relays them unread."""
-    return Blob(tuple(encode(plan)))
+    return pack(plan)
 
 
 def decode_plan(blob: Blob) -> Plan:
-    """The plan of `encode_plan`. Unpickles users' functions: only for peers that were let in."""
-    plan = decode(blob.frames)
-    assert isinstance(plan, Plan), f"a plan was expected, not a {type(plan).__name__}"
+    """The plan of `encode_plan`. Unpickles users' functions: for clients that were let in."""
+    plan = unpack(blob, load_function)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"a plan was expected, not a {type(plan).__name__}")
     return plan

@@ -17,7 +17,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.compressed import CompressedMatrix, compress, compress_columns
 from spartan_ng.config import TILINGS, config
 from spartan_ng.errors import ShapeError
-from spartan_ng.wire.codec import decode, encode
+from spartan_ng.wire.values import pack, unpack
 from tests.test_programs import running_on
 
 ROWS = 3000
@@ -180,7 +180,7 @@ def test_only_matrices():
 def test_travels():
     matrix = compress_columns(table())
     matrix.fold("add", (0,), matrix.dtype)  # what it remembers stays here
-    back = decode([bytes(f) for f in encode(matrix)])
+    back = unpack(pack(matrix))
     assert isinstance(back, CompressedMatrix)
     np.testing.assert_array_equal(back.toarray(), table())
 

@@ -3,6 +3,7 @@
 import math
 import pickle
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,9 +14,11 @@ from scipy.sparse import random as random_csr
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Combine, Plan, Row, Slot
-from spartan_ng.wire.codec import Blob, decode, encode
-from spartan_ng.wire.messages import Fetch, Hello, RunJob
+from spartan_ng.wire.codec import Blob, Reader, encode
+from spartan_ng.wire.functions import load_function
+from spartan_ng.wire.messages import Fetch, Hello, JobDone, RunJob, SharedArray, SharedTile
 from spartan_ng.wire.plans import decode_plan, encode_plan
+from spartan_ng.wire.values import pack, unpack
 
 plain = st.recursive(
     st.none()
@@ -31,7 +34,7 @@ plain = st.recursive(
 
 
 def through(value):
-    return decode([bytes(f) for f in encode(value)])
+    return unpack(Blob([bytes(f) for f in pack(value).frames]), load_function)
 
 
 @given(plain)
@@ -93,9 +96,9 @@ def test_arrays(dtype, shape):
 
 def test_an_array_is_not_copied():
     array = np.arange(1000.0)
-    frames = encode(array)
-    assert np.shares_memory(np.frombuffer(frames[1]), array)
-    assert np.shares_memory(decode(frames), array)
+    blob = pack(array)
+    assert np.shares_memory(np.frombuffer(blob.frames[1]), array)
+    assert np.shares_memory(unpack(blob), array)
 
 
 def test_strided_arrays_travel_in_c_order():
@@ -122,30 +125,45 @@ def test_csr():
 
 def test_python_objects_are_refused():
     with pytest.raises(TypeError, match="Python objects"):
-        encode(np.array([object()]))
+        pack(np.array([object()]))
     with pytest.raises(TypeError, match="cannot travel"):
-        encode(object())
+        pack(object())
 
 
 def test_unregistered_classes_are_never_built():
-    with pytest.raises(KeyError):
-        decode([b'{"k":["Popen","ls"]}'])
-    with pytest.raises(KeyError):
-        decode([b'{"__reduce__":1}'])
+    for tree in ({"k": ["Popen", "ls"]}, {"__reduce__": 1}):
+        with pytest.raises(KeyError):
+            unpack(Blob([msgspec.msgpack.encode(tree)]))
+
+
+def test_functions_are_refused_where_nobody_says_how_they_are_loaded():
+    for function in (double, math.gcd):
+        with pytest.raises(TypeError, match="only data"):
+            unpack(pack(UserFunction(function, "")))
+
+
+@pytest.mark.parametrize("dtype", ["O", [("x", "O")], [("x", "f4"), ("y", [("z", "O", (2,))])]])
+def test_python_objects_are_never_built(dtype):
+    descr = np.lib.format.dtype_to_descr(np.dtype(dtype)) if dtype != "O" else "|O"
+    for tree in ({"y": descr}, {"a": [descr, [0], 0]}, {"s": [descr, bytes(16)]}):
+        with pytest.raises((TypeError, ValueError)):
+            unpack(Blob([msgspec.msgpack.encode(tree), bytes(16)]))
 
 
 def test_messages():
     for message in (
         Hello(1, "worker", "w1", label="é", threads=4),
         Fetch(3, ("c1/4", 7), ((0, 5, 2),), True),
+        SharedTile(1, 2, SharedArray(1, 2, 3, 4, 5, np.dtype([("x", "f4"), ("y", "i2", (2,))]), (1,), (8,))),
+        JobDone("c/1", ((0.5, 1, 2, 3),), (7,), (Blob((b"a", b"bc")), Blob(), Blob((b"d",)))),
         RunJob("c/1", "k", 2, 3, (("c", 1),), (), True, False, (("c", 9),), ("c/0",), Blob((b"a", b"bc"))),
     ):
-        assert through(message) == message
+        assert Reader(type(message))(encode(message)) == message
 
 
 def test_blobs_pass_unread():
-    blob = Blob((b"not json", b"\x00\xff"))
-    assert through((1, blob, 2)) == (1, blob, 2)
+    message = JobDone("c/1", (), (), (Blob((b"no msgpack", b"\x00\xff")),))
+    assert Reader(JobDone)(encode(message)) == message
 
 
 def double(x):
@@ -153,15 +171,15 @@ def double(x):
 
 
 def test_functions_by_value_and_by_name():
-    by_value = encode(UserFunction(double, "script.py:3"))
+    by_value = pack(UserFunction(double, "script.py:3")).frames
     assert len(by_value) == 2
     assert b"double" in bytes(by_value[1])
     pickled = pickle.loads(bytes(by_value[1]))
     assert pickled is not double  # not by a module name that other hosts do not have
     assert through(UserFunction(double, "script.py:3")).origin == "script.py:3"
-    by_name = encode(UserFunction(math.gcd, ""))
-    assert len(by_name) == 1
-    assert decode(by_name).function is math.gcd
+    by_name = pack(UserFunction(math.gcd, ""))
+    assert len(by_name.frames) == 1
+    assert unpack(by_name, load_function).function is math.gcd
     assert through(UserFunction(np.add)).function is np.add
     factor = 3
     assert through(UserFunction(lambda x: factor * x)).function(4) == 12
