@@ -65,8 +65,12 @@ class MasterServer:
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
         peer = bytes(frames[0]).decode()
-        read = _READERS[self._state.role(peer)]
-        self._do(self._state.handle(peer, read(frames[1:])))
+        try:
+            message = _READERS[self._state.role(peer)](frames[1:])
+        except ValueError as error:
+            _log.warning("%s said what it may not: %s", peer, error)
+            return
+        self._do(self._state.handle(peer, message))
 
     def _probe(self) -> None:
         self._probing = False
