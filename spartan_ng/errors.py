@@ -11,6 +11,7 @@
     │   ├── JobTimeout                 the job ran for longer than it may
     │   └── JobCancelled               the job was stopped before it ended
     ├── MemoryBudgetError(MemoryError) what must be in memory at once exceeds the budget
+    ├── OutOfResources(OSError)        the system has no disk, memory or descriptors left to give
     └── ConnectionFailed(ConnectionError)
         ├── MasterUnreachable          nobody answered within the timeout
         ├── AuthenticationFailed       keys are missing or wrong
@@ -65,6 +66,10 @@ class JobCancelled(EvaluationError):
 
 class MemoryBudgetError(SpartanError, MemoryError):
     """What must be in memory at one time exceeds the budget; the message names the bytes."""
+
+
+class OutOfResources(SpartanError, OSError):
+    """The system has no disk, memory or descriptors to give; the message names process, place and bytes."""
 
 
 class ConnectionFailed(SpartanError, ConnectionError):

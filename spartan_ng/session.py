@@ -296,12 +296,16 @@ def use(backend: Backend) -> Session:
 def embed() -> Session:
     """Run programs in this process from now on."""
     before = current()
-    before.backend.close()
-    return use(EmbeddedBackend(config.threads, config.memory_bytes))
+    session = use(EmbeddedBackend(config.threads, config.memory_bytes))
+    before.backend.retire()
+    return session
 
 
 def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: int = 1) -> Session:
     """Run programs on the cluster whose master serves at `address` from now on.
+
+    What ran programs before is closed as soon as no array needs it: at once, but for arrays whose elements
+    only its workers have.
 
     Parameters
     ----------
@@ -314,7 +318,11 @@ def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: i
     MasterUnreachable, AuthenticationFailed, VersionMismatch : all `ConnectionFailed`, within
         `config.timeout_s` seconds
     """
-    return use(_connect(address, keys, workers))
+    before = _session
+    session = use(_connect(address, keys, workers))
+    if before is not None:
+        before.backend.retire()
+    return session
 
 
 def _connect(address: str, keys: str | os.PathLike[str] | None, workers: int = 1) -> Backend:

@@ -11,7 +11,6 @@ stay valid.
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import threading
 import weakref
@@ -23,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.errors import MemoryBudgetError, OutOfResources
+from spartan_ng.worker.mapping import Mapping
 
 SHARED_BYTES = 64 * 1024
 """Buffers of at least this size are segments; smaller ones travel in frames."""
@@ -34,7 +34,9 @@ _MAX_FREE_BYTES = 64 << 20
 _SHARE = 16
 """Those of a busy worker keep at most one part in so many of the machine's memory."""
 
-_MAX_FREE_SEGMENTS = 512
+_MAX_FREE_SEGMENTS = 128
+"""Each has a descriptor, of which a process may have about a thousand."""
+
 _PUNCH = 0x02 | 0x01
 """fallocate: PUNCH_HOLE | KEEP_SIZE."""
 
@@ -50,7 +52,7 @@ class Segment:
     def __init__(self, descriptor: int, size: int) -> None:
         self.descriptor = descriptor
         self.size = size
-        self.map = mmap.mmap(descriptor, size)
+        self.map = Mapping(descriptor, size)
         self.serial = next(_serial)
         self.nbytes = 0
         """Bytes in use by the present tile."""
@@ -59,14 +61,18 @@ class Segment:
 
     @classmethod
     def create(cls, size: int) -> Segment:
-        """A new segment, without pages yet."""
-        descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC)
+        """A new segment, without pages yet; OutOfResources where the system has none to give."""
+        descriptor = -1
         try:
+            descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC)
             os.ftruncate(descriptor, size)
             return cls(descriptor, size)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            raise OutOfResources(
+                f"no shared memory of {size:,} bytes for a tile: {error.strerror or error}"
+            ) from error
 
     def give_back_pages(self) -> None:
         """Free the memory, but neither file nor mapping."""
@@ -176,8 +182,8 @@ class BufferPool:
                 self._trim(self._keep_bytes())
             self._busy = False
 
-    def close(self) -> None:
-        """Close all free segments."""
+    def close_free(self) -> None:
+        """Close all free segments, and the descriptors that they have."""
         with self._lock:
             self._collect()
             for segments in self._free.values():
@@ -198,7 +204,7 @@ class BufferPool:
         return segment if segment is not None else Segment.create(size)
 
     def _array(self, segment: Segment, nbytes: int) -> np.ndarray[Any, Any]:
-        root: np.ndarray[Any, Any] = np.frombuffer(segment.map, np.uint8, nbytes)
+        root = segment.map.array(nbytes)
         segment.nbytes = nbytes
         segment.resident = max(segment.resident, nbytes)
         start = _address(root)

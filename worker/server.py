@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import zmq
 from scipy.sparse import csr_array
 
-from spartan_ng.errors import ConnectionFailed, JobCancelled
+from spartan_ng.errors import ConnectionFailed, JobCancelled, OutOfResources
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, Buffer
 from spartan_ng.wire.connection import Handshake
@@ -133,7 +133,7 @@ class WorkerServer:
         self.name = f"w{uuid.uuid4().hex[:12]}"
         self.error: ConnectionFailed | None = None
         self.loop = Loop()
-        pool = BufferPool(memory_bytes)
+        pool = self._pool = BufferPool(memory_bytes)
         self.store = Store(pool)
         self.loop.every(_TIDY_S, pool.rest)  # an idle worker gives memory back, too
         self._threads = threads
@@ -304,6 +304,8 @@ class WorkerServer:
             if not isinstance(error, JobCancelled):
                 _log.info("job %s failed:\n%s", run.job, traceback.format_exc())
             kind, text = describe(error)
+            if isinstance(error, MemoryError | OutOfResources):
+                text = f"worker {part.rank} ({label()}): {text}"
             self.loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
             self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
@@ -354,6 +356,8 @@ class WorkerServer:
         for at in [at for at in self._plans if at[0] == client]:
             del self._plans[at]
         self._tiles.forget(client)
+        # Its tiles' buffers come back when nobody looks at them any more.
+        self.loop.after(_TIDY_S, self._pool.close_free)
 
 
 def _load_plan(blob: Blob, client: str) -> Plan:

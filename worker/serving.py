@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.errors import WorkerLost
+from spartan_ng.errors import OutOfResources, WorkerLost
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import Buffer, encode
 from spartan_ng.wire.failures import describe
+from spartan_ng.wire.hosts import label
 from spartan_ng.wire.loop import Frames, Loop, Socket, send_frames
 from spartan_ng.wire.messages import (
     GREETING,
@@ -270,7 +271,10 @@ class TileServer:
             self._loop.call(partial(self._fail, peer, number, error))
 
     def _fail(self, peer: str, number: int, error: Exception) -> None:
-        self._send(peer, encode(TransferFailed(number, *describe(error))))
+        kind, text = describe(error)
+        if isinstance(error, MemoryError | OutOfResources):
+            text = f"worker {label()}: {text}"
+        self._send(peer, encode(TransferFailed(number, kind, text)))
 
     def _reply(self, peer: str, message: Any) -> None:
         self._send(peer, encode(message))

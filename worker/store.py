@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from spartan_ng.errors import OutOfResources
 from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.recycle import Recycler
 
@@ -205,12 +206,19 @@ class _Spilled:
     @classmethod
     def write(cls, tile: Any) -> _Spilled:
         """Write a dense or CSR tile."""
-        with tempfile.TemporaryFile(buffering=0) as file:
-            for array in _arrays(tile):
-                rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-                while rest:
-                    rest = rest[file.write(rest) :]
-            return cls(os.dup(file.fileno()), tile)
+        try:
+            with tempfile.TemporaryFile(buffering=0) as file:
+                for array in _arrays(tile):
+                    rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+                    while rest:
+                        rest = rest[file.write(rest) :]
+                return cls(os.dup(file.fileno()), tile)
+        except OSError as error:
+            nbytes = sum(a.nbytes for a in _arrays(tile))
+            raise OutOfResources(
+                f"a tile of {nbytes:,} bytes cannot be written to {tempfile.gettempdir()}, where tiles "
+                f"beyond the memory budget go (TMPDIR names another folder): {error.strerror or error}"
+            ) from error
 
     def load(self, allocate: Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]]) -> Any:
         """Read the tile back into fresh buffers."""

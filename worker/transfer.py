@@ -10,7 +10,6 @@ cannot be reached for `timeout_s` fails by name.
 
 from __future__ import annotations
 
-import mmap
 import os
 import weakref
 from collections import OrderedDict
@@ -57,6 +56,7 @@ from spartan_ng.wire.messages import (
 )
 from spartan_ng.wire.security import Keys
 from spartan_ng.wire.values import pack, unpack
+from spartan_ng.worker.mapping import Mapping
 from spartan_ng.worker.pool import SHARED_BYTES, Segment, size_class
 from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Region
@@ -354,18 +354,18 @@ class _Mappings:
     """Other processes' segments, mapped read-only; the ones used least recently are let go."""
 
     def __init__(self) -> None:
-        self._maps: OrderedDict[tuple[int, int], mmap.mmap] = OrderedDict()
+        self._maps: OrderedDict[tuple[int, int], Mapping] = OrderedDict()
 
     def view(self, where: SharedArray, when_dead: Callable[[], None]) -> np.ndarray[Any, Any]:
         """The array at `where`; OSError if its process's memory may not be mapped."""
         mapped = self._map(where)
-        root: np.ndarray[Any, Any] = np.frombuffer(mapped, np.uint8)
+        root = mapped.array(where.size_bytes)
         weakref.finalize(root, when_dead).atexit = False
         if where.dtype.itemsize == 0 or 0 in where.shape:
             return np.empty(where.shape, where.dtype)
         return _strided(root, where)
 
-    def _map(self, where: SharedArray) -> mmap.mmap:
+    def _map(self, where: SharedArray) -> Mapping:
         key = (where.pid, where.segment)
         mapped = self._maps.get(key)
         if mapped is not None:
@@ -373,7 +373,7 @@ class _Mappings:
             return mapped
         descriptor = open_shared(where, os.O_RDONLY)
         try:
-            mapped = mmap.mmap(descriptor, where.size_bytes, access=mmap.ACCESS_READ)
+            mapped = Mapping(descriptor, where.size_bytes, writable=False)
         finally:
             os.close(descriptor)
         self._maps[key] = mapped
@@ -418,8 +418,7 @@ class _Handover:
 def _copy_out(tile: np.ndarray[Any, Any]) -> tuple[_Handover, SharedArray]:
     """A copy of `tile` in a segment of its own, in C order."""
     segment = Segment.create(size_class(tile.nbytes))
-    target: np.ndarray[Any, Any] = np.frombuffer(segment.map, np.uint8, tile.nbytes).view(tile.dtype)
-    target = target.reshape(tile.shape)
+    target = segment.map.array(tile.nbytes).view(tile.dtype).reshape(tile.shape)
     target[...] = tile
     return _Handover(segment), describe_shared(segment, 0, target)
 

@@ -227,6 +227,24 @@ class ClusterBackend:
         atexit.unregister(self.close)
         self._link.close()
 
+    def retire(self) -> None:
+        """Close when the last array is gone that only our workers have: now, where there is none."""
+        with self._lock:
+            for held in list(self._arrays.values()):
+                ref = held.ref()
+                if ref is not None and ref.backend is self:
+                    if held.value is not None:
+                        ref.value = held.value
+                    if ref.value is not None:
+                        self._let_go(ref, held)
+        if self._is_idle():
+            self.close()
+        else:
+            self._link.retire(self._is_idle, self.close)
+
+    def _is_idle(self) -> bool:
+        return not self._arrays
+
     # --- arrays
 
     def _new_key(self) -> Key:
@@ -376,6 +394,10 @@ class ClusterBackend:
                 return
         if ref.value is None:
             ref.value = self._gather(ref, box_of(ref.shape), held)
+        self._let_go(ref, held)
+
+    def _let_go(self, ref: ArrayRef, held: _Held) -> None:
+        """Leave an array to the driver, which has its value."""
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
         self._link.release(held.key[1])

@@ -6,7 +6,7 @@ import queue
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from itertools import count
 from typing import Any
@@ -70,6 +70,7 @@ class Link:
         self._answered: Future[None] = Future()
         self._changed = threading.Condition()
         self._error: ConnectionFailed | None = None
+        self._retired: tuple[Callable[[], bool], Callable[[], None]] | None = None
         self._handshake = Handshake(address)
         self._loop = Loop()
         try:
@@ -81,6 +82,7 @@ class Link:
             ) from error
         self._hello = Hello(PROTOCOL, "client", self.name, secret, label())
         self.peers = Peers(self._loop, self._hello, keys)
+        self.peers.timeout_s = timeout_s
         self._loop.receive(self._master, self._receive, copy=True)
         self._loop.every(_RELEASE_S, self._flush)
         self._thread = threading.Thread(target=self._run, name="spartan-ng-client", daemon=True)
@@ -149,6 +151,10 @@ class Link:
         except TimeoutError:
             raise MasterUnreachable(f"{self.address} gives no status within {self._timeout_s:g} s") from None
 
+    def retire(self, is_idle: Callable[[], bool], close: Callable[[], None]) -> None:
+        """Call `close` once `is_idle` says that nobody needs us."""
+        self._retired = (is_idle, close)
+
     def close(self) -> None:
         """Leave; the cluster drops all that is ours."""
         if self._loop.closed or not self._thread.is_alive():
@@ -202,6 +208,8 @@ class Link:
         over = self._take_dead()
         if over.serials or over.jobs:
             self._send(over)
+        if self._retired is not None and self._retired[0]():
+            self._retired[1]()
 
     def _take_dead(self) -> Release:
         serials = tuple(self._dead.popleft() for _ in range(len(self._dead)))

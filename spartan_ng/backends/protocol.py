@@ -73,3 +73,7 @@ class Backend(Protocol):
     def close(self) -> None:
         """Let go of everything."""
         ...
+
+    def retire(self) -> None:
+        """Close as soon as no array needs this backend."""
+        ...

@@ -204,3 +204,6 @@ class SimulatedBackend:
         self._threads.shutdown(wait=False)
         for executor in self._executors:
             executor.close()
+
+    def retire(self) -> None:
+        """Nothing: the stores live as long as the arrays that refer to them."""

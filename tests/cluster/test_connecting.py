@@ -1,5 +1,6 @@
 """Connections that must not come about: each is a clear error within its timeout."""
 
+import gc
 import os
 import socket
 import subprocess
@@ -10,15 +11,27 @@ import time
 import numpy as np
 import pytest
 
+import spartan_ng as np_
 import spartan_ng.wire.messages as messages
+from spartan_ng import session
+from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.cluster import ClusterBackend
-from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable, VersionMismatch
+from spartan_ng.config import config
+from spartan_ng.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    MasterUnreachable,
+    OutOfResources,
+    VersionMismatch,
+)
 from spartan_ng.graph import build
 from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.security import Keys, keygen
 from spartan_ng.worker.server import WorkerServer
+from tests.cluster.conftest import start, wait_until
 from tests.cluster.programs import doubled, evaluate, total
+from tests.faults.connects import connect_again
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +193,64 @@ def test_strangers_get_no_tiles(keyed, keys, monkeypatch):
     data = client.status().members.members[0].address
     refusal(AuthenticationFailed, data)
     client.close()
+
+
+def test_connecting_again_leaves_nothing_of_the_connection_before(shared):
+    before, after = connect_again(shared, 8)
+    for name, usage in after.items():
+        assert usage.descriptors <= before[name].descriptors + 2, name
+        assert usage.threads <= before[name].threads + 2, name
+
+
+def test_arrays_that_only_the_old_cluster_has_outlive_connecting_elsewhere(shared, monkeypatch):
+    monkeypatch.setenv("SPARTAN_NG_TOKEN", shared.token)
+    with config.override(small_bytes=0):
+        np_.connect(shared.address, workers=3)
+        old = session.current().backend
+        x = np_.arange(300_000.0) + 1.0
+        np_.persist(x)
+        np_.connect(shared.address, workers=3)
+        np.testing.assert_array_equal(np.asarray(x + 1.0), np.arange(300_000.0) + 2.0)
+        del x
+        gc.collect()
+        assert wait_until(lambda: closed(old))
+        session.embed()
+
+
+def closed(backend):
+    try:
+        return backend.workers == 0
+    except ConnectionFailed:
+        return True
+
+
+def test_a_full_disk_is_an_error_with_worker_folder_and_bytes_and_the_next_job_runs(tmp_path, monkeypatch):
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "spartan-ng-test", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    try:
+        for cluster in start(1, memory=4 << 20):
+            client = cluster.connect()
+            kept: list[ArrayRef] = []
+            with pytest.raises(OutOfResources, match=rf"pid \d+ on .*1,048,576 bytes .*{tmp_path}"):
+                kept.extend(upload(client, np.ones((128, 1024))) for _ in range(12))
+            kept.clear()
+            x = np.arange(10.0)
+            assert evaluate(Session(client), total(build.constant(x))) == 45.0
+            np.testing.assert_array_equal(
+                evaluate(Session(client), doubled(build.constant(np.ones((128, 1024))))), 2.0
+            )
+            client.close()
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def upload(client, x):
+    ref = ArrayRef(x.shape, x.dtype, value=x)
+    client.upload(ref, Tiling.grid(1, 1))
+    return ref

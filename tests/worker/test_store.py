@@ -2,6 +2,9 @@
 
 import gc
 import os
+import resource
+import subprocess
+import tempfile
 import threading
 
 import numpy as np
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse import random as random_csr
 
-from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.worker import pool as pool_module
 from spartan_ng.worker.pool import SHARED_BYTES, BufferPool, size_class
 from spartan_ng.worker.store import Store
@@ -206,7 +209,7 @@ def test_a_dropped_spilled_tile_leaves_no_file():
         store.put(("c", i), filled(store, MB, i))
     store.drop_owner("c")
     pool.collect()
-    pool.close()
+    pool.close_free()
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -236,3 +239,85 @@ def test_many_threads_within_a_small_budget():
 
 def test_shared_bytes_is_a_page_multiple():
     assert SHARED_BYTES % 4096 == 0
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("count", [1, 7, 300])
+def test_a_segment_has_one_descriptor_and_free_ones_are_bounded(count):
+    pool = BufferPool()
+    before = descriptors()
+    tiles = [pool.allocate((SHARED_BYTES,), np.dtype("u1"), lambda n: False) for _ in range(count)]
+    assert descriptors() == before + count
+    del tiles
+    pool.collect()
+    assert descriptors() == before + min(count, pool_module._MAX_FREE_SEGMENTS)
+    pool.close_free()
+    assert descriptors() == before
+
+
+def test_a_segments_memory_lives_as_long_as_the_last_view_of_it():
+    pool = BufferPool()
+    tile = filled(Store(pool), MB, 7.0)
+    views = [tile[::2], tile.view("i8").reshape(8, -1)[3], tile[5:].T]
+    del tile
+    pool.collect()
+    pool.close_free()
+    assert (views[0] == 7.0).all()
+    del views[:2]
+    pool.collect()
+    pool.close_free()
+    assert (views[0] == 7.0).all()
+
+
+def test_too_many_files_is_a_named_error_and_the_next_tile_is_had():
+    pool = BufferPool()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(n) for n in os.listdir("/proc/self/fd")) + 1, hard))
+    try:
+        with pytest.raises(OutOfResources, match=r"no shared memory of [\d,]+ bytes .*Too many open files"):
+            [pool.allocate((SHARED_BYTES,), np.dtype("u1"), lambda n: False) for _ in range(2000)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    again = pool.allocate((SHARED_BYTES,), np.dtype("u1"), lambda n: False)
+    assert again.nbytes == SHARED_BYTES
+    assert pool.used_bytes == SHARED_BYTES
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder for temporary files that holds two megabytes."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "spartan-ng-test", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_full_disk_names_the_folder_and_the_bytes_and_loses_nothing(small_disk, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
+    pool = BufferPool(4 << 20)
+    store = Store(pool)
+    stored: list[int] = []
+
+    def fill():
+        for i in range(12):
+            store.put(("c", i), filled(store, MB, i))
+            stored.append(i)
+
+    with pytest.raises(OutOfResources, match=rf"1,048,576 bytes cannot be written to {small_disk}.*No space"):
+        fill()
+    assert len(stored) >= 4
+    for i in stored[:2]:  # what has gone to disk is there, and makes room
+        store.drop(("c", i))
+    tile = filled(store, MB, 99)
+    store.put(("c", 99), tile)
+    del tile
+    for i in [*stored[2:], 99]:
+        assert (store.get(("c", i)) == i).all()

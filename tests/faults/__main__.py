@@ -1,0 +1,20 @@
+"""What harms a cluster, in numbers that no test waits for: `python -m tests.faults COMMAND --help`."""
+
+from __future__ import annotations
+
+import click
+
+from tests.faults.connects import connects
+from tests.faults.soak import soak
+
+
+@click.group()
+def main() -> None:
+    """Harm a cluster, and look what becomes of it."""
+
+
+for _command in (connects, soak):
+    main.add_command(_command)
+
+if __name__ == "__main__":
+    main()

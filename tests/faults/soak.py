@@ -1,0 +1,159 @@
+"""Clients that come and go for minutes: right answers, and processes that grow by nothing.
+
+What every process holds around the fifth minute is compared with what it holds at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import click
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Tiling, box_of
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.errors import UserFunctionError
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.programs import doubled, evaluate, total, user
+from tests.faults.usage import Usage, of_cluster
+
+JOBS_A_CLIENT = 20
+CLIENTS = 2
+"""At a time."""
+_SAMPLE_S = 5.0
+_SETTLED = 0.25
+"""What is held after so much of the time is compared with the end; the same part at the end is looked at."""
+_GROWTH = 1.03
+
+
+def summed(session: Session, rng: np.random.Generator) -> None:
+    """A fold over a map."""
+    x = rng.random((400, 30))
+    np.testing.assert_allclose(evaluate(session, total(doubled(build.constant(x)))), 2 * x.sum())
+
+
+def product(session: Session, rng: np.random.Generator) -> None:
+    """A product of matrices, with tiles that travel."""
+    x, y = rng.random((200, 300)), rng.random((300, 100))
+    found = evaluate(session, build.matmul(build.constant(x), build.constant(y), x.dtype))
+    np.testing.assert_allclose(found, x @ y)
+
+
+def scanned(session: Session, rng: np.random.Generator) -> None:
+    """A scan along rows that are cut."""
+    x = rng.random((1000, 20))
+    np.testing.assert_allclose(
+        evaluate(session, build.scan("add", build.constant(x), 0)), x.cumsum(0), rtol=1e-9
+    )
+
+
+def mapped(session: Session, rng: np.random.Generator) -> None:
+    """A user's function that nobody has seen before."""
+    x, step = rng.random((300, 10)), float(rng.random())
+    np.testing.assert_array_equal(evaluate(session, user(lambda t: t + step, build.constant(x))), x + step)
+
+
+def failing(session: Session, rng: np.random.Generator) -> None:
+    """A user's function that raises."""
+
+    def fails(tile: Any) -> Any:
+        raise LookupError("on purpose")
+
+    try:
+        evaluate(session, user(fails, build.constant(rng.random((300, 10)))))
+    except UserFunctionError:
+        return
+    raise AssertionError("a user's error has not come back")
+
+
+def moved(session: Session, rng: np.random.Generator) -> None:
+    """Large tiles to the workers and back, through shared memory."""
+    x = rng.random((int(rng.integers(50, 400)), 1000))
+    ref = ArrayRef(x.shape, x.dtype, value=x)
+    session.backend.upload(ref, Tiling.grid(session.backend.workers, 1))
+    ref.value = None
+    np.testing.assert_array_equal(session.backend.gather(ref, box_of(x.shape)), x)
+
+
+JOBS = (summed, product, scanned, mapped, failing, moved)
+
+
+class Soak:
+    """Clients that run `jobs` jobs in so many seconds, and what processes held meanwhile."""
+
+    def __init__(self, cluster: LocalCluster, seconds: float, jobs: int) -> None:
+        self.cluster, self.seconds, self.jobs = cluster, seconds, jobs
+        self.samples: list[tuple[float, dict[str, Usage]]] = []
+        self.done = 0
+        self._begin = time.monotonic()
+        self._lock = threading.Lock()
+
+    def client(self, number: int) -> None:
+        """One client's life, begun when it is due."""
+        due = self._begin + self.seconds * number * JOBS_A_CLIENT / self.jobs
+        time.sleep(max(0.0, due - time.monotonic()))
+        rng = np.random.default_rng(number)
+        backend = self.cluster.connect()
+        try:
+            session = Session(backend)
+            for kind in rng.integers(0, len(JOBS), JOBS_A_CLIENT):
+                JOBS[kind](session, rng)
+                with self._lock:
+                    self.done += 1
+        finally:
+            backend.close()
+
+    def run(self) -> None:
+        """All clients; samples are taken meanwhile."""
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            futures = [clients.submit(self.client, n) for n in range(-(-self.jobs // JOBS_A_CLIENT))]
+            while not all(f.done() for f in futures):
+                self.samples.append((time.monotonic() - self._begin, of_cluster(self.cluster)))
+                time.sleep(_SAMPLE_S)
+        for future in futures:
+            future.result()
+
+    def compared(self) -> dict[str, tuple[Usage, Usage]]:
+        """For each process what it held once settled, and at the end: medians over as many samples."""
+        last = self.samples[-1][0]
+        around = max(2 * _SAMPLE_S, last / 20)
+        spans: dict[str, tuple[list[Usage], list[Usage]]] = defaultdict(lambda: ([], []))
+        for at, usages in self.samples:
+            for name, usage in usages.items():
+                if abs(at - _SETTLED * last) <= around:
+                    spans[name][0].append(usage)
+                elif at >= last - 2 * around:
+                    spans[name][1].append(usage)
+        return {name: (Usage.middle(a), Usage.middle(b)) for name, (a, b) in spans.items()}
+
+
+@click.command()
+@click.option("--minutes", default=20.0, show_default=True, help="How long the clients come and go.")
+@click.option("--jobs", default=20_000, show_default=True, help="How many jobs they run in all.")
+@click.option("--workers", default=2, show_default=True, help="How many workers there are.")
+def soak(minutes: float, jobs: int, workers: int) -> None:
+    """Run JOBS jobs of clients that come and go; memory and descriptors may grow by 3% at most."""
+    cluster = LocalCluster(workers)
+    cluster.start()
+    try:
+        run = Soak(cluster, minutes * 60, jobs)
+        run.run()
+        assert [p.poll() for p in cluster.workers] == [None] * workers, "a worker has ended"
+    finally:
+        cluster.stop()
+    click.echo(f"{run.done} jobs in {run.samples[-1][0] / 60:.1f} minutes, no wrong answer")
+    worse = False
+    for name, (before, after) in run.compared().items():
+        grown = (
+            after.memory_bytes > _GROWTH * before.memory_bytes
+            or after.descriptors > _GROWTH * before.descriptors + 1
+        )
+        worse |= grown
+        click.echo(f"{name}: {before} settled, {after} at the end{' GROWN' if grown else ''}")
+    sys.exit(worse)

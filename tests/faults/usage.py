@@ -1,0 +1,53 @@
+"""What processes hold: memory, descriptors and threads, as the kernel counts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from spartan_ng.backends.local import LocalCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One process at one time."""
+
+    memory_bytes: int
+    descriptors: int
+    threads: int
+
+    @classmethod
+    def of(cls, pid: int) -> Usage:
+        """What a process holds now."""
+        lines = dict(
+            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
+        )
+        return cls(
+            int(lines["VmRSS"].split()[0]) << 10, len(os.listdir(f"/proc/{pid}/fd")), int(lines["Threads"])
+        )
+
+    @classmethod
+    def middle(cls, samples: list[Usage]) -> Usage:
+        """The median of each number."""
+        return cls(
+            int(median(s.memory_bytes for s in samples)),
+            int(median(s.descriptors for s in samples)),
+            int(median(s.threads for s in samples)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.memory_bytes / 1e6:.1f} MB, {self.descriptors} descriptors, {self.threads} threads"
+
+
+def of_cluster(cluster: LocalCluster) -> dict[str, Usage]:
+    """What the cluster's processes and this one hold now."""
+    assert cluster.master is not None, "the cluster runs"
+    pids: Mapping[str, int] = {
+        "program": os.getpid(),
+        "master": cluster.master.pid,
+        **{f"worker {i}": w.pid for i, w in enumerate(cluster.workers)},
+    }
+    return {name: Usage.of(pid) for name, pid in pids.items()}
