@@ -30,7 +30,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_until(condition, seconds: float = 10.0) -> bool:
+def wait_until(condition, seconds: float = 90.0) -> bool:
     """Whether `condition()` becomes true in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

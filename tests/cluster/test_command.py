@@ -155,6 +155,6 @@ def test_run_leaves_nothing_however_it_ends(tmp_path, how, code):
     assert process.returncode == code, errors
     if how == "ctrl-c":
         assert "KeyboardInterrupt" in errors
-    assert wait_until(lambda: not any(alive(p) for p in pids), 8.0)
+    assert wait_until(lambda: not any(alive(p) for p in pids))
     assert time.monotonic() - begin < 9
     assert litter() <= before

@@ -59,7 +59,7 @@ def test_a_worker_killed_between_jobs(cluster):
     (lost,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
     evaluate(session, total(node))
     kill(cluster.workers[0])
-    assert wait_until(lambda: client.workers == 2, 2.0)
+    assert wait_until(lambda: client.workers == 2)
     np.testing.assert_allclose(evaluate(session, total(node)), x.sum())  # the driver has its value
     np.testing.assert_array_equal(client.gather(copies, box_of(x.shape)), x)  # a copy lives on
     for _ in range(2):
@@ -76,7 +76,7 @@ def test_news_of_a_release_may_come_after_a_new_upload(cluster, monkeypatch):
     evaluate(session, total(node))
     monkeypatch.setattr(client._link, "flush", lambda: None)  # the release goes out with the next job
     kill(cluster.workers[0])
-    assert wait_until(lambda: client.workers == 2, 2.0)
+    assert wait_until(lambda: client.workers == 2)
     np.testing.assert_allclose(evaluate(session, total(node)), x.sum())
     client.close()
 
@@ -147,7 +147,7 @@ def test_a_client_that_goes_away_leaves_no_tiles(shared, how):
         assert len(watcher.status().clients) == 2
         process.send_signal(how)
         process.wait()
-    assert wait_until(lambda: len(watcher.status().clients) == 1, 2.0)
+    assert wait_until(lambda: len(watcher.status().clients) == 1)
     # What a client uploaded lay in segments of its own size: once dropped, the next one reuses them.
     before = resident_bytes(shared)
     x = np.ones((3000, 1000))
@@ -186,7 +186,7 @@ def test_a_killed_program_takes_its_local_cluster_with_it():
         assert len(children) == 3
         assert all(alive(p) for p in children)
         kill(process)
-    assert wait_until(lambda: not any(alive(p) for p in children), 5.0)
+    assert wait_until(lambda: not any(alive(p) for p in children))
     assert litter() <= before
 
 

@@ -194,7 +194,7 @@ def test_memory_is_given_back(shared):
     assert resident() > x.nbytes
     client.close()
     # Each worker may keep 64 MiB of free pages for reuse.
-    assert wait_until(lambda: resident() <= 3 * (64 << 20), 4.0)
+    assert wait_until(lambda: resident() <= 3 * (64 << 20))
 
 
 def test_a_worker_of_one_thread_has_one_thread_for_blas(session):
