@@ -22,14 +22,18 @@ def has_bits(dtype: np.dtype[Any]) -> bool:
 
 
 def choose(condition: Any, x: Any, y: Any, out: Any) -> Any:
-    """`np.where(condition, x, y)` in `out`, which overlaps none of them, or None: in an array of its own.
+    """`np.where(condition, x, y)` in `out`, or, if that is None, in an array of its own.
 
-    `out` has the dtype of the result, and that has bits.
+    `out` has the dtype of the result, and that has bits. As with NumPy's functions, it may be (part of) an
+    operand.
     """
     if out is None:
         return np.where(condition, x, y)
     condition, x, y = np.asarray(condition), np.asarray(x), np.asarray(y)
-    if condition.dtype != np.bool_ or not (x.dtype == y.dtype == out.dtype):
+    if np.may_share_memory(out, y):  # the passes read it after they have written
+        condition, x, y = np.logical_not(condition), y, x
+    needed_late = np.may_share_memory(out, y) or np.may_share_memory(out, condition)
+    if needed_late or condition.dtype != np.bool_ or not (x.dtype == y.dtype == out.dtype):
         np.copyto(out, np.where(condition, x, y))
         return out
     bits = f"u{out.dtype.itemsize}"

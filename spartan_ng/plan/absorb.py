@@ -84,7 +84,9 @@ def is_heavy(draft: Draft) -> bool:
 def is_plain(read: Read, shape: tuple[int, ...]) -> bool:
     """Whether a read shows the whole array, with axes in any order."""
     whole = all((a.start, a.step, a.size) == (0, 1, n) for a, n in zip(read.axes, shape, strict=True))
-    return whole and sorted(read.order) == list(range(len(shape))) and WHOLE not in read.labels
+    if not whole or sorted(read.order) != list(range(len(shape))) or WHOLE in read.labels:
+        return False
+    return read.shape == tuple(shape[o] for o in read.order)  # else an axis is stretched
 
 
 def _is_inner(draft: Draft) -> bool:

@@ -56,3 +56,17 @@ def test_other_conditions_and_dtypes_are_numpys():
     for condition, first in ((np.arange(6) % 3, x), (x > 2, x.astype("f4")), (x > 2, x.astype("i8"))):
         assert choose(condition, first, y, out) is out
         np.testing.assert_array_equal(out, np.where(condition, first, y))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if has_bits(d)], ids=str)
+@pytest.mark.parametrize("shared", ["x", "y", "xy", "c", "cx", "cy", "cxy"])
+@pytest.mark.parametrize("move", [0, 1])
+def test_out_may_be_what_is_chosen_from(dtype, shared, move):
+    """Each operand in `shared` lies where the result goes, or (`move`) an element beside it."""
+    memory = {name: sample(dtype if name != "c" else np.dtype("?"), (41,)) for name in "cxy"}
+    if "c" in shared and dtype.kind != "b":
+        pytest.skip("a condition is no number")
+    home = sample(dtype, (41,))
+    operands = [home[move : 40 + move] if name in shared else memory[name][:40] for name in "cxy"]
+    wanted = np.where(*operands).astype(dtype).tobytes()
+    assert choose(*operands, home[:40]).tobytes() == wanted

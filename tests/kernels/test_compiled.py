@@ -77,7 +77,6 @@ def run_segment(rows, endings, inputs):
     fields = [math.prod(shape[k] for k in loop) for loop in layout.loops]
     for x, along in zip(arrays, strides, strict=True):
         fields += [x.ctypes.data, *(along[loop[-1]] for loop in layout.loops)]
-    fields += [out.size for out in outs[len(rows) :]]
     kernel = compiler.kernel(emit([(segment, layout)]))
     compiler.request(kernel)
     assert compiler.wait(60)

@@ -13,6 +13,7 @@ from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
 from spartan_ng.optimizer.rewrite.slices import push_slices
+from tests import reference
 
 X = np.random.default_rng(0).random((20, 6))
 
@@ -115,3 +116,25 @@ def test_single_rows_suffix_sums_and_triangles() -> None:
             root = build.scan("add", eye, axis)
             assert scans_left(root) == 0
             np.testing.assert_array_equal(value(root), np.cumsum(np.eye(6, 8, k), axis))
+
+
+def test_only_comparisons_of_indices_are_triangles() -> None:
+    """A cumulative sum of any comparison of two values that broadcast against each other."""
+    x, n = build.constant(np.arange(30.0).reshape(5, 6) % 4), 5
+    row = build.reshape(build.iota(n), (n, 1))
+    moved = [build.map_("add", row, build.constant(k)) for k in (0, 2, -3)]
+    sides = [
+        *moved,
+        build.map_("subtract", build.constant(4), row),
+        build.reshape(build.fold("add", x, (1,)), (n, 1)),
+        build.reshape(build.fold("add", x, (1,), where=build.constant(np.array(True))), (n, 1)),
+        build.reshape(build.scan("add", build.iota(n), 0), (n, 1)),
+    ]
+    others = [x, build.iota(6), build.fold("add", x, (0,)), build.scan("add", x, 0)]
+    for first in sides:
+        for second in others:
+            for axis in (0, 1):
+                for a, b in ((first, second), (second, first)):
+                    node = build.scan("add", build.cast(build.map_("equal", a, b), np.dtype("i8")), axis)
+                    (expected,) = reference.evaluate([node])
+                    np.testing.assert_array_equal(value(node), expected.value)

@@ -248,3 +248,34 @@ def test_operands_that_are_stretched() -> None:
         a, b = sp.broadcast_to(sp.asarray(v), (400, 300)), sp.broadcast_to(sp.asarray(w), (300, 280))
         np.testing.assert_allclose(a @ b, expected, rtol=1e-12)
         np.testing.assert_array_equal(sp.ones((4, 5)) @ sp.ones((5, 6)), np.full((4, 6), 5.0))
+
+
+STACKS = [
+    ((5, 4, 3), (2, 1, 3, 6)),
+    ((4, 30, 30), (3, 1, 30, 30)),
+    ((1, 7, 3), (3, 4, 3, 2)),
+    ((2, 1, 7, 3), (1, 4, 3, 2)),
+    ((7, 3), (4, 3, 1)),
+    ((5, 1, 3), (3, 6)),
+    ((4, 1, 40), (40,)),
+]
+AROUND: dict[str, Callable[..., Any]] = {
+    "plain": lambda xp, a, b: a @ b,
+    "before": lambda xp, a, b: (a * 2) @ (b - 1),
+    "before and folded": lambda xp, a, b: ((a * 2) @ (b * 2)).sum(),
+    "after": lambda xp, a, b: xp.exp(-abs(a @ b)) + 1,
+    "after, stretched": lambda xp, a, b: (a @ b)[None] + xp.ones((3, *(1,) * max(a.ndim, b.ndim))),
+    "one operand stretched": lambda xp, a, b: xp.broadcast_to(a[:1] * 3, a.shape) @ b,
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("around", AROUND)
+def test_stacks_that_stretch_each_other(around: str, workers: int) -> None:
+    program = AROUND[around]
+    rng = np.random.default_rng(0)
+    with running_on(SimulatedBackend(workers)), config.override(small_bytes=0):
+        for left, right in STACKS:
+            a, b = rng.random(left), rng.random(right)
+            found = np.asarray(program(sp, sp.asarray(a), sp.asarray(b)))
+            np.testing.assert_allclose(found, program(np, a, b), rtol=1e-12, err_msg=f"{left} {right}")

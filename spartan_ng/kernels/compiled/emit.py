@@ -1,8 +1,8 @@
 """The source of a segment's kernel: nested loops over a block, with the rows as straight text inside.
 
 A kernel takes a table of 64-bit integers with one line a block: the sizes of its loops, then for each array
-its address and its byte stride along each loop, then the sizes of folds' results. Long folded
-lines are cut into strips, so that a sum has many short partial sums and loses no precision.
+its address and its byte stride along each loop. Long folded lines are cut into strips, so that a sum has many
+short partial sums and loses no precision.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class _Emitter:
         self._say(*self._unpack())
         for k, ending in enumerate(self.segment.endings):
             if ending.register >= 0:  # the stage's own result goes on from block to block
-                self._say(f"z{k} = array_at(s{k}_p, (s{k}_n,), {code(ending.dtype)})")
-                self._say(f"for i in range(s{k}_n):")
-                self._say(f"    z{k}[i] = {self._start(k)}")
+                self._begin(k)
         for i in self.laned:
             dtype = self.segment.endings[i].dtype
             nbytes = self.lanes * dtype.itemsize
@@ -84,7 +82,27 @@ class _Emitter:
     @property
     def fields(self) -> int:
         """Numbers in a line of the table."""
-        return self.depth + len(self.names) * (self.depth + 1) + len(self.segment.endings)
+        return self.depth + len(self.names) * (self.depth + 1)
+
+    def _begin(self, k: int) -> None:
+        """Put its start into all that a fold goes to, be it a block's buffer or its part of a tile."""
+        place, indent = f"s{k}_p", self.indent
+        for level in range(self.depth):
+            if not self.layout.reduced[k][level]:
+                self._say(f"for k{level} in range(n{level}):")
+                self.indent += 1
+                place += (
+                    f" + k{level} * {self._stride(k + len(self.names) - len(self.segment.endings), level)}"
+                )
+        self._say(f"array_at({place}, (1,), {code(self.segment.endings[k].dtype)})[0] = {self._start(k)}")
+        self.indent = indent
+
+    def _stride(self, number: int, level: int) -> str:
+        """An array's byte stride along a loop."""
+        if level < self.depth - 1:
+            return f"{self.names[number]}_d{level}"
+        kind = self.layout.inner[number]
+        return {"s": f"{self.names[number]}_w", "c": str(self.widths[number]), "z": "0"}[kind]
 
     def _say(self, *lines: str) -> None:
         self.lines += ["    " * self.indent + text for text in lines]
@@ -99,7 +117,6 @@ class _Emitter:
             if kind == "s":
                 out.append(f"{name}_w = t[{at + self.depth}]")
             at += self.depth + 1
-        out += [f"s{k}_n = t[{at + k}]" for k, e in enumerate(self.segment.endings) if e.register >= 0]
         return out
 
     def _line(self) -> None:
@@ -120,8 +137,7 @@ class _Emitter:
         self._strip()
         for k, name in enumerate(self.names):
             if self.layout.inner[k] != "z":
-                step = f"{name}_w" if self.layout.inner[k] == "s" else str(self.widths[k])
-                self._say(f"{name}_a += {STRIP} * {step}")
+                self._say(f"{name}_a += {STRIP} * {self._stride(k, level)}")
         self.indent -= 1
 
     def _strip(self) -> None:

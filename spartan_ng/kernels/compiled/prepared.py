@@ -189,11 +189,13 @@ class Compiled:
         every = [_along(self._own_strides(o.source, box), o.axes, naxes) for o in segment.operands]
         axes = tuple(range(naxes))
         every += [_along(self._stored_strides(i, box), axes, naxes) for i in segment.stores]
-        for e in segment.endings:
-            shape = extents_of(e.shape, self.tile if self.shared and e.register < 0 else box)
-            own = _packed(shape, e.dtype.itemsize)
-            every.append(_along(own, e.kept, naxes))
+        every += [_along(self._ending_strides(e, box), e.kept, naxes) for e in segment.endings]
         return every
+
+    def _ending_strides(self, e: Ending, box: Box) -> tuple[int, ...]:
+        if e.register >= 0:
+            return self._stored_strides(e.register, box)
+        return _packed(extents_of(e.shape, self.tile if self.shared else box), e.dtype.itemsize)
 
     def _own_strides(self, register: int, box: Box) -> tuple[int, ...]:
         if register < self.first:
@@ -294,7 +296,6 @@ class BlockTable:
             self.places.append(len(fields))
             fields.append(0)
             fields += [0 if k < 0 else strides[k] for k in steps]
-        fields += [prod(extents_of(e.shape, box)) for e in segment.endings]
         self.table = np.array(fields, np.int64)
 
 

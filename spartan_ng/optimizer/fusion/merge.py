@@ -88,8 +88,8 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
     """
     if stage is host or not (has_room(stage) and has_room(host)) or stage.root.op is Op.RANDOM:
         return None
-    if stage.root.op in VIEWS and not stage.holds(stage.root.inputs[0]):
-        return None  # a copy, which is a read alone
+    if _is_copy(stage):
+        return None
     if len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
         return None
     labels = _match(stage.domain, seen, theirs)
@@ -97,6 +97,16 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
         return None
     waits = follows(host, stage.users) or follows(stage, host.users)
     return None if waits else (host, labels)
+
+
+def _is_copy(stage: Group) -> bool:
+    """Whether a stage stores a view of what it does not compute: it is a read alone."""
+    node = stage.root
+    while node.op in VIEWS:
+        (node,) = node.inputs
+        if not stage.holds(node):
+            return True
+    return False
 
 
 def absorb(host: Group, stage: Group, labels: Labels, position: Mapping[Node, int]) -> None:

@@ -86,7 +86,7 @@ def _diagonal(node: Node) -> tuple[Node, Node] | None:
 
 def _ascends(node: Node) -> bool:
     """Whether a node is the index along an axis, perhaps moved by a constant."""
-    while node.op is Op.RESHAPE or (node.fn == "add" and node.inputs[1].shape == ()):
+    while node.op is Op.RESHAPE or (node.op is Op.MAP and node.fn == "add" and node.inputs[1].shape == ()):
         node = node.inputs[0]
     return node.op is Op.INDEX and node.fn == "iota"
 
