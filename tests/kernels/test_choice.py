@@ -67,6 +67,6 @@ def test_out_may_be_what_is_chosen_from(dtype, shared, move):
     if "c" in shared and dtype.kind != "b":
         pytest.skip("a condition is no number")
     home = sample(dtype, (41,))
-    operands = [home[move : 40 + move] if name in shared else memory[name][:40] for name in "cxy"]
-    wanted = np.where(*operands).astype(dtype).tobytes()
-    assert choose(*operands, home[:40]).tobytes() == wanted
+    c, x, y = (home[move : 40 + move] if name in shared else memory[name][:40] for name in "cxy")
+    wanted = np.where(c, x, y).astype(dtype).tobytes()
+    assert choose(c, x, y, home[:40]).tobytes() == wanted
