@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import spartan_ng
+from tests.fuzz import found
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
 from tests.fuzz.drawing import PLACES, Draw, Nothing
@@ -17,7 +18,7 @@ from tests.fuzz.generator import generate, judged
 from tests.fuzz.minimizer import minimize
 from tests.fuzz.oracle import Values, is_sound, mismatch
 from tests.fuzz.program import Line, Loop, Rounding, numpys, text_of
-from tests.fuzz.runner import Finding, Mode, check, numpys_errors, running
+from tests.fuzz.runner import SMALL_BYTES, Finding, Mode, check, numpys_errors, running
 from tests.fuzz.script import script
 
 WHOLE = (
@@ -139,3 +140,13 @@ def test_the_command_says_what_it_found(monkeypatch):
     assert found.exit_code == 1
     assert "seed 5" in found.output
     assert "def program(np, sparse, settle):" in found.output
+
+
+@pytest.mark.parametrize("small", SMALL_BYTES)
+@pytest.mark.parametrize("text", found.programs())
+def test_what_was_found_once_is_numpys(text, small):
+    program = judged(1, [Line(part, Rounding.SUMS) for part in text.split("; ")])
+    assert program is not None
+    mode = Mode(small, "interpret")
+    with running(mode):
+        assert check(program, mode, numpys_errors(program)) is None

@@ -13,6 +13,7 @@ import numpy as np
 from spartan_ng.api import creation, joining, rearranging
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap_node
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ def ifftshift(x: Any, axes: Any = None) -> ndarray:
 def _rolled(x: Any, axes: Any, sign: int) -> ndarray:
     x = as_handle(x)
     where = tuple(range(x.ndim)) if axes is None else axes if isinstance(axes, tuple | list) else (axes,)
+    if not where:
+        raise ShapeError(f"fftshift: there is no axis to shift along in shape {x.shape}, axes={axes}")
     halves = [x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in where]
     return rearranging.roll(x, halves, tuple(where))
 

@@ -33,7 +33,7 @@ _CONVOLVED = UserFunction(_convolved, origin="convolve")
 @numpy_function(np.convolve, whole=True)
 def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
-    a, v = as_handle(a).ravel(), as_handle(v).ravel()
+    a, v = (_lines(o, "convolve") for o in (a, v))
     if v.size > a.size:
         a, v = v, a
     if v.size == 0:
@@ -59,11 +59,19 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
 @numpy_function(np.correlate, whole=True)
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     """The cross-correlation of two 1-d arrays."""
-    a, v = as_handle(a), as_handle(v)
+    a, v = (_lines(o, "correlate", 1) for o in (a, v))
     taps = (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1]
     if v.size > a.size and mode == "same":  # an even number of taps leans to the other side
         return convolve(a, taps)[a.size // 2 : a.size // 2 + v.size].copy()  # type: ignore[no-any-return]
     return convolve(a, taps, mode)
+
+
+def _lines(operand: Any, name: str, least: int = 0) -> ndarray:
+    """An operand with one axis; where so many are enough, one without axes as a line of one element."""
+    a = as_handle(operand)
+    if not least <= a.ndim <= 1:
+        raise ShapeError(f"{name}: an operand has shape {a.shape}, not one axis")
+    return a.reshape(-1)
 
 
 @numpy_function(np.interp, whole=True)

@@ -154,6 +154,8 @@ def histogram(
         )
     if given is not None and given.dtype.kind not in "biufc":
         return gathered(np.histogram, a, bins, range, density, weights)  # type: ignore[no-any-return]
+    if given is not None and np.ndim(bins):  # NumPy says which weights it cannot add up
+        np.histogram(np.zeros(1), [0, 1], weights=np.zeros(1, given.dtype))
     edges = _edges(x, bins, range, weights)
     n = len(edges) - 1
     place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))

@@ -305,7 +305,7 @@ def nonzero_ends(a: ndarray) -> tuple[int, int]:
     return int(first), int(last) + 1
 
 
-@numpy_function(np.trim_zeros, eager=True)
+@numpy_function(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """A view without the zeros at the front ("f"), at the back ("b"), or both, of the axes."""
     trim = trim.lower()

@@ -63,7 +63,10 @@ def main(
     kinds: Counter[str] = Counter()
     end = time.monotonic() + seconds if seconds else float("inf")
     ran = 0
-    with running(mode), tqdm(total=programs, unit="program", disable=None) as bar:
+    with (
+        running(mode),
+        tqdm(total=programs, unit="program", mininterval=0.1 if sys.stderr.isatty() else 30) as bar,
+    ):
         for program in programs_of(first, programs, calls):
             if time.monotonic() > end:
                 break

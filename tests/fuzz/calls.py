@@ -191,7 +191,7 @@ _EXACT = (
     "int(np.argmax({real}))",
 )
 _SUMS = (
-    "np.{sum|mean|nansum}({number}<<, axis={axes}>><<, keepdims={flag}>><<, dtype={wider}>>)",
+    "np.{sum|nansum}({number}<<, axis={axes}>><<, keepdims={flag}>><<, dtype={wider}>>)",
     "np.sum({array}<<, axis={axes}>><<, initial={2|-1}>><<, where={mask}>>)",
     "{array}.sum(<<axis={axis}>>)",
     "{array}.sum(axis={axis}, keepdims=True)",
@@ -216,7 +216,6 @@ _SUMS = (
     "np.convolve({vector}, {small vector}<<, '{same|valid|full}'>>)",
     "np.correlate({vector}, {small vector}<<, '{same|valid|full}'>>)",
     "np.trapezoid({number}, axis={axis})",
-    "np.average({number}<<, axis={axis}>>)",
     "np.gradient({lines}, axis={axis})",
     "np.bincount({natural}, weights={it} * 0.5)",
     "np.histogram({real}, bins=[-3, -1, 0, 1, 4], weights={it})[0]",
@@ -238,7 +237,8 @@ _ROUNDED = (
     "np.{degrees|radians|deg2rad}({real})",
     "np.{var|std}({number}<<, axis={axes}>><<, keepdims={flag}>><<, ddof={0|1}>>)",
     "np.{nanvar|nanstd|nanmean}({number}<<, axis={axes}>>)",
-    "np.mean({number}<<, axis={axes}>><<, where={mask}>><<, keepdims={flag}>>)",
+    "np.mean({number}<<, axis={axes}>><<, where={mask}>><<, keepdims={flag}>><<, dtype={wider}>>)",
+    "np.average({number}<<, axis={axis}>>)",
     "np.prod({float}<<, axis={axes}>><<, where={mask}>>)",
     "np.cumprod({float}, axis={axis})",
     "np.multiply.reduce({number}, axis={axis})",

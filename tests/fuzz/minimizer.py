@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from spartan_ng.config import config
 from tests.fuzz.generator import Program, judged
 from tests.fuzz.program import Line, Loop, Step, execute, numpys
 from tests.fuzz.runner import Finding, Mode, check, numpys_errors
@@ -17,19 +18,33 @@ _MOST_TEXT = 160
 
 
 def minimize(program: Program, finding: Finding, mode: Mode) -> tuple[Program, Finding]:
-    """The shortest program found that shows a fault of the same kind in the mode that is running."""
+    """The shortest program found that shows a fault of the same kind in the mode that is running.
+
+    A fault that the interpreter shows, too, is sought there: nothing is compiled for each trial then.
+    """
+    with config.override(kernels="interpret"):
+        found = _shown(program, finding, mode)
+        if found is not None:
+            return _shortest((program, found), finding, mode)
+    return _shortest((program, finding), finding, mode)
+
+
+def _shown(program: Program, finding: Finding, mode: Mode) -> Finding | None:
+    """The fault of the same kind that a program shows."""
+    found = check(program, mode, numpys_errors(program))
+    return found if found is not None and found.kind == finding.kind else None
+
+
+def _shortest(best: tuple[Program, Finding], finding: Finding, mode: Mode) -> tuple[Program, Finding]:
     trials = 0
 
     def shows(steps: Sequence[Step]) -> tuple[Program, Finding] | None:
         nonlocal trials
         trials += 1
-        shorter = judged(program.seed, tuple(steps)) if trials <= _MOST_TRIALS else None
-        if shorter is None:
-            return None
-        found = check(shorter, mode, numpys_errors(shorter))
-        return (shorter, found) if found is not None and found.kind == finding.kind else None
+        shorter = judged(best[0].seed, tuple(steps)) if trials <= _MOST_TRIALS else None
+        found = None if shorter is None else _shown(shorter, finding, mode)
+        return None if shorter is None or found is None else (shorter, found)
 
-    best = program, finding
     for changes in (_tails, _without, _unrolled, _without, _frozen, _without):
         best = _improve(best, changes, shows)
     return best
