@@ -37,6 +37,14 @@ def is_operand(other: Any) -> bool:
     return not foreign or sparse.issparse(other)
 
 
+def _theirs(numpys: Any, a: Any, b: Any) -> Any:
+    """What the other operand's `__array_ufunc__` says; without one it has an operator of its own."""
+    theirs = b if isinstance(a, Handle) else a
+    if isinstance(theirs, np.ndarray) or getattr(theirs, "__array_ufunc__", None) is None:
+        return NotImplemented
+    return numpys(a, b)
+
+
 def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
     """The operator that is a ufunc of two operands.
 
@@ -61,7 +69,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
             except ValueError:  # ours name the shapes
                 pass
         if not is_operand(other):
-            return NotImplemented
+            return _theirs(numpys, other, self) if reflected else _theirs(numpys, self, other)
         return function._two(other, self) if reflected else function._two(self, other)
 
     return method

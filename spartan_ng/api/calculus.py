@@ -94,8 +94,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         axes = tuple(build.axis_index(a, f.ndim) for a in axis)
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
-    if f.dtype.kind in "iub":
-        f = f.astype(np.float64)
+    kind = f.dtype if f.dtype.kind in "fc" else np.dtype(np.float64)
+    if f.dtype.kind in "iu":
+        f = f.astype(kind)
     steps = [_spacing(h, f.shape[a]) for h, a in zip(_each(varargs, len(axes)), axes, strict=True)]
     short = [f.shape[a] for a in axes if f.shape[a] < edge_order + 1]
     if short:
@@ -103,7 +104,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
             "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
             f"elements are required: shape {f.shape}"
         )
-    found = tuple(_along(f, a, h, edge_order) for a, h in zip(axes, steps, strict=True))
+    along = (_along(f, a, h, edge_order) for a, h in zip(axes, steps, strict=True))
+    found = tuple(part.astype(kind, copy=False) for part in along)
     return found[0] if len(found) == 1 else found
 
 
@@ -111,8 +113,8 @@ def _each(varargs: tuple[Any, ...], n: int) -> list[Any]:
     """The spacing argument of each of `n` axes."""
     given = [v if isinstance(v, Handle) and v.ndim else _plain(v) for v in varargs]
     if not given:
-        return [np.float64(1.0)] * n
-    if len(given) == 1 and given[0].ndim == 0:
+        return [1.0] * n
+    if len(given) == 1 and getattr(given[0], "ndim", 0) == 0:
         return given * n
     if len(given) != n:
         raise TypeError("invalid number of arguments")
@@ -120,13 +122,16 @@ def _each(varargs: tuple[Any, ...], n: int) -> list[Any]:
 
 
 def _plain(v: Any) -> Any:
-    return v._force() if isinstance(v, Handle) else np.asarray(v)
+    """A spacing as NumPy's value; a number of Python's stays one, which leaves the elements' dtype alone."""
+    if isinstance(v, Handle):
+        return v._force()
+    return v if isinstance(v, int | float) else np.asarray(v)
 
 
 def _spacing(h: Any, length: int) -> Any:
     """One number for evenly spaced points, else the gaps between them."""
-    if h.ndim == 0:
-        return h[()]
+    if np.ndim(h) == 0:
+        return h if isinstance(h, int | float) else h[()]
     if h.ndim != 1:
         raise ValueError(f"distances must be either scalars or 1d, not of shape {h.shape}")
     if len(h) != length:
@@ -135,7 +140,7 @@ def _spacing(h: Any, length: int) -> Any:
         )
     points = as_handle(h)
     gaps = diff(points.astype(np.float64) if h.dtype.kind in "iu" else points)
-    return gaps[0] if len(gaps) and reductions.all(gaps == gaps[0]) else gaps
+    return gaps[0] if reductions.all(gaps == gaps[0]) else gaps
 
 
 def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import products, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api import manipulation, products, reductions, ufuncs
+from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import as_handle, in_order, wrap_node
 from spartan_ng.api.operands import stored
 from spartan_ng.errors import ShapeError
@@ -32,6 +32,11 @@ def einsum(
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     arrays, terms, result = _einsum_terms(operands)
     _check_sizes(arrays, terms)
+    if any(a.dtype.kind not in reductions.NUMBERS for a in arrays):
+        return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
+    if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
+        shown, term = _diagonals(arrays[0], terms[0])
+        return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
     kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
     nodes = [build.cast(a._node(), kind) for a in arrays]
     for i in range(len(nodes)):
@@ -49,6 +54,17 @@ def einsum(
     return stored(
         "einsum", in_order(wrap_node(node), order.upper() if order else order), out, casting="unsafe"
     )
+
+
+def _diagonals(a: ndarray, term: str) -> tuple[ndarray, str]:
+    """The diagonals of letters that are repeated in a term, as a view."""
+    for c in dict.fromkeys(term):
+        while term.count(c) > 1:
+            i = term.index(c)
+            j = term.index(c, i + 1)
+            a = products.diagonal_view(a, 0, i, j, writeable=True)
+            term = "".join(x for k, x in enumerate(term) if k not in (i, j)) + c
+    return a, term
 
 
 def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], str]:
@@ -80,6 +96,10 @@ def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], 
             terms[i] = t.replace("...", "".join(spare[32 - extra : 32]) if extra else "")
     dots = "".join(spare[32 - widest : 32])
     if arrow:
+        if widest and "..." not in right:
+            raise ValueError(
+                "einsum: output has more dimensions than subscripts given, but no '...' ellipsis"
+            )
         result = right.replace("...", dots)
     else:
         joined = "".join(terms)
@@ -95,7 +115,10 @@ def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], 
 def _check_sizes(arrays: list[ndarray], terms: list[str]) -> None:
     sizes: dict[str, int] = {}
     for a, t in zip(arrays, terms, strict=True):
+        own: dict[str, int] = {}
         for c, n in zip(t, a.shape, strict=True):
+            if own.setdefault(c, n) != n:
+                raise ShapeError(f"einsum: axis {c!r} has lengths {own[c]} and {n} in shape {a.shape}")
             if sizes.setdefault(c, n) != n and 1 not in (sizes[c], n):
                 raise ShapeError(
                     f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes "
@@ -110,12 +133,8 @@ def _needed(terms: list[str], i: int, result: str) -> str:
 
 def _alone(node: Node, term: str, needed: str) -> tuple[Node, str]:
     """Diagonals of repeated letters, and sums over letters nobody else needs."""
-    for c in dict.fromkeys(term):
-        while term.count(c) > 1:
-            i = term.index(c)
-            j = term.index(c, i + 1)
-            node = products.diagonal(wrap_node(node), 0, i, j)._node()
-            term = "".join(x for k, x in enumerate(term) if k not in (i, j)) + c
+    shown, term = _diagonals(wrap_node(node), term)
+    node = shown._node()
     gone = tuple(i for i, c in enumerate(term) if c not in needed)
     if gone:
         node = build.fold("add", node, gone, dtype=node.dtype)

@@ -145,8 +145,9 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
 
 @numpy_function(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
-    """As `asarray`, in Fortran's order."""
-    return asarray(a, dtype, "F")
+    """As `asarray`, of at least one axis, in Fortran's order."""
+    h = asarray(a, dtype, "F")
+    return h.reshape(1) if h.ndim == 0 else h
 
 
 @numpy_function(np.asarray_chkfinite)
@@ -273,13 +274,17 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """One value everywhere."""
-    if not isinstance(fill_value, Handle):
-        fill_value = np.asarray(fill_value)
-    elif fill_value._peek() is not None:
-        fill_value = fill_value._peek()
-    return in_order(
-        _constant(fill_value, shape, np.dtype(fill_value.dtype if dtype is None else dtype)), order
-    )
+    lengths = shape_tuple(shape)
+    if isinstance(fill_value, Handle):
+        known = fill_value._peek()
+        if known is None:
+            node = build.cast(fill_value._node(), np.dtype(fill_value.dtype if dtype is None else dtype))
+            return in_order(make(Cell(node=build.broadcast(node, lengths))), order)
+        fill_value = known
+    one = np.full(np.shape(fill_value), fill_value, dtype)  # with NumPy's casts and errors
+    if prod(lengths) * one.itemsize <= config.small_bytes and config.small_bytes:
+        return wrap(np.full(lengths, one, one.dtype, order))  # type: ignore[call-overload]
+    return in_order(make(Cell(node=build.broadcast(build.constant(one), lengths))), order)
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

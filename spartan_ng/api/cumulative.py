@@ -44,8 +44,10 @@ def _scanned(name: str, a: ndarray, axis: int, dtype: Any) -> Node:
         keywords = (("ufunc", name), ("dtype", kind.str))
         return build.along_axis("accumulate", [a._node()], where, dtype=kind, keywords=keywords)
     target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
+    if a.size == 0:
+        return build.cast(a._node(), target)
     node = a._node() if name in reductions.LOGICAL else build.cast(a._node(), target)
-    return node if a.size == 0 else build.scan(name, node, where, target)
+    return build.scan(name, node, where, target)
 
 
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:

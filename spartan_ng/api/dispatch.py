@@ -132,9 +132,10 @@ def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, An
 
 
 def weight(value: Any) -> int:
-    """The bytes that decide whether NumPy works on a value at once; objects never leave the driver."""
+    """The bytes that decide whether NumPy works on values at once; with objects, which never leave the
+    driver, it always does."""
     nbytes: int = getattr(value, "nbytes", 0)
-    return 0 if nbytes and value.dtype.hasobject else nbytes
+    return -_MUCH if nbytes and value.dtype.hasobject else nbytes
 
 
 def fresh(result: Any) -> Any:

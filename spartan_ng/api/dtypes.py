@@ -84,10 +84,14 @@ def common_type(*arrays: Any) -> Any:
 @numpy_function(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
     """Whether writing to one array changes the other: both are views of one base, and overlap there."""
-    if not (isinstance(a, Handle) and isinstance(b, Handle)):
-        return False
-    if a._cell is not b._cell:
-        return False
+    seen = _in_one_base(a, b)
+    return seen is not None and np.shares_memory(*seen)
+
+
+def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """Two views of one base as NumPy's, or None where they are no such views."""
+    if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._cell is not b._cell:
+        return None
     base = a._cell.value if a._cell.value is not None else np.empty(a._cell.shape, np.int8)
     seen = []
     for h in (a, b):
@@ -95,13 +99,14 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
         for view in h._views:
             shown = view.apply_value(shown)
         seen.append(shown)
-    return np.shares_memory(*seen)  # type: ignore[arg-type]
+    return seen[0], seen[1]
 
 
 @numpy_function(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
-    """Whether two arrays are views of one base."""
-    return isinstance(a, Handle) and isinstance(b, Handle) and a._cell is b._cell
+    """Whether two arrays are views of one base whose bounds overlap there."""
+    seen = _in_one_base(a, b)
+    return seen is not None and np.may_share_memory(*seen)
 
 
 __all__ = [

@@ -86,6 +86,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     known = small_values((x,))
     if known is not None:
         return wrap(np.interp(known[0], knots, heights, left, right, period))
+    if not np.can_cast(x.dtype, np.float64):
+        raise TypeError(
+            f"Cannot cast array data from {x.dtype!r} to dtype('float64') according to the rule 'safe'"
+        )
     kind = np.dtype(complex if np.iscomplexobj(heights) else float)
 
     def line(block: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spartan_ng.api.views import is_read_only
+
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
@@ -40,8 +42,7 @@ class Flags:
     @property
     def writeable(self) -> bool:
         """Whether elements may be written; may be set to False, and back."""
-        locked = any(type(v).__name__ == "Broadcast" for v in self._array._views)
-        return not self._array._cell.frozen and not locked
+        return not self._array._cell.frozen and not is_read_only(self._array._views)
 
     @writeable.setter
     def writeable(self, value: bool) -> None:

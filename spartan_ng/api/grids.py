@@ -70,6 +70,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """An array of grid indices."""
     shape = shape_tuple(dimensions)
+    dtype = np.dtype(dtype)
     grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
     return grids if sparse else joining.stack(grids) if grids else creation.zeros((0,), dtype)
 
@@ -277,6 +278,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     known = small_values((flat,))
     if known is not None:
         return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
+    if flat.dtype.kind not in "biu":
+        raise TypeError("only int indices permitted")
+    flat = flat.astype(np.intp, copy=False)
     if bool(((flat < 0) | (flat >= prod(lengths))).any()):
         raise ValueError(f"an index is out of bounds for array with size {prod(lengths)} (shape {lengths})")
     ordered = lengths if order == "C" else lengths[::-1]
@@ -294,6 +298,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ValueError(
             f"parameter multi_index must be a sequence of length {len(lengths)}, not {len(parts)}"
         )
+    if any(p.dtype.kind not in "biu" for p in parts):
+        raise TypeError("only int indices permitted")
+    if order not in ("C", "F"):
+        raise ValueError("only 'C' or 'F' order is permitted")
     modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
     strides = [prod(lengths[i + 1 :] if order == "C" else lengths[:i]) for i in range(len(lengths))]
     total: Any = 0

@@ -262,6 +262,7 @@ class Late:
 
     ndarray: Any = Handle
     scalar: Any = Handle
+    record: Any = Handle
     stack: Any = None
 
 
@@ -271,9 +272,9 @@ def register(cls: type[Handle], stack: Any) -> None:
     Late.stack = stack
 
 
-def register_scalar(cls: type[Handle]) -> None:
-    """Say which class numbers on the driver have."""
-    Late.scalar = cls
+def register_scalar(cls: type[Handle], record: type[Handle]) -> None:
+    """Say which classes numbers on the driver and records have."""
+    Late.scalar, Late.record = cls, record
 
 
 def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
@@ -310,7 +311,14 @@ def scalar(value: Any) -> ndarray:
         h = _new(Late.scalar)
         h._number = value
         return h  # type: ignore[no-any-return]
-    return make(Cell(value, frozen=True)) if isinstance(value, np.void) else value
+    return _record(value) if isinstance(value, np.void) else value
+
+
+def _record(value: Any) -> ndarray:
+    """What stands for a NumPy record."""
+    h = _new(Late.record)
+    h._cell, h._views, h._state = Cell(value, frozen=True), (), None
+    return h  # type: ignore[no-any-return]
 
 
 def wrap_node(node: Node) -> ndarray:
@@ -377,7 +385,9 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         if dtype is not None and np.dtype(dtype).hasobject:
             return make(Cell(np.asarray(a, dtype)))
         a = a if dtype is None else a.astype(dtype)
-        return scalar(a) if a.__class__ in NUMERIC else make(Cell(a, frozen=True))
+        if a.__class__ in NUMERIC or isinstance(a, np.void):
+            return scalar(a)
+        return make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):
         a = _nested(a, dtype is None or not np.dtype(dtype).hasobject)
         if isinstance(a, Handle):

@@ -11,6 +11,7 @@ from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.operands import kind_of, operand, small_values, stored
 from spartan_ng.api.views import COMPLEX
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -43,7 +44,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         for o in options
     ]
     mask = flags if flags.dtype == bool else ufuncs.not_equal(flags, 0)
-    return wrap_node(build.map_("where", mask._node(), *nodes, dtype=kind))
+    chosen = wrap_node(build.map_("where", mask._node(), *nodes, dtype=kind))
+    chosen._cell.frozen = False  # without axes, NumPy's is an array, too
+    return chosen
 
 
 @numpy_function(np.select)
@@ -133,6 +136,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     if value is not None:
         result = wrap(np.round(value[0], decimals))
     elif kind == "b":
+        np.round(np.zeros((), bool), decimals)  # NumPy's error, where there are decimals
         result = wrap_node(build.cast(a._node(), np.dtype(np.float16)))
     elif kind == "c":
         parts = [round(p, decimals) for p in (a.real, a.imag)]
@@ -222,7 +226,7 @@ def imag(val: Any) -> ndarray:
 def angle(z: Any, deg: bool = False) -> ndarray:
     """The argument of complex elements."""
     z = as_handle(z)
-    result = ufuncs.arctan2(z.imag if z.dtype.kind == "c" else 0.0, z.real)
+    result = ufuncs.arctan2(z.imag if z.dtype.kind == "c" else 0, z.real)
     return result * (180 / np.pi) if deg else result  # type: ignore[no-any-return]
 
 
@@ -284,6 +288,11 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
     if a.dtype.kind != "f":
         return a.copy() if copy and a.ndim else a
+    for number in (nan, posinf, neginf):
+        if np.ndim(number) and build.broadcast_shapes("nan_to_num", np.shape(number), a.shape) != a.shape:
+            raise ShapeError(
+                f"nan_to_num: numbers of shape {np.shape(number)} for elements of shape {a.shape}"
+            )
     info = np.finfo(a.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,20 @@ if TYPE_CHECKING:
 _NONE: Any = np._NoValue
 
 
+class _Counted:
+    """How many references a method finds to an object with one name, and to what only the object has."""
+
+    def __init__(self) -> None:
+        self.inner = object()
+
+    def references(self, *given: Any) -> tuple[int, int]:
+        return sys.getrefcount(self), sys.getrefcount(self.inner)
+
+
+_counted = _Counted()
+_ONE_NAME, _ONE_CELL = _counted.references(1)
+
+
 class Methods(Arithmetic):
     """Arrays with NumPy's methods."""
 
@@ -40,8 +55,21 @@ class Methods(Arithmetic):
         return manipulation.reshape(self, wanted, order=order, copy=copy) if seen is None else seen
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """Change the shape in place; new elements are zero."""
+        """Change the shape in place; new elements are zero. Somebody else's array keeps its shape.
+
+        Raises
+        ------
+        ValueError : the array is a view, or (with `refcheck`) has another name or a view
+        """
         resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
+        if resized.size != self.size:
+            if self._views:
+                raise ValueError("cannot resize this array: it does not own its data")
+            if refcheck and (sys.getrefcount(self) > _ONE_NAME or sys.getrefcount(self._cell) > _ONE_CELL):
+                raise ValueError(
+                    "cannot resize an array that references or is referenced\nby another array in this way.\n"
+                    "Use the np.resize function or refcheck=False"
+                )
         self._cell, self._views, self._state = resized._cell, resized._views, None
 
     def ravel(self, order: str = "C") -> ndarray:

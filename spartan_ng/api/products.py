@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import joining, manipulation, matrices, reductions, ufuncs
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.operands import small_values, stored
 from spartan_ng.api.views import Diagonal
@@ -92,6 +92,8 @@ def matmul(
                 build.matmul(a._node(), b._node(), a.dtype)
                 raise
     kind = _product_dtype(a, b, dtype)
+    if dtype is not None:  # NumPy's error, where the rule forbids it
+        np.matmul.resolve_dtypes((a.dtype, b.dtype, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]
     if kind.kind == "O":
         return stored("matmul", gathered(np.matmul, a, b), out, casting=casting)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
@@ -217,6 +219,8 @@ def vecmat(
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """A sum of products over pairs of axes."""
     a, b = as_handle(a), as_handle(b)
+    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):
+        return by_numpy(np.tensordot, a, b, axes)  # type: ignore[no-any-return]
     try:
         n = int(axes.__index__())
     except AttributeError:
@@ -260,7 +264,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
 @numpy_function(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """The diagonal of the planes of two axes, last; a read-only view."""
-    a = as_handle(a)
+    return diagonal_view(as_handle(a), offset, axis1, axis2, writeable=False)
+
+
+def diagonal_view(a: ndarray, offset: int, axis1: int, axis2: int, writeable: bool) -> ndarray:
+    """The diagonal, through which `einsum` also writes."""
     if a.ndim < 2:
         raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
@@ -268,7 +276,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
         raise ValueError("axis1 and axis2 cannot be the same")
     rest = [n for k, n in enumerate(a.shape) if k not in (i, j)]
     length: int = max(0, min(a.shape[i] - max(-offset, 0), a.shape[j] - max(offset, 0)))
-    return a._see(Diagonal(int(offset), (i, j), (*rest, length)))  # type: ignore[no-any-return]
+    return a._see(Diagonal(int(offset), (i, j), (*rest, length), writeable))
 
 
 @numpy_function(np.trace)

@@ -36,8 +36,8 @@ def linspace(
     if any(isinstance(v, Handle) and v.ndim and v._peek() is None for v in (start, stop)):
         return _between_arrays(as_handle(start), as_handle(stop), num, endpoint, retstep, dtype, axis)
     plain = [forced(v) for v in (start, stop)]
-    lazy = np.ndim(plain[0]) == 0 and np.ndim(plain[1]) == 0 and num * 16 > config.small_bytes
-    if not lazy:
+    numbers = all(np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain)
+    if not numbers or num * 16 <= config.small_bytes:
         result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
         return (wrap(result[0]), wrap(result[1])) if retstep else wrap(result)
     div = num - 1 if endpoint else num
@@ -96,6 +96,12 @@ def logspace(
     axis: int = 0,
 ) -> ndarray:
     """Numbers spaced evenly on a logarithmic scale."""
+    base = forced(base)
+    if np.ndim(base):  # has its axes beside those of the ends, which move by `axis`
+        start, stop, base = (forced(v) for v in (start, stop, base))
+        ndim = np.broadcast(start, stop, base).ndim
+        start, stop, base = (np.array(v, copy=None, ndmin=ndim) for v in (start, stop, base))
+        base = np.expand_dims(base, axis)
     y = ufuncs.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)  # type: ignore[no-any-return]
 

@@ -154,7 +154,6 @@ def nanmedian(
 
 
 def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> ndarray:
-    a = a.reshape(1) if a.ndim == 0 else a
     lines = _sorted_lines(a, axis, skips)
     if lines.values.shape[-1] == 0:
         return mean(a, axis, None, out, keepdims)
@@ -256,7 +255,6 @@ def _quantile(
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     if fractions.ndim > 2:
         raise ValueError(f"q must be a scalar or 1d, not of shape {fractions.shape}")
-    a = a.reshape(1) if a.ndim == 0 else a
     if weights is None:
         lines = _sorted_lines(a, axis, skips)
         if lines.values.shape[-1] == 0:
@@ -280,7 +278,9 @@ def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     low = np.floor(place)
     x, y = lines.at(low), lines.at(low + 1)
     share: Any = rule.share(place - low)
-    kind = lines.values.dtype if weak and lines.values.dtype.kind == "f" else np.dtype(np.float64)
+    kind = lines.values.dtype
+    if not weak or kind.kind != "f":
+        kind = np.result_type(kind if kind.kind in "biufc" else np.float64, share.dtype)
     step = y - x
     if not isinstance(lines.count, int):
         share = share.astype(kind)

@@ -21,7 +21,7 @@ from spartan_ng.api import (
 )
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import gathered, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, make, shape_tuple, values, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, forced, make, shape_tuple, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values
 from spartan_ng.api.views import Slice, bounded
 from spartan_ng.config import config
@@ -154,11 +154,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """Elements moved around an axis, the last ones coming first."""
     a = as_handle(a)
     if axis is None:
-        return roll(manipulation.ravel(a), int(np.sum(shift)), 0).reshape(a.shape)
-    shifts, axes = np.broadcast_arrays(shift, axis)
+        return roll(manipulation.ravel(a), int(np.sum(forced(shift))), 0).reshape(a.shape)
+    shifts, axes = np.broadcast_arrays(forced(shift), axis)
+    places = [build.axis_index(i, a.ndim) for i in axes.ravel().tolist()]
+    if shifts.ndim > 1:
+        raise ValueError("'axis' and 'shift' should be scalars or 1D sequences")
     node = a._node()
-    for by, raw in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
-        where = build.axis_index(raw, a.ndim)
+    for by, where in zip(shifts.ravel().tolist(), places, strict=True):
         n = a.shape[where]
         by = by % n if n else 0
         if by:
@@ -204,6 +206,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
     if places.dtype == bool:
         places = np.flatnonzero(places)
+    if places.ndim > 1:
+        raise ValueError("index array argument obj to insert must be one dimensional or scalar")
     scalar = places.ndim == 0 or places.size == 1
     places = places.astype(np.int64).reshape(-1)
     if places.size and ((places < -n) | (places > n)).any():

@@ -46,6 +46,9 @@ def reduce(
     a = as_handle(a)
     keepdims = False if keepdims is _NONE else keepdims
     where = True if where is _NONE else where
+    if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
+        both = (out.dtype, a.dtype, None)
+        dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
     if value is not None and flags is not None and out is None and is_prompt(value):
@@ -55,7 +58,8 @@ def reduce(
             keywords["where"] = np.asarray(flags, bool)
         result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
-    if name not in FOLDS or not (a.dtype.kind in NUMBERS or _is_time_fold(name, a.dtype.kind)):
+    timely = _is_time_fold(name, a.dtype.kind) and dtype in (None, a.dtype)
+    if name not in FOLDS or not (a.dtype.kind in NUMBERS or timely):
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
@@ -138,6 +142,9 @@ def _folded(
         return build.broadcast(build.constant(np.asarray(identity).astype(target)), shape)
     if not axes:
         result = build.cast(node, target)
+        if row.identity is not None and name not in LOGICAL:  # which is not every number's own: -0.0, 1 * inf
+            identity = build.constant(np.asarray(row.identity).astype(target))
+            result = build.map_(name, identity, result, dtype=target)
         if mask is not None:
             neutral = build.constant(
                 np.asarray(row.identity if row.identity is not None else _extreme(name, target)).astype(
@@ -164,11 +171,9 @@ def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
 
 def _with_initial(name: str, node: Node, initial: Any) -> Node:
     """Start the fold from a given value."""
-    start = initial._node() if isinstance(initial, Handle) else build.constant(np.asarray(initial))
-    if start.dtype.kind == "c" != node.dtype.kind:
-        raise TypeError(f"{name}: initial is {start.dtype}, which {node.dtype} does not hold")
-    start = build.cast(start, node.dtype)
-    return build.map_(name, start, node, dtype=node.dtype)
+    nothing = np.zeros(0, node.dtype)  # what NumPy makes of `initial` alone, or its error
+    start = getattr(np, name).reduce(nothing, dtype=node.dtype.type, initial=forced(initial))
+    return build.map_(name, build.constant(np.asarray(start)), node, dtype=node.dtype)
 
 
 def keep(node: Node, shape: tuple[int, ...], axes: tuple[int, ...]) -> Node:
@@ -224,7 +229,7 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         known = known_count(masked.mask)
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
         return kept * math.prod(rest[i - 1] for i in axes if i > 0)
-    axes = _axes(axis, a.ndim)
+    axes = build.axes_tuple(axis, a.ndim)
     if where is True:
         return math.prod(a.shape[i] for i in axes)
     mask = build.broadcast(as_handle(where, bool)._node(), a.shape)

@@ -139,6 +139,17 @@ class Scalar(ndarray):
     __abs__ = _unary(abs)
 
 
+class Record(ndarray):
+    """An array without axes that stands for a record NumPy returns as a scalar; its fields may be set."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """NumPy's class, so that `isinstance(x[0], np.void)` holds; `type` tells the truth."""
+        return np.void
+
+
 def _again(number: Any) -> Scalar:
     """An unpickled number."""
     made = _new(Scalar)
@@ -146,4 +157,4 @@ def _again(number: Any) -> Scalar:
     return made
 
 
-register_scalar(Scalar)
+register_scalar(Scalar, Record)

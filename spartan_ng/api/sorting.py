@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 
+_COMPLEX = dict.fromkeys("bhBH", np.complex64) | {"g": np.clongdouble}
+"""What `sort_complex` makes of real numbers, where it is not complex128."""
 _STABLE = (("kind", "stable"),)
 
 
@@ -156,8 +158,8 @@ def _lexsorted_lines(keys: list[Any], axis: int) -> ndarray:
 def sort_complex(a: Any) -> ndarray:
     """A sorted copy as complex numbers."""
     a = as_handle(a)
-    result = sort(a)
-    return result if a.dtype.kind == "c" else result.astype(np.result_type(a.dtype, np.complex64))
+    kind = _COMPLEX.get(a.dtype.char, np.complex128)
+    return sort(a) if a.dtype.kind == "c" else sort(a).astype(kind)
 
 
 # --- searching -------------------------------------------------------------------------------------
@@ -273,11 +275,14 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
         length = max(length, int(high) + 1)
     w = None
     if weights is not None:
-        w = as_handle(weights).astype(np.float64)._node()
-        if w.shape != x.shape:
+        given = as_handle(weights)
+        if given.ndim == 1 and not np.can_cast(given.dtype, np.float64):
+            raise TypeError(f"bincount: weights of {given.dtype} cannot be cast to float64 safely")
+        if given.shape != x.shape:
             raise ValueError(
-                f"The weights and list don't have the same length: shapes {w.shape} and {x.shape}"
+                f"The weights and list don't have the same length: shapes {given.shape} and {x.shape}"
             )
+        w = given.astype(np.float64)._node()
     return wrap_node(build.bincount(build.cast(x._node(), np.dtype(np.int64)), length, w))
 
 

@@ -121,7 +121,7 @@ def var(
         squares = ufuncs.square(distance)
     keep = _plain_keepdims(keepdims)
     total = reductions.reduce(
-        "add", squares, axis, None if a.dtype.kind == "c" else kind, None, keep, _NONE, where
+        "add", squares, axis, dtype if a.dtype.kind == "c" else kind, None, keep, _NONE, where
     )
     rest = _minus(count, ddof, total)
     if isinstance(rest, Handle) and not keep and rest.ndim:
@@ -142,7 +142,7 @@ def one_of(ddof: float, correction: Any) -> float:
 
 def _plain_floats(a: ndarray, kind: Any) -> bool:
     """Whether all elements of a dense array count, as floats."""
-    dense = a.size > 0 and a._masked() is None and a._node().format == "dense"
+    dense = a.size > 0 and a.dtype.kind in "biuf" and a._masked() is None and a._node().format == "dense"
     return dense and (kind or a.dtype) in (np.float32, np.float64)
 
 
@@ -177,8 +177,11 @@ def std(
     correction: Any = _NONE,
 ) -> ndarray:
     """The standard deviation."""
-    result = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return stored("std", ufuncs.sqrt(result), out, casting="unsafe")
+    squared = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    result = ufuncs.sqrt(squared)
+    if result.dtype != squared.dtype:  # integers that were asked for
+        result = result.astype(squared.dtype)
+    return stored("std", result, out, casting="unsafe")
 
 
 @numpy_function(np.ptp)

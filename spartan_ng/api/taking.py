@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.api import creation, indexing, manipulation, rearranging, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, copied, wrap, wrap_node
-from spartan_ng.api.operands import stored
+from spartan_ng.api.operands import WEAK, stored
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -35,6 +35,9 @@ class Flat:
         return found.copy() if found.ndim else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        value = as_handle(value)
+        if value.size == 0:
+            return
         if manipulation.reshapes_without_copy(self.base, (self.base.size,)):
             indexing.reshaped(self.base, (self.base.size,))[key] = _cycled(self.base, key, value)
         else:
@@ -51,8 +54,7 @@ class Flat:
 
 
 def _cycled(base: Handle, key: Any, value: Any) -> Any:
-    """Values for a flat region, repeated as often as needed."""
-    value = as_handle(value)
+    """Values, at least one, for a flat region, repeated as often as needed."""
     if value.ndim == 0:
         return value
     wanted = len(range(*key.indices(base.size))) if isinstance(key, slice) else value.size
@@ -157,14 +159,18 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @numpy_function(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Set the elements where a mask is true to the values at their places."""
+    if not isinstance(a, Handle):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
     new = rearranging.resize(as_handle(values).ravel(), (a.size,)).reshape(a.shape).astype(a.dtype)
-    a[...] = wrap_node(build.map_("where", as_handle(mask, bool)._node(), new._node(), a._node()))
+    chosen = build.map_("where", as_handle(mask, bool)._node(), new._node(), a._node())
+    indexing.setitem(a, ..., wrap_node(chosen))
 
 
 @numpy_function(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements from the choice that each index names."""
     index = as_handle(a)
+    choices = list(choices)
     options = [as_handle(c) for c in choices]
     n = len(options)
     if mode == "wrap":
@@ -173,7 +179,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
         index = ufuncs.clip3(index, 0, n - 1)
     elif index.size and bool(((index < 0) | (index >= n)).any()):
         raise ValueError("invalid entry in choice array")
-    kind = np.result_type(*(o.dtype for o in options))
+    kind = np.result_type(*(c if type(c) in WEAK else o.dtype for c, o in zip(choices, options, strict=True)))
     shape = build.broadcast_shapes("choose", index.shape, *(o.shape for o in options))
     node = build.broadcast(build.cast(options[0]._node(), kind), shape)
     for i, option in enumerate(options[1:], 1):
@@ -227,7 +233,11 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if isinstance(dst, np.ndarray):
         np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
         return
-    new = as_handle(src) if isinstance(src, Handle | np.ndarray) else as_handle(np.asarray(src, dst.dtype))
+    if not isinstance(src, Handle | np.ndarray):  # numbers of Python's have rules of their own
+        cast = np.empty(np.shape(src), dst.dtype)
+        np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]
+        src = cast
+    new = as_handle(src)
     if not np.can_cast(new.dtype, dst.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"

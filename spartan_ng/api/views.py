@@ -195,29 +195,47 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Diagonal:
-    """The diagonal of the planes of two axes, last; read-only, as NumPy's."""
+    """The diagonal of the planes of two axes, last; read-only where it is NumPy's `diagonal`."""
 
     offset: int
     axes: tuple[int, int]
     shape: tuple[int, ...]
+    writeable: bool = False
 
     def apply(self, base: Node) -> Node:
         """The diagonal of a node: every so many elements of the flat planes."""
-        rest = [k for k in range(base.ndim) if k not in self.axes]
-        node = build.transpose(base, (*rest, *self.axes))
-        rows, columns = node.shape[-2:]
-        lead, n = self.shape[:-1], self.shape[-1]
-        start = max(-self.offset, 0) * columns + max(self.offset, 0) if n else 0
-        flat = build.reshape(node, (*lead, rows * columns))
-        return build.slice_(flat, [0] * len(lead) + [start], [1] * len(lead) + [columns + 1], self.shape)
+        return self._line(base).apply(self._planes(base))
+
+    def _order(self, ndim: int) -> tuple[int, ...]:
+        """The axes, those of the planes last."""
+        return (*(k for k in range(ndim) if k not in self.axes), *self.axes)
+
+    def _planes(self, base: Node) -> Node:
+        """The planes, each flat."""
+        size = base.shape[self.axes[0]] * base.shape[self.axes[1]]
+        return build.reshape(build.transpose(base, self._order(base.ndim)), (*self.shape[:-1], size))
+
+    def _line(self, base: Node) -> Slice:
+        """Where the diagonal is in flat planes."""
+        columns, lead = base.shape[self.axes[1]], len(self.shape) - 1
+        start = max(-self.offset, 0) * columns + max(self.offset, 0) if self.shape[-1] else 0
+        return Slice((0,) * lead + (start,), (1,) * lead + (columns + 1,), self.shape)
 
     def apply_value(self, base: Any) -> Any:
         """The diagonal of an array."""
-        return np.diagonal(base, self.offset, *self.axes)
+        shown = np.diagonal(base, self.offset, *self.axes)
+        if self.writeable and base.flags.writeable:
+            shown.flags.writeable = True
+        return shown
 
     def put(self, base: Node, value: Node) -> Node:
-        """NumPy refuses to write to it."""
-        raise ValueError("assignment destination is read-only")
+        """Write into the flat planes; NumPy refuses to write to its `diagonal`."""
+        if not self.writeable:
+            raise ValueError("assignment destination is read-only")
+        order = self._order(base.ndim)
+        flat = self._line(base).put(self._planes(base), value)
+        turned = build.reshape(flat, tuple(base.shape[k] for k in order))
+        return Transpose(order).put(base, turned)
 
 
 def joined(real: Any, imag: Any) -> Any:
@@ -228,6 +246,11 @@ def joined(real: Any, imag: Any) -> Any:
 
 
 COMPLEX = UserFunction(joined, origin="real and imag")
+
+
+def is_read_only(views: tuple[View, ...]) -> bool:
+    """Whether NumPy lets nobody write through one of the views."""
+    return any(isinstance(v, Broadcast) or (isinstance(v, Diagonal) and not v.writeable) for v in views)
 
 
 def written(base: Node, views: tuple[View, ...], value: Node) -> Node:

@@ -18,6 +18,8 @@ _HANG_S = 600
 """One test that runs so long hangs."""
 _FILE_HANGS_S = 5400
 """One file that runs so long hangs where no signal reaches it."""
+_REGULAR = (0, 1, 2, 5)
+"""pytest's exit codes: all passed, some failed, some could not be collected, there were none."""
 _CRASHES = 5
 """A file whose process dies so often is given up."""
 _LINE = "\n      "
@@ -67,7 +69,7 @@ def outcome_of(suite: Suite, file: str) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
             code = _pytest(suite, file, Path(folder), list(dead))
             steps = _steps(Path(folder, "record"))
-        if code in (0, 1, 5):  # pytest's: all passed, some failed, none collected
+        if code in _REGULAR:
             break
         died_in = steps[-1][0] if steps else file
         dead[died_in] = f"the process ended with {code}"
@@ -86,6 +88,7 @@ def _pytest(suite: Suite, file: str, folder: Path, without: list[str]) -> int:
     ini = folder / "pytest.ini"
     ini.write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.outside.plugin", "-p", "no:cacheprovider", "-q"]
+    command += ["--continue-on-collection-errors"]
     command += ["-c", str(ini), "--rootdir", str(suite.root), "--record", str(folder / "record")]
     command += [f"--timeout={_HANG_S}", "--timeout-method=signal", *suite.options]
     command += [a for test in without for a in ("--deselect", test)]
@@ -103,7 +106,7 @@ def _pytest(suite: Suite, file: str, folder: Path, without: list[str]) -> int:
         )
     except subprocess.TimeoutExpired:
         return -1
-    if done.returncode not in (0, 1, 5):
+    if done.returncode not in _REGULAR:
         sys.stderr.write(done.stdout.decode(errors="replace")[-4000:])
     return done.returncode
 

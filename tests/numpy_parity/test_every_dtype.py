@@ -1,0 +1,227 @@
+"""Calls over every dtype, and shapes with no axes, one, two, and no elements: NumPy's values, dtypes, errors.
+
+A call is a row; what it is given is drawn from all kinds of elements, also those it refuses.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+DTYPES = [
+    "?",
+    "i1",
+    "u1",
+    "i2",
+    "u2",
+    "i4",
+    "u4",
+    "i8",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "g",
+    "c8",
+    "c16",
+    "m8[s]",
+    "O",
+]
+SHAPES = [(), (5,), (0,), (3, 4), (4, 4), (2, 0)]
+
+DRAWN = 24
+"""Cases of each call that a run of the tests draws."""
+WITHOUT = {"digitize": ["m8[s]"], "pad mean": ["m8[s]"]}
+"""Dtypes that NumPy takes or refuses by accident: empty durations among floats, the mean of some."""
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "angle": lambda np, x: np.angle(x),
+    "angle degrees": lambda np, x: np.angle(x, deg=True),
+    "argmax": lambda np, x: np.argmax(x, axis=0),
+    "asfortranarray": lambda np, x: np.asfortranarray(x),
+    "ascontiguousarray": lambda np, x: np.ascontiguousarray(x),
+    "average": lambda np, x: np.average(x, axis=0),
+    "bincount": lambda np, x: np.bincount(numpy.arange(5), weights=x),
+    "choose": lambda np, x: np.choose([0, 1, 1], [x[..., :3], 7]),
+    "choose floats": lambda np, x: np.choose([0, 1, 1], [x[..., :3], 7.5]),
+    "clip": lambda np, x: np.clip(x, 1, 3),
+    "copyto": lambda np, x: _after(np.zeros(5, int), lambda a: np.copyto(a, x)),
+    "copyto number": lambda np, x: _after(x, lambda a: np.copyto(a, 1.5)),
+    "corrcoef": lambda np, x: np.corrcoef(x),
+    "count_nonzero": lambda np, x: np.count_nonzero(x, axis=0),
+    "cumprod": lambda np, x: np.cumprod(x, axis=0),
+    "cumsum": lambda np, x: np.cumsum(x, axis=-1),
+    "diff": lambda np, x: np.diff(x),
+    "digitize": lambda np, x: np.digitize(x, numpy.arange(3.0)),
+    "ediff1d": lambda np, x: np.ediff1d(x),
+    "einsum sum": lambda np, x: np.einsum("...->", x),
+    "einsum trace": lambda np, x: np.einsum("ii", x),
+    "einsum diagonal": lambda np, x: np.einsum("ii->i", x),
+    "einsum turned": lambda np, x: np.einsum("ij->ji", x),
+    "einsum rows": lambda np, x: np.einsum("ij->i", x),
+    "fill_diagonal": lambda np, x: _after(x, lambda a: np.fill_diagonal(a, 3)),
+    "fill_diagonal empty": lambda np, x: _after(x, lambda a: np.fill_diagonal(a, numpy.array([]), True)),
+    "flip": lambda np, x: np.flip(x),
+    "full": lambda np, x: np.full(3, 300, x.dtype),
+    "full of": lambda np, x: np.full((2, 5), x, "f4"),
+    "full text": lambda np, x: np.full((2, 5), x, "U3"),
+    "gradient": lambda np, x: np.gradient(x, axis=-1),
+    "gradient steps": lambda np, x: np.gradient(x, numpy.array([0.0, 1, 3, 4, 9])[: x.shape[-1]], axis=-1),
+    "gradient edges": lambda np, x: np.gradient(x, 2, axis=-1, edge_order=2),
+    "histogram": lambda np, x: np.histogram(x, 4),
+    "imag": lambda np, x: np.imag(x),
+    "insert": lambda np, x: np.insert(x, 1, 1, axis=-1),
+    "insert two": lambda np, x: np.insert(x, numpy.array([[1, 2]]), 1, axis=-1),
+    "interp": lambda np, x: np.interp(x, [1, 2, 3], [4, 5, 7]),
+    "isclose": lambda np, x: np.isclose(x, x),
+    "iscomplex": lambda np, x: np.iscomplex(x),
+    "isneginf": lambda np, x: np.isneginf(x),
+    "linspace": lambda np, x: np.linspace(x, 7, 5),
+    "logspace": lambda np, x: np.logspace(0, 2, 3, base=x),
+    "max initial out": lambda np, x: np.max(x, axis=0, initial=0.5, out=np.zeros(x.shape[1:])),
+    "max initial": lambda np, x: np.max(x, axis=0, initial=2),
+    "max out": lambda np, x: np.max(x, axis=0, out=np.zeros(x.shape[1:])),
+    "mean": lambda np, x: np.mean(x, axis=0),
+    "mean f4": lambda np, x: np.mean(x, axis=-1, dtype="f4"),
+    "median": lambda np, x: np.median(x),
+    "median keep": lambda np, x: np.median(x, axis=0, keepdims=True),
+    "nan_to_num": lambda np, x: np.nan_to_num(x),
+    "nan_to_num wide": lambda np, x: np.nan_to_num(x, nan=numpy.zeros((2, 5))),
+    "nanmax": lambda np, x: np.nanmax(x),
+    "nanmean": lambda np, x: np.nanmean(x, axis=0),
+    "nanmedian": lambda np, x: np.nanmedian(x),
+    "nansum": lambda np, x: np.nansum(x),
+    "negative": lambda np, x: -x,
+    "pad": lambda np, x: np.pad(x, 2),
+    "pad mean": lambda np, x: np.pad(x, 2, mode="mean"),
+    "partition": lambda np, x: np.partition(x, 1),
+    "percentile": lambda np, x: np.percentile(x, [20, 60]),
+    "prod": lambda np, x: np.prod(x),
+    "prod none": lambda np, x: np.prod(x, axis=()),
+    "ptp": lambda np, x: np.ptp(x, axis=0),
+    "putmask": lambda np, x: _after(x, lambda a: np.putmask(a, a == a, [1, 2])),
+    "quantile": lambda np, x: np.quantile(x, numpy.float32(0.3)),
+    "quantile many": lambda np, x: np.quantile(x, numpy.array([0.3, 0.5], "f4")),
+    "ravel_multi_index": lambda np, x: np.ravel_multi_index((x, x), (9, 9)),
+    "real": lambda np, x: np.real(x),
+    "repeat": lambda np, x: np.repeat(x, 2),
+    "roll": lambda np, x: np.roll(x, 1, axis=0),
+    "roll two": lambda np, x: np.roll(x, [[1, 2]], axis=0),
+    "round": lambda np, x: np.round(x, 1),
+    "searchsorted": lambda np, x: np.searchsorted(np.sort(x.ravel()), x),
+    "select": lambda np, x: np.select([x == 1, x == 2], [x, 2 * x], default=9),
+    "sign": lambda np, x: np.sign(x),
+    "sinc": lambda np, x: np.sinc(x),
+    "sort": lambda np, x: np.sort(x, axis=0),
+    "sort_complex": lambda np, x: np.sort_complex(x),
+    "square": lambda np, x: np.square(x),
+    "std": lambda np, x: np.std(x),
+    "std i8": lambda np, x: np.std(x, dtype="i8"),
+    "std f4": lambda np, x: np.std(x, axis=0, dtype="f4"),
+    "sum": lambda np, x: np.sum(x, axis=0),
+    "sum f4": lambda np, x: np.sum(x, dtype="f4"),
+    "sum initial": lambda np, x: np.sum(x, initial=[2, 3]),
+    "sum initial out": lambda np, x: np.sum(x, axis=0, initial=0.5, out=np.zeros(x.shape[1:])),
+    "take": lambda np, x: np.take(x, [0, 0]),
+    "take at": lambda np, x: np.take([4, 5, 6, 7, 8, 9], x, mode="clip"),
+    "tensordot": lambda np, x: np.tensordot(x, x, 0),
+    "trace": lambda np, x: np.trace(x),
+    "trapezoid": lambda np, x: np.trapezoid(x),
+    "trunc": lambda np, x: np.trunc(x),
+    "unique": lambda np, x: np.unique(x),
+    "unique counts": lambda np, x: np.unique(x, return_counts=True, return_inverse=True, return_index=True),
+    "unravel_index": lambda np, x: np.unravel_index(x, (9, 9)),
+    "unwrap": lambda np, x: np.unwrap(x),
+    "var": lambda np, x: np.var(x, axis=0, ddof=1),
+    "where": lambda np, x: np.where(x == 1, x, 2.5),
+}
+
+
+def _after(a: Any, change: Callable[[Any], Any]) -> Any:
+    """An array after a change in place."""
+    change(a)
+    return a
+
+
+def _values(dtype: str, shape: tuple[int, ...]) -> Any:
+    count = int(numpy.prod(shape))
+    found = (numpy.arange(count) * 3 % 7).astype(dtype)
+    if numpy.dtype(dtype).kind in "ifcg":
+        found[1::3] = -found[1::3]
+    if numpy.dtype(dtype).kind == "c":
+        found[::2] += 2j
+    return found.reshape(shape)
+
+
+def _said(np: Any, call: Callable[[Any, Any], Any], dtype: str, shape: tuple[int, ...]) -> Any:
+    """What a call gives, as NumPy's arrays; or the class of its exception, as NumPy's users know it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            given = call(np, np.array(_values(dtype, shape)))
+            many = given if isinstance(given, tuple | list) else [given]
+            return [numpy.asarray(g) for g in many]
+        except Exception as error:  # noqa: BLE001 (its class is the answer)
+            return type(error)
+
+
+def _is_a(got: type, wanted: type) -> bool:
+    """Whether whoever catches NumPy's exception catches ours; NumPy's own subclasses are not promised."""
+    return issubclass(
+        got, next(t for t in wanted.__mro__ if t.__module__ in ("builtins", "numpy.exceptions"))
+    )
+
+
+def _differs(got: Any, wanted: Any) -> Iterator[str]:
+    if isinstance(got, type) or isinstance(wanted, type):
+        if not (isinstance(got, type) and isinstance(wanted, type) and _is_a(got, wanted)):
+            yield f"{got} for {wanted}"
+        return
+    if len(got) != len(wanted):
+        yield f"{len(got)} results for {len(wanted)}"
+        return
+    for g, w in zip(got, wanted, strict=True):
+        if (g.dtype, g.shape) != (w.dtype, w.shape):
+            yield f"{g.dtype} {g.shape} for {w.dtype} {w.shape}"
+        elif g.dtype.kind in "fc":
+            rough = 1e-2 if g.dtype.itemsize < 4 else 1e-5
+            if not numpy.allclose(g, w, rtol=rough, atol=rough, equal_nan=True):
+                yield f"{g} for {w}"
+        elif not ((g == w) | ((g != g) & (w != w))).all():
+            yield f"{g} for {w}"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_as_numpy(name, mode):
+    """A part of the cases, another one each time; `python -m tests.numpy_parity.test_every_dtype` is all."""
+    cases = [c for c in product(DTYPES, SHAPES) if c[0] not in WITHOUT.get(name, ())]
+    found = differences(name, random.sample(cases, DRAWN))
+    assert not found, "\n".join(found)
+
+
+def differences(name, cases):
+    """Where a call differs from NumPy's."""
+    call = CALLS[name]
+    found = []
+    for dtype, shape in cases:
+        wanted = _said(numpy, call, dtype, shape)
+        found += [f"{name} {dtype} {shape}: {d}" for d in _differs(_said(np, call, dtype, shape), wanted)]
+    return found
+
+
+if __name__ == "__main__":
+    for small_bytes in (np.config.small_bytes, 0):
+        with np.config.override(small_bytes=small_bytes):
+            for name in sys.argv[1:] or CALLS:
+                cases = [c for c in product(DTYPES, SHAPES) if c[0] not in WITHOUT.get(name, ())]
+                for line in differences(name, cases):
+                    print("lazy:" if not small_bytes else "eager:", line)
