@@ -11,7 +11,7 @@ import numpy as np
 from spartan_ng.api import cumulative, logic, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, wrap_node
-from spartan_ng.api.operands import stored
+from spartan_ng.api.operands import mask_of, stored
 from spartan_ng.api.statistics import mean, one_of, var
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
@@ -162,7 +162,7 @@ def nanmean(
     if not has_nan(a):
         return mean(a, axis, dtype, out, keepdims, where=where)
     _check_inexact(dtype, out)
-    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
+    there = ~ufuncs.isnan(a) & mask_of(where)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
     count = reductions.sum(there, axis, np.intp, None, keepdims)
     return stored("nanmean", _made(_mean_of, total, count), out, casting="unsafe")
@@ -190,7 +190,7 @@ def nanvar(
     if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
         single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
         return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
-    there = ~ufuncs.isnan(a) & (True if where is True or where is _NONE else as_handle(where))
+    there = ~ufuncs.isnan(a) & mask_of(where)
     count = reductions.sum(there, axis, np.intp, None, True)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
     middle = _made(_middle_of, total, count)

@@ -29,6 +29,17 @@ def kind_of(o: Any) -> Any:
     return type(o) if plain else o.dtype
 
 
+def mask_of(where: Any) -> Any:
+    """A `where` as NumPy takes it: True, or truths; TypeError for an array of another dtype."""
+    if where is True or where is np._NoValue:
+        return True
+    if isinstance(where, Handle | np.ndarray) and where.ndim and where.dtype != bool:
+        raise TypeError(
+            f"Cannot cast array data from {where.dtype!r} to dtype('bool') according to the rule 'safe'"
+        )
+    return as_handle(where, bool)
+
+
 def operand(a: Any) -> Any:
     """An operand as a handle, or a Python scalar as itself."""
     if isinstance(a, Handle):
@@ -126,14 +137,15 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
     TypeError : the casting rule forbids it (as NumPy's `UFuncTypeError`), or `out` is no array
     ShapeError : `out` has not the shape that the result is broadcast to
     """
+    mask = mask_of(where)
     if out is None:
-        if where is True:
+        if mask is True:
             return result
         warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
-        shape = build.broadcast_shapes(name, result.shape, np.shape(where))
+        shape = build.broadcast_shapes(name, result.shape, mask.shape)
         out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
     if isinstance(out, np.ndarray):
-        np.copyto(out, result._force(), casting=casting, where=forced(where))  # type: ignore[arg-type]
+        np.copyto(out, result._force(), casting=casting, where=forced(mask))  # type: ignore[arg-type]
         return out  # type: ignore[return-value]
     if not isinstance(out, Handle):
         raise TypeError("return arrays must be of ArrayType")
@@ -152,8 +164,7 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
             f"{name}: non-broadcastable output operand with shape {out.shape} "
             f"doesn't match the broadcast shape {whole}"
         )
-    if where is not True:
-        mask = as_handle(where)
+    if mask is not True:
         result = wrap_node(
             build.map_("where", mask._node(), build.cast(result._node(), out.dtype), out._node())
         )

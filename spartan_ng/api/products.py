@@ -350,7 +350,7 @@ def matrix_power(a: Any, n: int) -> ndarray:
             result = a if result is None else matmul(result, a)
         if n:
             a = matmul(a, a)
-    return result.copy() if result is a else result  # type: ignore[return-value]
+    return result  # type: ignore[return-value]
 
 
 __all__ = [

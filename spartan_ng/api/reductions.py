@@ -13,7 +13,7 @@ from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap, wrap_node
-from spartan_ng.api.operands import stored
+from spartan_ng.api.operands import mask_of, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -45,7 +45,7 @@ def reduce(
     """Any ufunc's `reduce` with all of NumPy's arguments."""
     a = as_handle(a)
     keepdims = False if keepdims is _NONE else keepdims
-    where = True if where is _NONE else where
+    where = mask_of(where)
     if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
         both = (out.dtype, a.dtype, None)
         dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]
@@ -55,7 +55,7 @@ def reduce(
         numpys: Any = getattr(np, name)
         keywords = {} if initial is _NONE else {"initial": forced(initial)}
         if flags is not True:
-            keywords["where"] = np.asarray(flags, bool)
+            keywords["where"] = flags
         result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
     timely = _is_time_fold(name, a.dtype.kind) and dtype in (None, a.dtype)
@@ -104,7 +104,7 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     node = a._node()
     mask = None
     if where is not True:
-        mask = build.broadcast(as_handle(where, bool)._node(), a.shape)
+        mask = build.broadcast(where._node(), a.shape)
     nothing = math.prod(a.shape[i] for i in axes) == 0
     if row.identity is None and initial is _NONE:
         if nothing:
@@ -232,7 +232,7 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
     axes = build.axes_tuple(axis, a.ndim)
     if where is True:
         return math.prod(a.shape[i] for i in axes)
-    mask = build.broadcast(as_handle(where, bool)._node(), a.shape)
+    mask = build.broadcast(where._node(), a.shape)
     return reduce("add", wrap_node(mask), axis, np.intp, keepdims=True)
 
 

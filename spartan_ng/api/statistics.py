@@ -9,7 +9,7 @@ import numpy as np
 from spartan_ng.api import manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function, warn_user
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
-from spartan_ng.api.operands import stored
+from spartan_ng.api.operands import mask_of, stored
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ _NONE: Any = np._NoValue
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
     value = reductions.promptly(a)
-    if value is None or isinstance(where, Handle) or not reductions.is_prompt(value):
+    flags = where if where is True else where._peek()
+    if value is None or flags is None or not reductions.is_prompt(value):
         return None
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
-    if where is not True and where is not _NONE:
-        more["where"] = where
+    if flags is not True:
+        more["where"] = flags
     if any(isinstance(v, Handle) for v in more.values()):
         return None
     result = getattr(np, name)(
@@ -47,7 +48,7 @@ def mean(
 ) -> ndarray:
     """The arithmetic mean; integers are summed as float64, float16 as float32."""
     a = as_handle(a)
-    where = True if where is _NONE else where
+    where = mask_of(where)
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
         return stored("mean", now, out, casting="unsafe")
@@ -90,7 +91,7 @@ def var(
 ) -> ndarray:
     """The variance: the mean of squared distances from the mean."""
     a = as_handle(a)
-    where = True if where is _NONE else where
+    where = mask_of(where)
     ddof = one_of(ddof, correction)
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:

@@ -15,6 +15,18 @@ a0 = np.array([True, False, True]); a1 = np.histogram(a0, bins=3, weights=a0)[0]
 
 a0 = np.fft.fftshift(np.array(2.0))
 a0 = np.fft.ifftshift(np.arange(5.0))
+
+a0 = np.ones(3); a1 = np.array([1, 0, 1]); a2 = np.multiply(a0, 7, out=a0, where=a1)
+a0 = np.ones(3); np.copyto(a0, 7, where=np.array([1, 0, 1]))
+a0 = np.ones(3); a1 = np.sum(a0, where=np.array([1, 0, 1]))
+a0 = np.ones(3); a1 = np.var(a0, where=np.array([1, 0, 1]))
+a0 = np.array([1, N.nan, 3]); a1 = np.nanmean(a0, where=np.array([1, 0, 1]))
+a0 = np.ones(3); a1 = np.sum(a0, where=[2, 0, 1]); a2 = np.mean(a0, where=[True, False, True])
+
+a0 = np.ones(3) == 1; a1 = np.round(a0, 0); a2 = np.round(a0, 1)
+a0 = np.ones(3) == 1; a1 = np.round(a0, -1)
+
+a0 = np.ones((2, 2)); a1 = np.linalg.matrix_power(a0, 1); a0[0] = 7; a1[1] = 5
 """
 
 
