@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tests.faults.connects import connects
+from tests.faults.cuts import cuts
 from tests.faults.soak import soak
 
 
@@ -13,7 +14,7 @@ def main() -> None:
     """Harm a cluster, and look what becomes of it."""
 
 
-for _command in (connects, soak):
+for _command in (connects, cuts, soak):
     main.add_command(_command)
 
 if __name__ == "__main__":

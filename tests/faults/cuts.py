@@ -1,0 +1,133 @@
+"""Programs on a cluster whose connections are cut, slow and lossy: right answers or named errors, no hangs.
+
+Client, master and workers are the real ones; their loops are those of a simulated network.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from random import Random
+from unittest.mock import patch
+
+import click
+import numpy as np
+
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.link import Link
+from spartan_ng.config import config
+from spartan_ng.errors import SpartanError
+from spartan_ng.master.server import MasterServer
+from spartan_ng.session import Session
+from spartan_ng.worker.server import WorkerServer
+from tests.faults.network import Network
+from tests.faults.soak import JOBS
+
+WORKERS = 3
+TILINGS = (None, "row", "column", "block")
+_HANG_S = 300.0
+"""A program that takes longer than this, on however busy a machine, hangs."""
+
+
+class Cluster:
+    """A client, a master and workers on hosts of their own."""
+
+    def __init__(self, network: Network, shares_memory: bool) -> None:
+        self.network = network
+        self._stack = ExitStack()
+        if not shares_memory:
+            for place in ("worker.server", "worker.transfer"):
+                self._stack.enter_context(patch(f"spartan_ng.{place}.host_identity", lambda: ""))
+        with patch("spartan_ng.master.server.Loop", lambda: network.loop("master")):
+            self.master = MasterServer("tcp://127.0.0.1:*")
+        self.workers = []
+        for n in range(WORKERS):
+            with patch("spartan_ng.worker.server.Loop", lambda n=n: network.loop(f"worker {n}")):
+                self.workers.append(WorkerServer(self.master.address, bind="tcp://127.0.0.1:*"))
+        self._threads = [
+            threading.Thread(target=self._serve, args=(server,), daemon=True)
+            for server in (self.master, *self.workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+        with patch("spartan_ng.backends.link.Loop", lambda: network.loop("client")):
+            self.client = ClusterBackend.connect(self.master.address, timeout_s=_HANG_S, workers=WORKERS)
+        self.client._link.peers.timeout_s = 30.0  # by the network's clock
+
+    @staticmethod
+    def _serve(server: MasterServer | WorkerServer) -> None:
+        try:
+            server.run()
+        except SpartanError:
+            pass  # a worker that was cut from its master for long ends, and says so
+
+    def close(self) -> None:
+        """Stop all of them."""
+        self.client.close()
+        for server in (*self.workers, self.master):
+            server.stop()
+        for thread in self._threads:
+            thread.join(_HANG_S)
+        self.network.close()
+        self._stack.close()
+
+
+def arranged(seed: int) -> Network:
+    """A network with delays, losses and cuts of its own; the cuts come in the middle of the traffic."""
+    rng = Random(seed)
+    loss = rng.choice([0.0, 0.0, 0.01, 0.1])
+    network = Network(seed, delay_s=rng.choice([0.0, 0.001, 0.05]), loss=loss)
+    for _ in range(rng.randint(1, 5)):
+        seconds = rng.choice([0.1, 3.0, 15.0, 15.0, 25.0, None])
+        network.after_message[rng.randint(40, 300)] = lambda s=seconds: network.cut_one(s)
+    return network
+
+
+def outcomes(seed: int, jobs: int = 8) -> Counter[str]:
+    """What became of the jobs of one program: "right", or the error's name; raises what has no name."""
+    rng = np.random.default_rng(seed)
+    network = arranged(seed)
+    cluster = Cluster(network, shares_memory=bool(seed % 2))
+    found: Counter[str] = Counter()
+    try:
+        session = Session(cluster.client)
+        for kind in rng.integers(0, len(JOBS), jobs):
+            try:
+                with config.override(tiling=TILINGS[rng.integers(len(TILINGS))]):
+                    JOBS[kind](session, rng)
+                found["right"] += 1
+            except SpartanError as error:
+                found[type(error).__name__] += 1
+    finally:
+        cluster.close()
+    found["connections broken"] = network.broken
+    return found
+
+
+def watched(seed: int) -> Counter[str]:
+    """As `outcomes`; a hang is shown with every thread's stack, and ends the process."""
+    faulthandler.dump_traceback_later(_HANG_S, exit=True)
+    try:
+        return outcomes(seed)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@click.command()
+@click.option("--count", default=500, show_default=True, help="How many programs.")
+@click.option("--seed", default=0, show_default=True, help="The first one's seed.")
+def cuts(count: int, seed: int) -> None:
+    """Run COUNT programs over networks that break in seeded ways."""
+    total: Counter[str] = Counter()
+    begin = time.monotonic()
+    for number in range(seed, seed + count):
+        click.echo(f"seed {number}", err=True, nl=False)
+        found = watched(number)
+        click.echo(f": {dict(found)}", err=True)
+        total += found
+    click.echo(f"{count} programs in {time.monotonic() - begin:.0f} s: {dict(total)}, no hang")
+    sys.exit(0)
