@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from random import Random
 from unittest.mock import patch
 
@@ -18,7 +18,6 @@ import click
 import numpy as np
 
 from spartan_ng.backends.cluster import ClusterBackend
-from spartan_ng.backends.link import Link
 from spartan_ng.config import config
 from spartan_ng.errors import SpartanError
 from spartan_ng.master.server import MasterServer
@@ -60,10 +59,8 @@ class Cluster:
 
     @staticmethod
     def _serve(server: MasterServer | WorkerServer) -> None:
-        try:
+        with suppress(SpartanError):  # a worker that was cut from its master for long ends, and says so
             server.run()
-        except SpartanError:
-            pass  # a worker that was cut from its master for long ends, and says so
 
     def close(self) -> None:
         """Stop all of them."""

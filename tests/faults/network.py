@@ -1,8 +1,9 @@
-"""A network inside one process, by a clock of its own: connections that break, delay and lose what they carry.
+"""A network inside one process, by a clock of its own: connections break, delay and lose what they carry.
 
 `Network.loop(host)` stands in for the `Loop` of a server. What the sockets do is ZeroMQ's: messages of one
-connection arrive in order or not at all; an end hears of a break some time after it has happened, and connects
-again; a ROUTER refuses to send to whom it knows to be gone, and the latest connection of an identity counts.
+connection arrive in order or not at all; an end hears of a break some time after it has happened, and
+connects again; a ROUTER refuses to send to whom it knows to be gone, and of an identity's connections the
+latest counts.
 The clock stands still while a loop is at work, and else runs to the next event at once.
 """
 
