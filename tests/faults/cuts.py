@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
+from functools import partial
 from random import Random
 from unittest.mock import patch
 
@@ -65,8 +66,9 @@ class Cluster:
     def close(self) -> None:
         """Stop all of them."""
         self.client.close()
-        for server in (*self.workers, self.master):
-            server.stop()
+        for worker in self.workers:
+            worker.stop()
+        self.master.stop()
         for thread in self._threads:
             thread.join(_HANG_S)
         self.network.close()
@@ -80,7 +82,7 @@ def arranged(seed: int) -> Network:
     network = Network(seed, delay_s=rng.choice([0.0, 0.001, 0.05]), loss=loss)
     for _ in range(rng.randint(1, 5)):
         seconds = rng.choice([0.1, 3.0, 15.0, 15.0, 25.0, None])
-        network.after_message[rng.randint(40, 300)] = lambda s=seconds: network.cut_one(s)
+        network.after_message[rng.randint(40, 300)] = partial(network.cut_one, seconds)
     return network
 
 

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import count
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -60,8 +61,12 @@ class Network:
     def at(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something so many seconds from now."""
         with self.changed:
-            heapq.heappush(self._events, (self.now + seconds, next(self._numbers), action))
-            self.changed.notify_all()
+            self.when(self.now + seconds, action)
+
+    def when(self, time: float, action: Callable[[], None]) -> None:
+        """Do something at a time, after all that was to happen then before."""
+        heapq.heappush(self._events, (time, next(self._numbers), action))
+        self.changed.notify_all()
 
     def cut(self, a: str, b: str, seconds: float | None) -> None:
         """Cut two hosts from each other, for ever if `seconds` is None; what is under way is lost."""
@@ -135,12 +140,12 @@ class Wire:
         """Let a message arrive at an end, after those before it."""
         network = self.network
         network.count_message()
-        lossy = not {"master", "client"} >= self.between and "master" not in self.between
+        lossy = "master" not in self.between  # the master is only ever lost as a whole
         if self.severed or (lossy and network.rng.random() < network.loss):
             return
         wait = network.rng.expovariate(1 / network.delay_s) if network.delay_s else 0.0
         self._free_at[to] = max(self._free_at[to], network.now + wait)
-        network.at(self._free_at[to] - network.now, lambda: self._arrive(to, frames))
+        network.when(self._free_at[to], lambda: self._arrive(to, frames))
 
     def sever(self, at_once: bool = False) -> None:
         """Lose what is under way; each end notices in its own time."""
@@ -149,7 +154,7 @@ class Wire:
         self.severed = True
         for end in self.ends:
             wait = 0.0 if at_once else self.network.rng.uniform(0.0, _NOTICE_S)
-            self.network.at(wait, lambda end=end: end.lose(self))
+            self.network.at(wait, partial(end.lose, self))
 
     def _arrive(self, to: int, frames: list[bytes]) -> None:
         if not self.severed:
