@@ -33,6 +33,7 @@ from spartan_ng.wire.messages import (
     Key,
     Member,
     Members,
+    Printed,
     Progress,
     Refused,
     Release,
@@ -183,7 +184,7 @@ class MasterState:
             record.waiting.discard(peer)
             if needed:
                 event = "worker lost" if record.waiting else "last worker lost"
-                out += self._step(job, event, "WorkerLost", text)
+                out += self._step(job, event, "WorkerDied", text)
         return out
 
     def _client_lost(self, peer: str) -> Instructions:
@@ -281,6 +282,13 @@ class MasterState:
         record.shown = done
         return [(record.client, Progress(message.job, done))]
 
+    def _printed(self, peer: str, message: Printed) -> Instructions:
+        record = self._jobs.get(message.job)
+        if record is None or peer not in record.names or record.client not in self._clients:
+            return []
+        where = f"worker {record.names.index(peer)} ({self._workers[peer].member.label})"
+        return [(record.client, Printed(message.job, message.text, where))]
+
     def _step(self, job: str, event: str, kind: str = "", text: str = "") -> Instructions:
         """Move a job along `JOB_STEPS`; say what the new state asks for."""
         record = self._jobs[job]
@@ -344,6 +352,7 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("worker", JobFinished): MasterState._finished,
     ("worker", JobError): MasterState._failed,
     ("worker", StagesDone): MasterState._stages_done,
+    ("worker", Printed): MasterState._printed,
     ("worker", Bye): MasterState._bye,
     ("client", Submit): MasterState._submit,
     ("client", Cancel): MasterState._cancel,

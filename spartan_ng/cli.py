@@ -12,11 +12,15 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
 from spartan_ng.errors import SpartanError
+
+if TYPE_CHECKING:
+    from spartan_ng.backends.nanny import Nanny
 
 _LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
@@ -128,6 +132,7 @@ def master(address: str, keys: str | None, lifeline: int | None, announce: int |
 @click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
 @_keys
 @_lifeline
+@click.option("--nannied", is_flag=True, hidden=True, help="Somebody starts this process again when it ends.")
 def worker(
     address: str,
     threads: int | None,
@@ -135,32 +140,71 @@ def worker(
     bind: str | None,
     keys: str | None,
     lifeline: int | None,
+    nannied: bool,
 ) -> None:
     """Start a worker, which holds tiles in its memory and computes on all cores.
+
+    It is started again when its process ends without having been told to.
 
     \b
     Examples:
         spartan-ng worker --master tcp://127.0.0.1:7077
         spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys --memory 24G
     """
+    if lifeline is None and not nannied:
+        _mind_worker()
     from threadpoolctl import threadpool_limits
 
     from spartan_ng.wire.security import Keys
+    from spartan_ng.worker.prints import Prints
     from spartan_ng.worker.server import WorkerServer
 
     cores = len(os.sched_getaffinity(0))
     threadpool_limits(threads or cores, user_api="blas")  # several workers share a host's cores
     pair = Keys.load(os.path.expanduser(keys)) if keys else None
     server = WorkerServer(address, threads or cores, memory, pair, bind)
-    if lifeline is None:
-        click.echo(f"worker of {address}: {threads or cores} threads")
-    _serve(server, lifeline)
+    server.leaves_stuck = nannied
+    sys.stdout = cast("TextIO", Prints(sys.stdout, server.tell_printed))
+    sys.stderr = cast("TextIO", Prints(sys.stderr, server.tell_printed))
+    _serve(server, lifeline, nannied)
 
 
-def _serve(server: object, lifeline: int | None) -> None:
+def _mind_worker() -> NoReturn:
+    """Be the nanny of a worker that is started as this process was, and end with it."""
+    from spartan_ng.backends.nanny import FAILED, STOPPED, Nanny
+
+    reading, _writing = os.pipe()
+    command = [sys.executable, "-m", "spartan_ng.cli", *sys.argv[1:], "--lifeline", str(reading), "--nannied"]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, pass_fds=(reading,), stdin=subprocess.DEVNULL, start_new_session=True
+        )
+
+    nanny = Nanny(start(), start, lambda before, now: None)
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=_end, args=(nanny,), daemon=True).start()
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    code = nanny.wait()
+    sys.exit({STOPPED: 0, FAILED: 1}.get(code, code))
+
+
+def _end(nanny: Nanny) -> None:
+    """Have a nanny's worker stop; a user's function may hold it up."""
+    nanny.leave()
+    nanny.process.terminate()
+    time.sleep(_LEAVE_S)
+    nanny.process.kill()
+
+
+def _serve(server: object, lifeline: int | None, nannied: bool = False) -> None:
     """Run a server to its end, then leave at once: a user's function may still hold a thread."""
+    from spartan_ng.backends.nanny import FAILED, STOPPED
     from spartan_ng.master.server import MasterServer
-    from spartan_ng.worker.server import WorkerServer
+    from spartan_ng.worker.server import WorkerServer, WorkerStuck
 
     assert isinstance(server, MasterServer | WorkerServer)
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.WARNING)
@@ -172,12 +216,15 @@ def _serve(server: object, lifeline: int | None) -> None:
     signal.signal(signal.SIGINT, leave)
     if lifeline is not None:
         threading.Thread(target=_follow_parent, args=(lifeline, server.stop), daemon=True).start()
-    code = 0
+    code = STOPPED if nannied else 0
     try:
         server.run()
-    except SpartanError as error:
+    except WorkerStuck as error:
         click.echo(f"Error: {error}", err=True)
         code = 1
+    except SpartanError as error:
+        click.echo(f"Error: {error}", err=True)
+        code = FAILED if nannied else 1
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

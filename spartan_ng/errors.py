@@ -7,6 +7,7 @@
     ├── EvaluationError(RuntimeError)  a plan failed while it ran
     │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
     │   ├── WorkerLost                 a worker died while it held tiles that are needed
+    │   │   ├── WorkerDied             a worker died while it ran its part of a job
     │   │   └── WorkerUnreachable      a worker lives, but another process cannot reach it
     │   ├── JobTimeout                 the job ran for longer than it may
     │   └── JobCancelled               the job was stopped before it ended
@@ -50,6 +51,10 @@ class UserFunctionError(EvaluationError):
 
 class WorkerLost(EvaluationError):
     """A worker died while it held tiles that the program still needs."""
+
+
+class WorkerDied(WorkerLost):
+    """A worker died while it ran its part of the job."""
 
 
 class WorkerUnreachable(WorkerLost):

@@ -21,11 +21,13 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
+from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.direct import run_direct
+from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
@@ -96,9 +98,32 @@ class Session:
             values.update(zip(wanted, found, strict=True))
         elif wanted:
             planned, leaves = self.plan(wanted, order if same else None)
-            refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
+            try:
+                refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
+            except WorkerDied as error:
+                planned, refs = self._run_again(wanted, planned.plan, error)
             values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
         return [values[r] for r in roots]
+
+    def _run_again(
+        self, wanted: list[Node], before: Plan, error: WorkerDied
+    ) -> tuple[Planned, list[ArrayRef]]:
+        """Once more, after a job with users' functions took a worker: if it takes another, they did it."""
+        users = users_of(before.stages)
+        backend = self.backend
+        if not users or not isinstance(backend, ClusterBackend):
+            raise error
+        try:
+            backend.wait_for_workers(1, config.timeout_s)
+            planned, leaves = self.plan(wanted)
+        except WorkerLost:  # what the job needs went with the worker
+            raise error from None
+        try:
+            return planned, self._run(planned.plan, [leaves[i] for i in planned.leaves])
+        except WorkerDied as second:
+            raise UserFunctionError(
+                f"{named(users)}: the processes of two workers ended while they ran this\n{error}\n{second}"
+            ) from second
 
     def _direct(self, roots: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef] | None:
         """The values of a program that is one NumPy call, where it runs in this process."""

@@ -22,6 +22,7 @@ from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan, Stage
 from spartan_ng.worker.blas import single_blas
 from spartan_ng.worker.lending import Lending, borrow
@@ -31,6 +32,7 @@ from spartan_ng.worker.stages import HANDLERS
 from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Key, Region, Store, read_region
 from spartan_ng.worker.threads import Threads
+from spartan_ng.worker.vanguard import Vanguard
 
 _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""
@@ -140,6 +142,7 @@ class Executor:
         """NumPy's error state inside kernels (the user's, when embedded)."""
         self.transfer = transfer
         self._helpers = Threads(threads - 1)
+        self._vanguard = Vanguard()
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -175,12 +178,16 @@ class Executor:
 
     def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
         every = []
-        with entered(self.errstate):
+        with entered(self.errstate), Acting(run.job):
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
                 start = time.perf_counter()
-                HANDLERS[type(stage)](self, run, stage, task)
+                if run.program.users[i] and self.world > 1:
+                    with self._vanguard.passing(self, run):
+                        HANDLERS[type(stage)](self, run, stage, task)
+                else:
+                    HANDLERS[type(stage)](self, run, stage, task)
                 self._release(run, i, stage, task)
                 run.stats.seconds = time.perf_counter() - start
                 every.append(run.stats)
@@ -200,7 +207,8 @@ class Executor:
         pause = _IDLE_S
         while ranks and not stopped.is_set():
             rank = ranks.pop(0)
-            worked = borrow(self, run, rank)
+            with Acting(job):
+                worked = borrow(self, run, rank)
             if worked:
                 ranks.insert(0, rank)
                 pause = _IDLE_S
@@ -208,6 +216,10 @@ class Executor:
                 ranks.append(rank)
                 stopped.wait(pause)
                 pause = min(2 * pause, _CHECK_S)
+
+    def calls_users(self, plan: Plan) -> bool:
+        """Whether a plan calls users' functions."""
+        return any(self._program(plan).users)
 
     def _program(self, plan: Plan) -> Program:
         key = (plan.key, plan.workers)
@@ -345,7 +357,7 @@ class Executor:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
             try:
-                with entered(self.errstate):
+                with entered(self.errstate), Acting(run.job):
                     one = make()
                     for i in numbers if offer is None else offer.mine(stopped):
                         if ended:

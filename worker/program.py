@@ -19,6 +19,7 @@ from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
@@ -98,6 +99,8 @@ class Program:
         self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
         for stage, task in zip(plan.stages, self.tasks, strict=True):
             _prepare(plan, stage, task)
+        self.users = [frozenset(f"{fn} at {fn.origin}" for fn in users_of(stage)) for stage in plan.stages]
+        """The users' functions that each stage calls."""
         self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
         """Stages whose tasks other workers may take over."""
         self.remote_reads = self._count_remote_reads()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import resource
+import sys
 import threading
 import time
 import traceback
@@ -20,7 +21,8 @@ from typing import Any, Protocol
 import zmq
 from scipy.sparse import csr_array
 
-from spartan_ng.errors import ConnectionFailed, JobCancelled, OutOfResources
+from spartan_ng.errors import ConnectionFailed, JobCancelled, OutOfResources, SpartanError
+from spartan_ng.kernels.user import interrupt
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING, Blob, Buffer
 from spartan_ng.wire.connection import Handshake
@@ -33,6 +35,7 @@ from spartan_ng.wire.messages import (
     Hello,
     Key,
     Members,
+    Printed,
     Probe,
     Refused,
     StagesDone,
@@ -45,6 +48,7 @@ from spartan_ng.wire.security import Keys, require_keys, token
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.pool import BufferPool
+from spartan_ng.worker.prints import Prints
 from spartan_ng.worker.serving import TileServer
 from spartan_ng.worker.state import (
     Drop,
@@ -66,7 +70,15 @@ MASTER_TIMEOUT_S = 10.0
 _PROGRESS_S = 0.1
 _TIDY_S = 1.0
 _LOOK_S = 0.5
+_PRESS_S = 0.1
+STUCK_S = 5.0
+"""A function that still runs this long after its job was to stop, in C code perhaps, never will."""
+
 _log = logging.getLogger("spartan_ng.worker")
+
+
+class WorkerStuck(SpartanError):
+    """A user's function does not stop."""
 
 
 class StageCost(Protocol):
@@ -131,7 +143,7 @@ class WorkerServer:
         require_keys(bind, keys)
         _raise_descriptor_limit()
         self.name = f"w{uuid.uuid4().hex[:12]}"
-        self.error: ConnectionFailed | None = None
+        self.error: SpartanError | None = None
         self.loop = Loop()
         pool = self._pool = BufferPool(memory_bytes)
         self.store = Store(pool)
@@ -141,6 +153,10 @@ class WorkerServer:
         self._runners: dict[tuple[str, ...], Runner] = {}
         self._plans: dict[tuple[str, str], Future[Plan]] = {}
         self._cancelled: dict[str, threading.Event] = {}
+        self._pressed: dict[str, float] = {}
+        """Parts that have been told to stop, and when."""
+        self.leaves_stuck = False
+        """Whether somebody starts a worker in our place when we leave."""
         self._jobs = ThreadPoolExecutor(4096, "job")
         self._state = WorkerState(self.name)
         data, address = self.loop.router(bind, keys)
@@ -163,6 +179,11 @@ class WorkerServer:
         self._master: Socket | None = None
         self._connect()
         self.loop.every(_LOOK_S, self._look)
+        self.loop.every(_PRESS_S, self._press)
+
+    def tell_printed(self, job: str, text: str) -> None:
+        """Let a job's program know what its functions print. Thread-safe."""
+        self.loop.call(lambda: self._tell(Printed(job, text)))
 
     def run(self) -> None:
         """Work until told to stop; raises ConnectionFailed if the master is gone or refuses."""
@@ -283,9 +304,19 @@ class WorkerServer:
 
     def _stop_part(self, part: StopPart) -> None:
         self._cancelled[part.job].set()
+        self._pressed.setdefault(part.job, self.loop.now())
+        interrupt(part.job)
         keys = set(part.keys)
         error = JobCancelled(f"job {part.job} was cancelled")
         self._peers.abort(lambda key: key[0] == part.job or key in keys, error)
+
+    def _press(self) -> None:
+        """Interrupt functions whose parts have been told to stop; one that never does takes us with it."""
+        for job, since in self._pressed.items():
+            if interrupt(job) and self.leaves_stuck and self.loop.now() - since > STUCK_S:
+                _log.warning("job %s does not stop; this worker is replaced", job)
+                self.error = WorkerStuck(f"a user's function of job {job} does not stop")
+                self.loop.stop()
 
     def _run_part(
         self, part: StartPart, plan: Future[Plan], runner: Runner, cancelled: threading.Event
@@ -297,7 +328,12 @@ class WorkerServer:
             program = plan.result()
             if run.values:
                 self._put_values(part, program)
-            stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
+            try:
+                stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
+            finally:
+                for stream in (sys.stdout, sys.stderr):
+                    if isinstance(stream, Prints):
+                        stream.finish(run.job)
             costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made, s.stolen) for s in stats)
             nnz, values = self._results(run.outputs, run.inline)
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
@@ -322,6 +358,7 @@ class WorkerServer:
 
     def _ended(self, job: str, instructions: Sequence[Instruction]) -> None:
         del self._cancelled[job]
+        self._pressed.pop(job, None)
         self._do(instructions)
 
     def _progress(self, job: str) -> Callable[[int], None]:

@@ -32,7 +32,7 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.failures import rebuild
-from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Status, Submit
+from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Printed, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.security import Keys, token
 from spartan_ng.wire.values import pack, unpack
@@ -43,8 +43,8 @@ INLINE_BYTES = 64 * 1024
 WITH_JOB_BYTES = 4 * 1024
 """Arrays of up to this size go to the workers with the first job that reads them."""
 
-_CANCEL_S = 5.0
-"""How long an interrupted job has to confirm that it has stopped."""
+_CANCEL_S = 0.5
+"""How long the master has to confirm that an interrupted job is given up."""
 
 _CHECK_S = 1.0
 
@@ -323,6 +323,9 @@ class ClusterBackend:
                 except queue.Empty:
                     self._link.check()
                     continue
+                if isinstance(event, Printed):
+                    show(event.worker, event.text)
+                    continue
                 if isinstance(event, ProgressMessage):
                     if progress is not None:
                         progress(event.done, stages)
@@ -345,7 +348,7 @@ class ClusterBackend:
         deadline = time.monotonic() + _CANCEL_S
         while time.monotonic() < deadline:
             try:
-                if not isinstance(events.get(timeout=_CANCEL_S), ProgressMessage):
+                if not isinstance(events.get(timeout=_CANCEL_S), ProgressMessage | Printed):
                     return
             except queue.Empty:
                 return
@@ -401,6 +404,12 @@ class ClusterBackend:
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
         self._link.release(held.key[1])
+
+
+def show(worker: str, text: str) -> None:
+    """Print what a function has printed on a worker."""
+    for line in text.split("\n"):
+        print(f"[{worker}] {line}", flush=True)
 
 
 def _weights(members: tuple[Member, ...]) -> tuple[int, ...]:

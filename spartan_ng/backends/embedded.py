@@ -7,12 +7,15 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.error_state import error_state
+from spartan_ng.kernels.user import interrupt
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.executor import Executor, NoPeers
@@ -41,10 +44,19 @@ class EmbeddedBackend:
         if memory_bytes is not None:
             self._profile = replace(self._profile, memory_bytes=memory_bytes, limited=True)
         self._recycler = Recycler()
-        limited = memory_bytes is not None
-        self._store = Store(BufferPool(memory_bytes)) if limited else Store(recycler=self._recycler)
-        self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
+        self._memory_bytes = memory_bytes
         self._jobs = count(1)
+        self._begin()
+
+    def _begin(self) -> None:
+        limited = self._memory_bytes is not None
+        self._store = Store(BufferPool(self._memory_bytes)) if limited else Store(recycler=self._recycler)
+        self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
+
+    def _begin_anew(self) -> None:
+        """Leave a job that does not stop to itself, with the threads and the store that it has."""
+        self._executor.close()
+        self._begin()
 
     @property
     def workers(self) -> int:
@@ -64,23 +76,43 @@ class EmbeddedBackend:
     ) -> tuple[list[ArrayRef], RunStats]:
         """Run `plan` on this process's threads."""
         job = f"job/{next(self._jobs)}"
+        cancelled = threading.Event()
+        if not is_interruptible() or not self._executor.calls_users(plan):
+            try:
+                return self._run(job, plan, inputs, cancelled, progress)
+            except KeyboardInterrupt:
+                cancelled.set()
+                raise
+
+        def stop() -> None:
+            cancelled.set()
+            interrupt(job)
+
+        work = partial(self._run, job, plan, inputs, cancelled, progress)
+        return run_interruptibly(work, stop, self._begin_anew)
+
+    def _run(
+        self,
+        job: str,
+        plan: Plan,
+        inputs: Sequence[ArrayRef],
+        cancelled: threading.Event,
+        progress: Progress | None,
+    ) -> tuple[list[ArrayRef], RunStats]:
         start = time.perf_counter()
+        store, executor = self._store, self._executor
         bound: list[Key] = [(job, -1 - i) for i in range(len(inputs))]
         outputs = [(job, s) for s in plan.outputs]
-        self._executor.errstate = error_state().kinds
-        cancelled = threading.Event()
+        executor.errstate = error_state().kinds
         total = len(plan.stages)
         report = None if progress is None else lambda done: progress(done, total)
         try:
             for key, ref in zip(bound, inputs, strict=True):
-                self._store.put(key, ref.value)
-            every = self._executor.run(job, plan, bound, outputs, cancelled, report)
-            values = [self._store.get(k) for k in outputs]
-        except KeyboardInterrupt:
-            cancelled.set()
-            raise
+                store.put(key, ref.value)
+            every = executor.run(job, plan, bound, outputs, cancelled, report)
+            values = [store.get(k) for k in outputs]
         finally:
-            self._store.drop_owner(job)
+            store.drop_owner(job)
         stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
         return [self._result(plan, s, v) for s, v in zip(plan.outputs, values, strict=True)], stats
 

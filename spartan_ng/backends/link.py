@@ -31,6 +31,7 @@ from spartan_ng.wire.messages import (
     JobDone,
     JobFailed,
     Members,
+    Printed,
     Probe,
     Progress,
     Refused,
@@ -50,7 +51,7 @@ _RELEASE_S = 0.1
 _PLANS = 512
 """Plans that the cluster keeps for us; beyond, the one used longest ago is forgotten."""
 
-JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | ConnectionFailed]
+JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | ConnectionFailed]
 
 
 class Link:
@@ -228,7 +229,7 @@ class Link:
     def _receive(self, frames: Sequence[Buffer]) -> None:
         message = TO_CLIENT(frames)
         match message:
-            case Progress():
+            case Progress() | Printed():
                 events = self._jobs.get(message.job)
                 if events is not None:
                     events.put(message)

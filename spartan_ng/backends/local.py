@@ -14,10 +14,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.nanny import Nanny
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.wire.security import TOKEN_VARIABLE
 
@@ -34,11 +36,19 @@ class LocalCluster:
     threads : threads of each worker
     memory : memory budget of each worker in bytes, None for no limit
     timeout_s : how long to wait for all of them
+    restart : start a worker again whose process ends
 
     As a context manager it starts the cluster and gives a connected `ClusterBackend`.
     """
 
-    def __init__(self, n: int, threads: int = 1, memory: int | None = None, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        n: int,
+        threads: int = 1,
+        memory: int | None = None,
+        timeout_s: float = 30.0,
+        restart: bool = True,
+    ) -> None:
         if n < 1:
             raise OptionError(f"a cluster needs at least one worker, not {n}")
         self.n = n
@@ -49,6 +59,8 @@ class LocalCluster:
         self._threads = threads
         self._memory = memory
         self._timeout_s = timeout_s
+        self._restart = restart
+        self._nannies: list[Nanny] = []
         self._lifeline: tuple[int, int] | None = None
         self._backend: ClusterBackend | None = None
 
@@ -98,12 +110,21 @@ class LocalCluster:
         memory = memory or self._memory
         if memory is not None:
             options += ["--memory", str(memory)]
-        process = self._spawn("worker", options)
+        start = partial(self._spawn, "worker", [*options, *(("--nannied",) if self._restart else ())])
+        process = start()
         self.workers.append(process)
+        if self._restart:
+            self._nannies.append(Nanny(process, start, self._replace))
         return process
+
+    def _replace(self, before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
+        self.workers[self.workers.index(before)] = now
 
     def stop(self) -> None:
         """Stop all processes, and wait for them; the master first, so that it mourns no worker."""
+        for nanny in self._nannies:
+            nanny.leave()
+        self._nannies = []
         if self._backend is not None:
             self._backend.close()
             self._backend = None

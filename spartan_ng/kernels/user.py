@@ -1,24 +1,120 @@
-"""Calls of users' functions: what one raises comes back with its traceback and the user's own line."""
+"""Calls of users' functions: what one raises comes back with its traceback and the user's own line.
+
+While a function runs it is known in which thread, and for which job: it can be interrupted there, and what it
+prints can be told from what others print.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.errors import JobCancelled, UserFunctionError
 from spartan_ng.ops.functions import UserFunction
+
+
+class Interrupted(BaseException):
+    """Raised inside a user's function, wherever it is, when its job is to stop."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is under way."""
+
+    job: str
+    hit: bool = False
+    """Whether it has been interrupted."""
+
+
+_calls: dict[int, _Call] = {}
+"""By thread."""
+_lock = threading.Lock()
+_acting = threading.local()
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_raise_in.argtypes = [ctypes.c_ulong, ctypes.py_object]
+_NOTHING = ctypes.py_object()
+
+
+class Acting:
+    """A `with` block in which this thread calls functions for `job`; blocks may be nested."""
+
+    __slots__ = ("_before", "_call", "_job")
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+
+    def __enter__(self) -> None:
+        self._before = getattr(_acting, "job", "")
+        self._call = _calls.get(threading.get_ident())
+        _acting.job = self._job
+
+    def __exit__(self, *error: object) -> None:
+        _acting.job = self._before
+        call = _calls.get(threading.get_ident())
+        if call is not self._call and call is not None:  # it was interrupted on its way out
+            _leave(threading.get_ident(), self._call, call)
+
+
+def current_job() -> str | None:
+    """The job of the user's function that runs in this thread, None outside of any."""
+    call = _calls.get(threading.get_ident())
+    return None if call is None else call.job
+
+
+def interrupt(job: str) -> int:
+    """Interrupt the users' functions that run for a job, as soon as they are in Python code; how many run."""
+    with _lock:
+        running = [(thread, call) for thread, call in _calls.items() if call.job == job]
+        for thread, call in running:
+            call.hit = True
+            _raise_in(thread, Interrupted)
+    return len(running)
 
 
 def call_user(fn: UserFunction, operator: str, *args: Any, **keywords: Any) -> Any:
     """Call a user's function for `operator`; raises `UserFunctionError` where it raises."""
+    thread = threading.get_ident()
+    before = _calls.get(thread)  # a function may evaluate arrays itself
+    call = _calls[thread] = _Call(getattr(_acting, "job", ""))
     try:
         return fn.function(*args, **keywords)
+    except Interrupted:
+        raise JobCancelled(f"{operator}: {fn} (at {fn.origin}) was interrupted") from None
     except Exception as error:
-        raise UserFunctionError(
-            f"{operator}: {fn} raised {type(error).__name__}: {error}\n"
-            f"The function was put into the program at {fn.origin}\n\n{traceback.format_exc()}"
-        ) from error
+        raise _described(fn, operator, error) from error
+    except (KeyboardInterrupt, SystemExit) as error:
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise  # Ctrl-C
+        raise _described(fn, operator, error) from error
+    finally:
+        _leave(thread, before, call)
+
+
+def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFunctionError:
+    return UserFunctionError(
+        f"{operator}: {fn} raised {type(error).__name__}: {error}\n"
+        f"The function was put into the program at {fn.origin}\n\n{traceback.format_exc()}"
+    )
+
+
+def _leave(thread: int, before: _Call | None, call: _Call) -> None:
+    """Nobody interrupts this thread from now on; an interrupt that has not arrived yet is taken back."""
+    while True:
+        try:
+            with _lock:
+                if before is None:
+                    _calls.pop(thread, None)
+                else:
+                    _calls[thread] = before
+                if call.hit:
+                    _raise_in(thread, _NOTHING)
+            return
+        except Interrupted:
+            continue
 
 
 def guarded(fn: UserFunction, operator: str) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,3 +40,26 @@ def users_line() -> str:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return "<unknown>"
+
+
+def users_of(part: Any) -> tuple[UserFunction, ...]:
+    """The users' functions in a stage, or in anything that plans are made of, each once."""
+    found: dict[UserFunction, None] = {}
+
+    def look(value: Any) -> None:
+        if isinstance(value, UserFunction):
+            found[value] = None
+        elif isinstance(value, tuple | list):
+            for item in value:
+                look(item)
+        elif is_dataclass(value):
+            for each in fields(value):
+                look(getattr(value, each.name))
+
+    look(part)
+    return tuple(found)
+
+
+def named(functions: tuple[UserFunction, ...]) -> str:
+    """Functions and the user's lines, for people."""
+    return ", ".join(f"{fn} (at {fn.origin})" for fn in functions)

@@ -1,8 +1,8 @@
 """Every message, one structure each, and who may say what: a reader for each kind of sender.
 
     client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
-    worker → master   Hello  StagesDone  JobFinished  JobError  Bye
-    master → client   Welcome  Refused  Members  Progress  JobDone  JobFailed  Status
+    worker → master   Hello  StagesDone  JobFinished  JobError  Printed  Bye
+    master → client   Welcome  Refused  Members  Progress  Printed  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
     master → anyone   Probe (its only purpose is to find out who is gone)
     peer → worker     Hello  Resume  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
@@ -155,6 +155,14 @@ class Progress(Message, frozen=True):
 
     job: str
     done: int
+
+
+class Printed(Message, frozen=True):
+    """Lines that users' functions have printed; the master says on which `worker`."""
+
+    job: str
+    text: str
+    worker: str = ""
 
 
 class JobFinished(Message, frozen=True):
@@ -342,10 +350,10 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(Hello, StagesDone, JobFinished, JobError, Bye)
+FROM_WORKER = Reader(Hello, StagesDone, JobFinished, JobError, Printed, Bye)
 FROM_CLIENT = Reader(Hello, Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
 TO_WORKER = Reader(Welcome, Refused, Probe, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop)
-TO_CLIENT = Reader(Welcome, Refused, Probe, Members, Progress, JobDone, JobFailed, Status, Stop)
+TO_CLIENT = Reader(Welcome, Refused, Probe, Members, Progress, Printed, JobDone, JobFailed, Status, Stop)
 GREETING = Reader(Hello, Resume)
 GREETED = Reader(Welcome, Refused, Resumed)
 TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, GiveBack)

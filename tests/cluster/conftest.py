@@ -67,8 +67,8 @@ def shared() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def cluster() -> Iterator[LocalCluster]:
-    """A cluster of three workers for tests that harm it."""
-    yield from start(3)
+    """A cluster of three workers for tests that harm it; what dies is not started again."""
+    yield from start(3, restart=False)
 
 
 @pytest.fixture

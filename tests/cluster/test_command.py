@@ -108,7 +108,17 @@ def test_status_of_nobody():
 )
 def test_memory_sizes(text, ok):
     result = CliRunner().invoke(
-        main, ["worker", "--master", "tcp://10.255.255.1:1", "--bind", "tcp://0.0.0.0:*", "--memory", text]
+        main,
+        [
+            "worker",
+            "--nannied",
+            "--master",
+            "tcp://10.255.255.1:1",
+            "--bind",
+            "tcp://0.0.0.0:*",
+            "--memory",
+            text,
+        ],
     )
     assert (result.exit_code == 2) is not ok
     assert ("keygen" in result.output) is ok

@@ -12,7 +12,7 @@ import pytest
 
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.config import config
-from spartan_ng.errors import MasterUnreachable, MemoryBudgetError, WorkerLost
+from spartan_ng.errors import MasterUnreachable, MemoryBudgetError, UserFunctionError, WorkerLost
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from tests.cluster.conftest import alive, litter, pids, start, wait_until
@@ -38,10 +38,8 @@ def test_a_worker_killed_during_a_job(cluster):
     node = build.constant(rng.random((60, 4)))
     (lost,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
     threading.Timer(0.4, lambda: kill(cluster.workers[1])).start()
-    begin = time.monotonic()
-    with pytest.raises(WorkerLost, match=f"worker . .pid {cluster.workers[1].pid} "):
-        evaluate(session, total(user(slowly(5.0), node)))
-    assert time.monotonic() - begin < 2.4
+    slow = total(user(slowly(2.0), node))
+    np.testing.assert_allclose(evaluate(session, slow), expected(node))  # once more, on the others
     assert client.workers == 2
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
     with pytest.raises(WorkerLost, match=f"pid {cluster.workers[1].pid}"):
@@ -228,7 +226,7 @@ def test_a_users_function_that_kills_its_process(cluster):
         return tile
 
     node_first = float(leaf(node)[0, 0])
-    with pytest.raises(WorkerLost):
+    with pytest.raises(UserFunctionError, match=r"dies \(at .*test_failures.py:\d+\): the processes of two"):
         evaluate(session, total(user(dies, node)))
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
     client.close()

@@ -13,8 +13,8 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable
-from itertools import count
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Any
 

@@ -20,6 +20,7 @@ from spartan_ng.wire.messages import (
     JobFailed,
     JobFinished,
     Members,
+    Printed,
     Progress,
     Refused,
     Release,
@@ -165,7 +166,7 @@ def test_a_lost_worker_fails_its_jobs_by_name():
     submit(state)
     out = state.lost("w1")
     ((_, failed),) = sent(out, JobFailed)
-    assert failed.kind == "WorkerLost"
+    assert failed.kind == "WorkerDied"
     assert "worker 1 (label 1)" in failed.message
     assert {to for to, _ in sent(out, CancelJob)} == {"w0", "w2"}
 
@@ -211,7 +212,7 @@ def test_a_worker_that_says_hello_again_has_lost_its_tiles():
     state = master(2)
     submit(state, world=2)
     out = state.handle("w0", Hello(PROTOCOL, "worker", "w0"))
-    assert sent(out, JobFailed)[0][1].kind == "WorkerLost"
+    assert sent(out, JobFailed)[0][1].kind == "WorkerDied"
     assert [m.name for m in state.members().members] == ["w1", "w0"]
 
 
@@ -221,6 +222,14 @@ def test_progress_is_the_slowest_workers():
     assert state.handle("w0", StagesDone("c/1", 2)) == []
     assert state.handle("w1", StagesDone("c/1", 1)) == [("c", Progress("c/1", 1))]
     assert state.handle("w0", StagesDone("c/1", 3)) == []
+
+
+def test_what_functions_print_goes_to_their_program_with_the_workers_name():
+    state = master(2, ("c", "d"))
+    submit(state, world=2)
+    where = "worker 1 (label 1)"
+    assert state.handle("w1", Printed("c/1", "hello")) == [("c", Printed("c/1", "hello", where))]
+    assert state.handle("w1", Printed("d/1", "hello")) == []
 
 
 def test_released_arrays_are_dropped_everywhere():

@@ -1,0 +1,129 @@
+"""Users' functions that end their process, never stop, print, or raise what ends programs."""
+
+import ctypes
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from spartan_ng.errors import UserFunctionError
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.conftest import start, wait_until
+from tests.cluster.programs import evaluate, expected, total, user
+
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture
+def three():
+    """A cluster of three workers that are started again, and a client."""
+    for cluster in start(3):
+        client = cluster.connect()
+        yield cluster, client
+        client.close()
+
+
+def exits(tile):
+    os._exit(0)
+
+
+def aborts(tile):
+    os.abort()
+
+
+def reads_nothing(tile):
+    ctypes.string_at(0)
+
+
+@pytest.mark.parametrize("function", [exits, aborts, reads_nothing])
+def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said(three, function):
+    cluster, client = three
+    session = Session(client)
+    before = list(cluster.workers)
+    node = build.constant(rng.random((60, 4)))
+    line = rf"{function.__name__} \(at .*programs.py:\d+\): the processes of two workers ended"
+    with pytest.raises(UserFunctionError, match=line):
+        evaluate(session, total(user(function, node)))
+    assert len([w for w in before if w.poll() is not None]) == 2
+    assert wait_until(lambda: client.workers == 3)
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+def in_python(started):
+    def function(tile):
+        started.touch()
+        while True:
+            try:
+                tile = tile + 1.0
+            except Exception:  # noqa: BLE001 - as users write it
+                continue
+
+    return function
+
+
+def in_c(started):
+    def function(tile):
+        started.touch()
+        time.sleep(100_000)
+
+    return function
+
+
+@pytest.mark.parametrize(("make", "stays"), [(in_python, True), (in_c, False)])
+def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, tmp_path, make, stays):
+    cluster, client = three
+    session = Session(client)
+    before = list(cluster.workers)
+    started = tmp_path / "started"
+    node = build.constant(rng.random((60, 4)))
+
+    def press():
+        if wait_until(started.exists):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(session, total(user(make(started), node)))
+    thread.join()
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+    if stays:
+        assert wait_until(lambda: client.status().jobs == ())
+        assert [w.poll() for w in before] == [None] * 3
+    else:
+        assert wait_until(lambda: any(w.poll() is not None for w in before))
+        assert wait_until(lambda: client.workers == 3 and client.status().jobs == ())
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+def test_what_functions_print_comes_to_the_program_with_the_workers_name(session, shared, capsys):
+    def speaks(tile):
+        print("hello from", tile.shape[1], "columns")
+        print("and no end", end="")
+        return tile
+
+    evaluate(session, total(user(speaks, build.constant(rng.random((60, 4))))))
+    lines = capsys.readouterr().out.splitlines()
+    pids = {w.pid for w in shared.workers}
+    assert lines
+    for line in lines:
+        where, said = line.split("] ")
+        assert where.startswith("[worker ")
+        assert any(f"pid {pid} " in where for pid in pids)
+        assert said in ("hello from 4 columns", "and no end")
+    assert any(line.endswith("and no end") for line in lines)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_would_end_a_program_comes_back_with_the_users_line(session, error):
+    def ends(tile):
+        raise error("mine")
+
+    node = build.constant(rng.random((60, 4)))
+    with pytest.raises(UserFunctionError, match=rf"ends raised {error.__name__}: mine\n.*programs.py:\d+"):
+        evaluate(session, total(user(ends, node)))
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
