@@ -142,6 +142,12 @@ class ndarray(Protocols):
         """The elements in C order, to iterate over, read and write."""
         return taking.Flat(self)
 
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        values = as_handle(value)
+        if values.size:
+            taking.Flat(self)[:] = values
+
     @property
     def flags(self) -> Flags:
         """What NumPy tells about the memory."""

@@ -109,13 +109,13 @@ def asarray(
     if copy is False:
         return _shared(a, dtype, order)
     h = as_handle(a, dtype)
-    return h.copy() if h._cell.frozen and not isinstance(a, Handle) else in_order(h, order)
+    return h.copy() if h._cell.frozen else in_order(h, order)
 
 
 def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
     """An array that reads the memory of `a` and never copies it, or ValueError."""
     if isinstance(a, Handle):
-        h = a if dtype is None or a.dtype == np.dtype(dtype) else None
+        h = a if (dtype is None or a.dtype == np.dtype(dtype)) and not a._cell.frozen else None
         if h is not None and in_order(h, order) is h:  # type: ignore[arg-type]
             return h
         raise ValueError("Unable to avoid copy while creating an array as requested")

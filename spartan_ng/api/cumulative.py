@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def _scanned(name: str, a: ndarray, axis: int, dtype: Any) -> Node:
 
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     a = as_handle(a)
+    axis = None if axis is None else operator.index(axis)
     if axis is None or a.ndim == 0:
         a, axis = a.reshape(-1), axis or 0
     if dtype is None and a.dtype.kind in "biu":
@@ -75,6 +77,7 @@ def _cumulative_with_initial(
     name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool
 ) -> ndarray:
     x = as_handle(x)
+    x = x.reshape(1) if x.ndim == 0 else x
     if axis is None:
         if x.ndim > 1:
             raise ValueError(
@@ -82,6 +85,7 @@ def _cumulative_with_initial(
                 f"(shape {x.shape})."
             )
         axis = 0
+    (axis,) = axis if isinstance(axis, tuple) and len(axis) == 1 else (axis,)
     result = _cumulative(name, x, axis, dtype, None)
     if include_initial:
         where = build.axis_index(axis, x.ndim)

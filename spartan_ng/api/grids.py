@@ -256,7 +256,7 @@ def frompyfunc(
 @numpy_function(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> ndarray:
     """An array of a dtype; what is asked of the memory holds for the value that is handed out."""
-    return as_handle(a, dtype)
+    return creation.asarray(a, dtype)
 
 
 def isfortran(a: Any) -> bool:

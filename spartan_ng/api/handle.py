@@ -34,6 +34,7 @@ NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number
 }
 """The types of NumPy's scalars that are numbers."""
 _PLAIN_OR_NUMERIC = _PLAIN | NUMERIC
+_ORDERS = frozenset({"C", "F", "A", "K", None})
 _new = object.__new__
 
 
@@ -333,9 +334,20 @@ def wrap_masked(masked: Masked) -> ndarray:
     return make(Cell(masked=masked))
 
 
+def order_letter(order: Any) -> Any:
+    """An order of elements in memory as its capital letter, or None."""
+    if order in _ORDERS:
+        return order
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    if order.upper() not in _ORDERS:
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return order.upper()
+
+
 def copied(a: Handle, order: Any = "C") -> ndarray:
     """The same elements in a cell of their own."""
-    order = order.upper() if isinstance(order, str) else order
+    order = order_letter(order)
     value = a._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
@@ -352,6 +364,7 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
 
 def in_order(a: ndarray, order: Any) -> ndarray:
     """An array, copied unless it has the memory layout that is asked for: "C", "F", or None for any."""
+    order = order_letter(order)
     if order not in ("C", "F") or a.ndim == 0:
         return a
     flags = a._layout().flags
@@ -432,6 +445,8 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     lengths: tuple[int, ...]
     if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
         return shape
+    if isinstance(shape, bool):
+        raise TypeError(f"expected a sequence of integers or a single integer, got {shape}")
     try:
         lengths = (operator.index(shape),)
     except TypeError:

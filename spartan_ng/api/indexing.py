@@ -87,11 +87,14 @@ def _field(a: Handle, key: Any, value: Any) -> ndarray:
     """A view of fields of a structured array; NumPy's error where there are none of that name."""
     of_one = value if isinstance(value, np.void) else np.zeros((), a.dtype)
     field = of_one[key]
+    if np.shape(field) and a._cell.origin is not None:  # a view of the array that has the record
+        array, place = a._cell.origin
+        return array[key][place]  # type: ignore[no-any-return]
     if isinstance(value, np.void):
         return wrap(field)
     if np.shape(field):  # elements with axes of their own are NumPy's to lay out
         make(a._cell)._force()
-    h = a._see(Field(key, field.dtype))
+    h = a._see(Field(key, field.dtype, bool(np.shape(field))))
     return wrap_node(h._node()) if a._cell.frozen else h
 
 

@@ -146,14 +146,15 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
     where = build.axis_index(axis, a.ndim)
     n = a.shape[where]
     try:
-        cuts = [int(i) for i in indices_or_sections]
-        bounds = [0, *cuts, n]
+        cuts = list(indices_or_sections)
     except TypeError:
-        parts = operator.index(indices_or_sections)
+        parts = int(indices_or_sections)
         if parts <= 0:
             raise ValueError("number sections must be larger than 0.") from None
         each, extra = divmod(n, parts)
         bounds = [i * each + min(i, extra) for i in range(parts + 1)]
+    else:
+        bounds = [0, *(operator.index(i) for i in cuts), n]
     before = (slice(None),) * where
     return [a[(*before, slice(lo, hi))] for lo, hi in pairwise(bounds)]
 
@@ -164,7 +165,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     a = as_handle(ary)
     if not hasattr(indices_or_sections, "__len__"):
         n = a.shape[build.axis_index(axis, a.ndim)]
-        if n % operator.index(indices_or_sections):
+        if n % indices_or_sections:
             raise ShapeError(
                 f"array split does not result in an equal division: {n} into {indices_or_sections}"
             )

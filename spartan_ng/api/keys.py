@@ -7,9 +7,10 @@ from types import EllipsisType, NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from spartan_ng.api import reductions, sorting
-from spartan_ng.api.handle import Handle, as_handle, settle, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, is_array_like, settle, wrap, wrap_node
 from spartan_ng.api.views import bounded, expanded
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -61,10 +62,11 @@ def _canonical_part(k: Any) -> Any:
         return k
     if isinstance(k, bool | np.bool_):
         return as_handle(np.asarray(k))
-    if isinstance(k, Handle | np.ndarray | list | tuple):
-        if isinstance(k, list | tuple) and len(k) == 0:
-            return as_handle(np.zeros(0, np.int64))
+    if isinstance(k, Handle | np.ndarray | list | tuple) or is_array_like(k) or sparse.issparse(k):
         h = as_handle(k)
+        h = h.todense() if h.format == "csr" else h
+        if isinstance(k, list | tuple) and not h.size:
+            return as_handle(np.zeros(h.shape, np.int64))
         if h.dtype.kind not in "biu":
             raise IndexError(
                 "arrays used as indices must be of integer (or boolean) type, "

@@ -139,7 +139,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     if b.ndim == 1:
         x, residuals, rank, s = lstsq(a, b[:, None], rcond)
         return x[:, 0], residuals, rank, s
-    np.linalg.lstsq(np.empty((1, 1)), np.empty((1, 1)), rcond)  # its errors for a bad rcond
+    np.linalg.lstsq(np.ones((1, 1)), np.ones((1, 1)), rcond)  # its errors for a bad rcond
     if a.ndim != 2 or b.ndim != 2 or a.shape[0] != b.shape[0]:
         raise LinAlgError(f"Incompatible dimensions: shapes {a.shape} and {b.shape}")
     (m, n), k = a.shape, b.shape[1]

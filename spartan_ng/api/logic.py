@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +23,11 @@ _NONE: Any = np._NoValue
 
 
 @numpy_function(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any = _NONE, y: Any = _NONE, /) -> Any:
     """Elements of `x` where the condition is true, of `y` elsewhere; or its non-zero indices."""
-    if (x is None) != (y is None):
+    if (x is _NONE) != (y is _NONE):
         raise ValueError("either both or neither of x and y should be given")
-    if x is None:
+    if x is _NONE:
         return sorting.nonzero(condition)
     known = small_values((condition, x, y))
     if known is not None:
@@ -43,7 +44,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         build.cast(o._node(), kind) if isinstance(o, Handle) else build.constant(np.asarray(o).astype(kind))
         for o in options
     ]
-    mask = flags if flags.dtype == bool else ufuncs.not_equal(flags, 0)
+    mask = reductions.truth(flags)
     chosen = wrap_node(build.map_("where", mask._node(), *nodes, dtype=kind))
     chosen._cell.frozen = False  # without axes, NumPy's is an array, too
     return chosen
@@ -52,6 +53,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 @numpy_function(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     """Elements of the first choice whose condition is true."""
+    condlist, choicelist = list(condlist), list(choicelist)
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     if not condlist:
@@ -60,7 +62,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     for i, condition in enumerate(condlist):
         if as_handle(condition).dtype != bool:
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
-    for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = where(condition, choice, result)
     return result  # type: ignore[no-any-return]
 
@@ -130,7 +132,7 @@ def clip(
 @numpy_function(np.round, np.around)
 def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     """Elements rounded to decimals, halves to even, computed as NumPy does."""
-    a = as_handle(a)
+    a, decimals = as_handle(a), operator.index(decimals)
     value = small_values((a,))
     kind = a.dtype.kind
     if value is not None:

@@ -11,8 +11,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from spartan_ng.api import indexing
 from spartan_ng.api.cell import Cell, order_of
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, make, shape_tuple, wrap
-from spartan_ng.api.views import Broadcast, Reshape, full_shape, without_copy
+from spartan_ng.api.handle import Handle, as_handle, make, order_letter, shape_tuple, wrap
+from spartan_ng.api.views import Broadcast, Reshape, Windows, full_shape, without_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -44,7 +44,9 @@ def seen_as(a: Handle, shape: Any) -> ndarray | None:
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
-    order = str(order).upper()
+    order = order_letter(order) or "C"
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
     seen = seen_as(a, shape) if order == "C" and not copy else None
     if seen is not None:
         return seen
@@ -54,8 +56,6 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
         return transpose(reshape(transpose(a), new[::-1], copy=copy))
     if order == "A" and a.ndim > 1 and a._layout().flags.fnc:
         return reshape(a, shape, "F", copy=copy)
-    if order not in ("C", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     new = full_shape(shape, a.size, a.shape)
     if a._cell.frozen and value is not None:
         return wrap(np.array(value).reshape(new))
@@ -72,10 +72,10 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None
 def ravel(a: Any, order: str = "C") -> ndarray:
     """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
     a = as_handle(a)
-    order = str(order).upper()
-    if order == "K" and a.ndim > 1:
-        axes = order_of(a._layout())
-        a = a if axes is None else transpose(a, axes)
+    order = order_letter(order) or "C"
+    if order == "K":
+        axes = order_of(a._layout()) if a.ndim > 1 else None
+        a, order = a if axes is None else transpose(a, axes), "C"
     return reshape(a, (-1,), order) if a.size else reshape(a, (0,), order)
 
 
@@ -86,9 +86,10 @@ def transpose(a: Any, axes: Any = None) -> ndarray:
     if axes is None:
         order = tuple(range(a.ndim))[::-1]
     else:
-        order = normalize_axis_tuple([operator.index(n) for n in axes], a.ndim)
-        if len(order) != a.ndim:
-            raise ValueError(f"axes don't match array: axes {tuple(axes)} and shape {a.shape}")
+        given = tuple(operator.index(n) for n in (axes if np.iterable(axes) else (axes,)))
+        if len(given) != a.ndim:
+            raise ValueError(f"axes don't match array: axes {given} and shape {a.shape}")
+        order = normalize_axis_tuple(given, a.ndim)
     return indexing.transposed(a, order)
 
 
@@ -163,8 +164,10 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
     a = as_handle(a)
     if axis is None:
         gone: tuple[int, ...] = tuple(i for i, n in enumerate(a.shape) if n == 1)
+    elif a.ndim == 0 and not isinstance(axis, tuple) and operator.index(axis) in (0, -1):
+        gone = ()  # as NumPy lets them slip through for scalars
     else:
-        gone = normalize_axis_tuple(axis, a.ndim)
+        gone = normalize_axis_tuple(axis if isinstance(axis, tuple) else operator.index(axis), a.ndim)
         if any(a.shape[i] != 1 for i in gone):
             raise ShapeError(
                 "cannot select an axis to squeeze out which has size not equal to one "
@@ -211,6 +214,31 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
     if a._cell.frozen:
         a = a.copy()
     return make(a._cell, (*a._views, Broadcast(lengths)))
+
+
+@numpy_function(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> ndarray:
+    """The windows of a shape at all places, as a read-only view; `window_shape` goes with `axis`."""
+    a = as_handle(x)
+    if writeable:
+        raise ValueError("sliding_window_view: windows of arrays of ours cannot be written to")
+    lengths = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    lengths = tuple(operator.index(n) for n in lengths)
+    if any(n < 0 for n in lengths):
+        raise ValueError(f"`window_shape` cannot contain negative values, as {lengths} does")
+    axes = tuple(range(a.ndim)) if axis is None else normalize_axis_tuple(axis, a.ndim, allow_duplicate=True)
+    if len(axes) != len(lengths):
+        raise ValueError(f"as many lengths as axes are needed, not window_shape {lengths} for axes {axes}")
+    left = list(a.shape)
+    for n, i in zip(lengths, axes, strict=True):
+        if left[i] < n:
+            raise ValueError(f"window shape {lengths} cannot be larger than input array shape {a.shape}")
+        left[i] -= n - 1
+    if a._cell.frozen:
+        a = a.copy()
+    return make(a._cell, (*a._views, Windows(lengths, axes)))
 
 
 @numpy_function(np.broadcast_arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,9 +54,11 @@ def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
 @numpy_function(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
     """Ones at and below a diagonal."""
-    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    rows, columns = (max(0, ceil(n)) for n in (N, N if M is None else M))
     i = build.reshape(build.iota(rows), (rows, 1))
-    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
+    first, second = np.arange(-k, 2 - k, dtype=np.int64)[:2].tolist()  # of a fraction, NumPy's first columns
+    offset = _within(-first, rows, columns) if first < second else np.int64(columns)
+    shifted = build.map_("add", i, build.constant(offset), dtype=i.dtype)
     return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
 
 
@@ -86,7 +89,7 @@ def _triangle(m: Any, k: int, lower: bool) -> ndarray:
 @numpy_function(np.diag)
 def diag(v: Any, k: int = 0) -> ndarray:
     """The diagonal of a matrix, or a matrix with a diagonal."""
-    v = as_handle(v)
+    v, k = as_handle(v), operator.index(k)
     if v.ndim == 2:
         return products.diagonal(v, k)
     if v.ndim != 1:

@@ -67,7 +67,7 @@ def _vector_norm(x: ndarray, order: Any, axis: int, keepdims: bool) -> ndarray:
     if isinstance(order, str):
         raise ValueError(f"Invalid norm order {order!r} for vectors")
     if order == np.inf:
-        return reductions.max(size, axis, None, keepdims)
+        return reductions.max(size, axis, None, keepdims, **_of_none(x.shape[axis]))
     if order == -np.inf:
         return reductions.min(size, axis, None, keepdims)
     if order == 0:
@@ -77,6 +77,11 @@ def _vector_norm(x: ndarray, order: Any, axis: int, keepdims: bool) -> ndarray:
     return reductions.sum(size**order, axis, None, None, keepdims) ** (1.0 / order)  # type: ignore[no-any-return]
 
 
+def _of_none(n: int) -> dict[str, Any]:
+    """The keyword by which the greatest of no sizes is 0."""
+    return {} if n else {"initial": 0}
+
+
 def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) -> ndarray:
     row, column = axes
     if order in (None, "f", "fro"):
@@ -84,8 +89,10 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
     if order in (1, -1, np.inf, -np.inf):
         first, second = (row, column) if abs(order) == 1 else (column, row)
         sums = reductions.sum(ufuncs.absolute(x), first, None, None, True)
-        fold = reductions.max if order > 0 else reductions.min
-        result = fold(sums, second, None, True)
+        if order > 0:
+            result = reductions.max(sums, second, None, True, **_of_none(x.shape[second]))
+        else:
+            result = reductions.min(sums, second, None, True)
         return result if keepdims else result.squeeze(axes)
     if order not in (2, -2, "nuc"):
         raise ValueError(f"Invalid norm order {order!r} for matrices")

@@ -49,6 +49,20 @@ def operand(a: Any) -> Any:
     return as_handle(a)
 
 
+def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
+    """An argument as NumPy's compiled functions convert it: an array by a rule, everything else by force."""
+    h = as_handle(a)
+    h = h.todense() if h.format == "csr" else h
+    kind: np.dtype[Any] = np.dtype(dtype)
+    is_array = is_array_like(a) or sparse.issparse(a) or isinstance(a, np.ndarray)
+    is_array = is_array or (isinstance(a, Handle) and not isinstance(a, np.generic) and not a._cell.frozen)
+    if is_array and not np.can_cast(h.dtype, kind, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {h.dtype!r} to {kind!r} according to the rule {casting!r}"
+        )
+    return h if h.dtype == kind else h.astype(kind)
+
+
 def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """NumPy values of operands that are small and on the driver, or None."""
     known: list[Any] = []

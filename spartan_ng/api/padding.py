@@ -79,9 +79,10 @@ def _widths(given: Any, ndim: int) -> Any:
         for axis, width in given.items():
             pairs[axis] = width
     else:
-        pairs = np.broadcast_to(np.asarray(given), (ndim, 2))
+        pairs = np.asarray(given)
     if pairs.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
+    pairs = np.broadcast_to(pairs, (ndim, 2))
     if (pairs < 0).any():
         raise ValueError("index can't contain negative values")
     return pairs

@@ -276,7 +276,7 @@ def diagonal_view(a: ndarray, offset: int, axis1: int, axis2: int, writeable: bo
         raise ValueError("axis1 and axis2 cannot be the same")
     rest = [n for k, n in enumerate(a.shape) if k not in (i, j)]
     length: int = max(0, min(a.shape[i] - max(-offset, 0), a.shape[j] - max(offset, 0)))
-    return a._see(Diagonal(int(offset), (i, j), (*rest, length), writeable))
+    return a._see(Diagonal(operator.index(offset), (i, j), (*rest, length), writeable))
 
 
 @numpy_function(np.trace)

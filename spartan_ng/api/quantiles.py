@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import cumulative, joining, logic, manipulation, reductions, sorting, taking, ufuncs
+from spartan_ng.api import (
+    creation,
+    cumulative,
+    joining,
+    logic,
+    manipulation,
+    reductions,
+    sorting,
+    taking,
+    ufuncs,
+)
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, forced
 from spartan_ng.api.nans import has_nan, warned_of_nan
@@ -255,6 +265,12 @@ def _quantile(
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     if fractions.ndim > 2:
         raise ValueError(f"q must be a scalar or 1d, not of shape {fractions.shape}")
+    if not fractions.size and fractions.ndim > 1:
+        raise ValueError(f"q must have elements or one axis, not shape {fractions.shape}")
+    if not fractions.size:
+        one = _quantile(a, np.zeros(1), axis, None, method, keepdims, weights, skips)
+        none = creation.zeros(fractions.shape + one.shape[1:], one.dtype)
+        return stored("quantile", none, out, casting="unsafe")
     if weights is None:
         lines = _sorted_lines(a, axis, skips)
         if lines.values.shape[-1] == 0:
@@ -273,7 +289,7 @@ def _quantile(
 def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     """One quantile of every line; a `weak` fraction leaves the dtype of floats."""
     place = rule.place(lines.count, q)
-    if rule.share is None:
+    if rule.share is None or (rule.name == "linear" and np.result_type(place).kind in "iu"):
         return lines.at(place)
     low = np.floor(place)
     x, y = lines.at(low), lines.at(low + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from spartan_ng.api import (
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced, make, shape_tuple, values, wrap, wrap_node
-from spartan_ng.api.operands import small_values
+from spartan_ng.api.operands import converted, small_values
 from spartan_ng.api.views import Slice, bounded
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -40,17 +41,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     value = a._peek()
     if value is not None and repeats.__class__ is int and 0 <= repeats * value.nbytes < config.small_bytes:
         return wrap(np.repeat(value, repeats, axis))
-    if axis is None:
-        a, axis = manipulation.ravel(a), 0
-    where = build.axis_index(axis, max(a.ndim, 1))
-    a = a if a.ndim else manipulation.ravel(a)
-    if isinstance(repeats, Handle) and repeats.size > 1 and repeats._peek() is None:
-        return _repeated(a, repeats, where)
-    counts = np.asarray(repeats)
-    if counts.dtype.kind not in "biu":
-        raise TypeError(
-            f"Cannot cast array data from {counts.dtype!r} to dtype('int64') according to the rule 'safe'"
-        )
+    a, where = taking.along(a, axis)
+    given = converted(repeats, np.int64)
+    if given.size > 1 and given._peek() is None:
+        return _repeated(a, given, where)
+    counts = given._force()
     if (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     known = small_values((a,))
@@ -75,17 +70,13 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
 
 def _repeated(a: ndarray, counts: Any, axis: int) -> ndarray:
     """Each slice as often as counts on the workers say: a search in their sums finds the slices."""
-    if counts.dtype.kind not in "biu":
-        raise TypeError(
-            f"Cannot cast array data from {counts.dtype!r} to dtype('int64') according to the rule 'safe'"
-        )
     if counts.shape != (a.shape[axis],):
         raise ShapeError(
             f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
         )
     if reductions.any(counts < 0):
         raise ValueError("repeats may not contain negative values.")
-    ends = cumulative.cumsum(counts.astype(np.int64))
+    ends = cumulative.cumsum(counts)
     places = sorting.searchsorted(ends, creation.arange(int(ends[-1])), "right")
     return taking.take(a, places, axis)
 
@@ -94,7 +85,10 @@ def _repeated(a: ndarray, counts: Any, axis: int) -> ndarray:
 def tile(A: Any, reps: Any) -> ndarray:
     """An array repeated along its axes."""
     a = as_handle(A)
-    counts = shape_tuple(reps)
+    given = tuple(reps) if np.iterable(reps) else (reps,)
+    counts = tuple(1 if c == 1 else operator.index(c) for c in given)
+    if any(c < 0 for c in counts):
+        raise ShapeError(f"negative dimensions are not allowed: {counts}")
     ndim = max(a.ndim, len(counts))
     shape = (1,) * (ndim - a.ndim) + a.shape
     counts = (1,) * (ndim - len(counts)) + counts
@@ -208,6 +202,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
         places = np.flatnonzero(places)
     if places.ndim > 1:
         raise ValueError("index array argument obj to insert must be one dimensional or scalar")
+    if places.dtype.kind not in "iu" and (places.size or isinstance(obj, Handle | np.ndarray)):
+        raise TypeError(f"insert: places must be integers, not {places.dtype}")
     scalar = places.ndim == 0 or places.size == 1
     places = places.astype(np.int64).reshape(-1)
     if places.size and ((places < -n) | (places > n)).any():
@@ -221,7 +217,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
         places = np.repeat(places, length)
     shape = (*a.shape[:where], places.size, *a.shape[where + 1 :])
     new = manipulation.broadcast_to(new, shape)
-    if places.size and (places == places[0]).all():
+    if not places.size:
+        return a.copy()
+    if (places == places[0]).all():
         before = (slice(None),) * where
         at = int(places[0])
         return joining.concatenate([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where)
@@ -245,6 +243,10 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     where = build.axis_index(axis, a.ndim)
     n = a.shape[where]
     before = (slice(None),) * where
+    if obj is None:
+        raise IndexError("delete: None names no slices")
+    if isinstance(obj, bool | np.bool_) and n != 1:
+        raise ValueError(f"delete: a mask must match the axis length of {n}")
     if not isinstance(obj, Handle) and np.ndim(obj) == 0 and hasattr(obj, "__index__"):
         at = bounded(obj, n, where)
         return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
@@ -270,6 +272,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     if arr.ndim < 2 or 0 in arr.shape:
         return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
     before, after = arr.shape[:where], arr.shape[where + 1 :]
+    arr = arr.todense()
     first = arr[(0,) * where + (slice(None),) + (0,) * len(after)]._force()
     sample = np.asanyarray(func1d(first.copy(), *args, **keywords))
 

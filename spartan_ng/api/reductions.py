@@ -20,6 +20,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -44,6 +45,8 @@ def reduce(
 ) -> ndarray:
     """Any ufunc's `reduce` with all of NumPy's arguments."""
     a = as_handle(a)
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
     keepdims = False if keepdims is _NONE else keepdims
     where = mask_of(where)
     if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
@@ -349,8 +352,24 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 @numpy_function(np.count_nonzero, folds=True)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """How many elements are not zero."""
-    a = as_handle(a)
-    return sum(a if a.dtype == bool else ufuncs.not_equal(a, 0), axis, np.intp, None, keepdims)
+    return sum(truth(as_handle(a)), axis, np.intp, None, keepdims)
+
+
+def truth(a: Any) -> Any:
+    """Which elements of an array are true: not zero and not empty; NaN and NaT are."""
+    kind = a.dtype.kind
+    if kind in "biufc":
+        return a if kind == "b" else ufuncs.not_equal(a, 0)
+    if kind in "mM":
+        return wrap_node(build.map_(_TRUTH, a._node(), dtype=np.dtype(bool)))
+    return wrap(a._force().astype(bool))
+
+
+def _true(x: Any) -> Any:
+    return x.astype(bool)
+
+
+_TRUTH = UserFunction(_true, origin="truth")
 
 
 # --- scans -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import indexing, keys, reductions, taking, ufuncs
-from spartan_ng.api.dispatch import by_numpy
+from spartan_ng.api.dispatch import by_numpy, gathered
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap_node
 from spartan_ng.api.operands import stored
 from spartan_ng.graph import build
@@ -25,8 +25,10 @@ _GROUPED = 1 << 12
 
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     """`ufunc.at`: an update for every index, repeated ones one after the other."""
-    if _is_grouped_sum(name, a, indices):
-        a._write_node((a + _grouped_sum(a, indices, as_handle(b)))._node())
+    updates = as_handle(b)
+    fits = _fits(name, a, updates)
+    if fits and _is_grouped_sum(name, a, indices):
+        a._write_node((a + _grouped_sum(a, indices, updates))._node())
         return
     target = a._peek()
     plain_indices = _plain_key(indices)
@@ -35,9 +37,10 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
         if here is not None:
             getattr(np, name).at(here, plain_indices, forced(b))
             return
+    if not fits:
+        a._write(gathered(_applied(name), a, indices, b))
+        return
     positions = indexing.flat_positions(a.shape, indices)
-    updates = as_handle(b)
-    _check_update(name, a, updates)
     flat = build.reshape(a._node(), (a.size,))
     values = build.broadcast(build.cast(updates._node(), a.dtype), positions.shape)
     node = build.scatter(flat, positions.reshape(-1)._node(), build.reshape(values, (positions.size,)), name)
@@ -59,12 +62,28 @@ def repeat_at(function: ufuncs.ufunc, a: ndarray, indices: Any) -> None:
         a._write_node(build.map_("where", ufuncs.greater(times, n)._node(), once, a._node()))
 
 
-def _check_update(name: str, a: ndarray, b: ndarray) -> None:
+_MODULAR = {"add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"}
+"""Functions of integers that may be taken modulo the array's dtype before or after."""
+
+
+def _fits(name: str, a: ndarray, b: ndarray) -> bool:
+    """Whether updates may be cast to the array's dtype first; NumPy casts each result by force."""
+    if name in _MODULAR and a.dtype.kind in "iu" and b.dtype.kind in "biu":
+        return True
     dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))[-1]
-    if not np.can_cast(dtype, a.dtype, "same_kind"):
-        raise TypeError(
-            f"Cannot cast ufunc '{name}' output from {dtype} to {a.dtype} with casting rule 'same_kind'"
-        )
+    return np.can_cast(dtype, a.dtype, "same_kind")
+
+
+def _applied(name: str) -> Any:
+    """`ufunc.at` as a function that leaves its operand as it is."""
+
+    def at(a: Any, key: Any, b: Any) -> Any:
+        out = np.array(a)
+        getattr(np, name).at(out, key, b)
+        return out
+
+    at.__module__, at.__name__ = "numpy", f"{name}.at"
+    return at
 
 
 def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
@@ -78,7 +97,6 @@ def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
 
 def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:
     """What `add.at` adds to `a`: for each row of it the sum of the rows of `b` with its index."""
-    _check_update("add", a, b)
     rows = build.broadcast(build.cast(b._node(), a.dtype), (indices.size, *a.shape[1:]))
     places = keys.checked_index(indices, a.shape[0], 0)._node()
     return wrap_node(build.bincount(places, a.shape[0], rows, a.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from spartan_ng.api import joining, reductions, taking
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.forcing import count_true
-from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
+from spartan_ng.api.handle import as_handle, forced, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -42,9 +43,14 @@ def _kind(kind: Any, stable: Any) -> tuple[tuple[str, Any], ...]:
     """The keyword of a stable sort, where one is asked for."""
     if kind is not None and stable is not None:
         raise ValueError("`kind` and `stable` parameters can't be provided at the same time.")
-    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+    if kind is None:
+        return _STABLE if stable else ()
+    if not isinstance(kind, str | bytes):
+        raise TypeError(f"sort kind must be str, not {type(kind).__name__}")
+    first = (kind.decode() if isinstance(kind, bytes) else kind)[:1].lower()
+    if first not in ("q", "h", "m", "s"):  # all that NumPy looks at
         raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
-    return _STABLE if stable or kind in ("stable", "mergesort") else ()
+    return _STABLE if first in ("m", "s") else ()
 
 
 @numpy_function(np.sort, eager=True)
@@ -79,7 +85,7 @@ def argsort(
     """The indices that sort; where `descending`, equal elements still keep their order."""
     if order is not None:
         return gathered(np.argsort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
-    a, where = _line(a, axis)
+    a, where = taking.along(as_handle(a), axis)
     a = _turned(a, where) if descending else a
     result = wrap_node(
         build.along_axis("argsort", [a._node()], where, dtype=build.INTP, keywords=_kind(kind, stable))
@@ -98,7 +104,9 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     if order is not None or not len(np.atleast_1d(kth)):
         return gathered(np.partition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
-    keywords = (("kth", _kth(kth, a.shape[where])),)
+    keywords = (("kth", _kth(kth, a.shape[where], kind)),)
+    if not a.size:
+        return a.copy()  # type: ignore[no-any-return]
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
 
@@ -107,16 +115,25 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     """The indices that partition."""
     if order is not None or not len(np.atleast_1d(kth)):
         return gathered(np.argpartition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
-    a, where = _line(a, axis)
-    keywords = (("kth", _kth(kth, a.shape[where])),)
+    a, where = taking.along(as_handle(a), axis)
+    keywords = (("kth", _kth(kth, a.shape[where], kind)),)
+    if not a.size:
+        return wrap(np.empty(a.shape, build.INTP))
     return wrap_node(
         build.along_axis("argpartition", [a._node()], where, dtype=build.INTP, keywords=keywords)
     )
 
 
-def _kth(kth: Any, n: int) -> Any:
-    """Positions in [0, n), as an int or a tuple of ints."""
-    places = [int(k) for k in np.atleast_1d(kth)]
+def _kth(kth: Any, n: int, kind: Any) -> Any:
+    """Positions in [0, n), as an int or a tuple of ints; a line without elements has any."""
+    if kind != "introselect":
+        raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
+    given = np.atleast_1d(forced(kth))
+    if given.dtype.kind not in "iu":
+        raise TypeError("Partition index must be integer")
+    if n == 0:
+        return 0
+    places = given.tolist()
     for k in places:
         if not -n <= k < n:
             raise ValueError(f"kth(={k}) out of bounds ({n})")
@@ -187,8 +204,7 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
 def flatnonzero(a: Any) -> ndarray:
     """The flat indices of the elements that are not zero."""
     a = as_handle(a)
-    mask = a if a.dtype == bool else a != 0
-    flat = build.reshape(mask._node(), (a.size,))
+    flat = build.reshape(reductions.truth(a)._node(), (a.size,))
     return wrap_node(build.compress(build.iota(a.size), flat, count_true(flat)))
 
 
@@ -245,11 +261,28 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
             f"object of too small depth for desired array: bins of shape {bins.shape} are not 1-d"
         )
     side = "left" if right else "right"
-    if reductions.all(bins[1:] >= bins[:-1]):
+    if _ascend(bins):
         return searchsorted(bins, x, side)
-    if reductions.all(bins[1:] <= bins[:-1]):
-        return bins.shape[0] - searchsorted(bins[::-1], x, side)  # type: ignore[no-any-return]
-    raise ValueError("bins must be monotonically increasing or decreasing")
+    return bins.shape[0] - searchsorted(bins[::-1], x, side)  # type: ignore[no-any-return]
+
+
+def _ascend(bins: ndarray) -> bool:
+    """Whether edges go up (or stay), not down; NaN, which does neither, may be among them as in NumPy.
+
+    The first two edges that differ decide, and none of the rest may go the other way.
+    """
+    before, after = bins[:-1], bins[1:]
+    differ = before != after
+    rises, falls, differs = values(
+        reductions.any(after > before), reductions.any(after < before), reductions.any(differ)
+    )
+    if not differs:
+        return True
+    first = int(reductions.argmax(differ))
+    ascend = bool(after[first] > before[first])
+    if falls if ascend else rises:
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    return ascend
 
 
 # --- counting --------------------------------------------------------------------------------------
@@ -265,9 +298,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to dtype('int64') according to the rule 'safe'"
         )
-    if minlength < 0:
+    length = operator.index(minlength)
+    if length < 0:
         raise ValueError("'minlength' must not be negative")
-    length = minlength
     if x.size:
         low, high = values(reductions.min(x), reductions.max(x))
         if low < 0:

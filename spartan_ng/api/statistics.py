@@ -52,6 +52,7 @@ def mean(
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
         return stored("mean", now, out, casting="unsafe")
+    build.axes_tuple(axis, a.ndim)  # its error where a sum takes an array without axes as one of one axis
     kind = np.dtype(dtype) if dtype is not None else None
     half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
@@ -219,7 +220,7 @@ def average(
     keepdims = _plain_keepdims(keepdims)
     if weights is None:
         result = mean(a, axis, None, None, keepdims)
-        total: Any = wrap(np.asarray(result.dtype.type(a.size / max(result.size, 1))))
+        total: Any = wrap(np.asarray(result.dtype.type(a.size / result.size)))
     else:
         w = weights_like(a, weights, axis)
         kind = np.result_type(a.dtype, w.dtype, np.float64 if a.dtype.kind in "biu" else a.dtype)

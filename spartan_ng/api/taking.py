@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from spartan_ng.api import creation, indexing, manipulation, rearranging, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, copied, wrap, wrap_node
-from spartan_ng.api.operands import WEAK, stored
+from spartan_ng.api.operands import WEAK, converted, stored
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -71,31 +72,30 @@ def _check_mode(mode: Any) -> None:
 @numpy_function(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements (or sub-arrays) at indices along an axis."""
-    a = as_handle(a)
-    if axis is None:
-        a, axis = manipulation.ravel(a), 0
-    where = build.axis_index(axis, a.ndim)
-    index = (
-        as_handle(indices, None if np.size(indices) else np.int64)
-        if not isinstance(indices, Handle)
-        else indices
-    )
-    if index.dtype.kind not in "biu":
-        raise TypeError(
-            f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
-        )
-    index = index.astype(np.int64) if index.dtype.kind == "b" else index  # type: ignore[attr-defined]
+    a, where = along(as_handle(a), axis)
+    index = converted(indices, np.int64, "same_kind")
     n = a.shape[where]
     _check_mode(mode)
-    if mode == "wrap" and n:
-        index = index % n
-    elif mode == "clip" and n:
-        index = ufuncs.clip3(index, 0, n - 1)
+    index = _moved(index, n, mode) if n else index
     result = a[(*(slice(None),) * where, index)] if where else a[index]
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
     result = result.copy() if result._views else result
     return stored("take", result, out)
+
+
+def along(a: Handle, axis: Any) -> tuple[ndarray, int]:
+    """An array and its axis; flat for None. One without axes has one for 0 and -1, as in NumPy's C code."""
+    if axis is None or (a.ndim == 0 and operator.index(axis) in (0, -1)):
+        return manipulation.ravel(a), 0
+    return a, build.axis_index(axis, a.ndim)  # type: ignore[return-value]
+
+
+def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
+    """Indices brought into [0, n) where the mode says how."""
+    if mode in ("wrap", 1):
+        return index % n
+    return ufuncs.clip3(index, 0, n - 1) if mode in ("clip", 2) else index
 
 
 @numpy_function(np.put)
@@ -104,33 +104,28 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if not isinstance(a, Handle):
         raise TypeError(f"argument 1 must be an array, not {type(a).__name__}")
     _check_mode(mode)
-    index = as_handle(ind).ravel()
+    index = converted(ind, np.int64).ravel()  # true and false are places, too
     values = as_handle(v).ravel()
     if index.size == 0 or values.size == 0:
         return
-    if index.dtype.kind not in "biu":
-        raise TypeError(
-            f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
-        )
-    index = index.astype(np.int64)  # true and false are places, too
-    if mode in ("wrap", "clip"):
-        index = index % a.size if mode == "wrap" else ufuncs.clip3(index, 0, a.size - 1)
+    index = _moved(index, a.size, mode)
     Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
 
 
 @numpy_function(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Slices along an axis where a condition holds."""
-    a = as_handle(a)
-    if axis is None:
-        a, axis = manipulation.ravel(a), 0
-    where = build.axis_index(axis, a.ndim)
+    a, where = along(as_handle(a), axis)
     mask = as_handle(condition, bool)
     if mask.ndim != 1:
         raise ValueError(f"condition must be a 1-d array, not of shape {mask.shape}")
     n = a.shape[where]
     if mask.shape[0] < n:
         a = a[(*(slice(None),) * where, slice(0, mask.shape[0]))]
+    elif mask.shape[0] > n:
+        if mask[n:].any():
+            raise IndexError(f"index {n} or more is out of bounds for axis {where} with size {n}")
+        mask = mask[:n]
     result = a[(*(slice(None),) * where, mask)] if where else a[mask]
     return stored("compress", result, out)
 
@@ -146,8 +141,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask is true to values in turn."""
     if not isinstance(arr, Handle):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
-    flags = as_handle(mask, bool)
-    values = as_handle(vals).ravel()
+    flags = _like(arr, mask, "place")
+    values = converted(vals, arr.dtype).ravel()
     count = int(flags.sum())
     if values.size == 0 and count:
         raise ValueError("Cannot insert from an empty array!")
@@ -161,23 +156,35 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """Set the elements where a mask is true to the values at their places."""
     if not isinstance(a, Handle):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
-    new = rearranging.resize(as_handle(values).ravel(), (a.size,)).reshape(a.shape).astype(a.dtype)
-    chosen = build.map_("where", as_handle(mask, bool)._node(), new._node(), a._node())
-    indexing.setitem(a, ..., wrap_node(chosen))
+    flags = _like(a, mask, "putmask")
+    new = converted(values, a.dtype).ravel()
+    if new.size:
+        new = rearranging.resize(new, (a.size,)).reshape(a.shape)
+        indexing.setitem(a, ..., wrap_node(build.map_("where", flags._node(), new._node(), a._node())))
+
+
+def _like(a: Handle, mask: Any, name: str) -> ndarray:
+    """A mask with an array's shape: its elements are counted in C order, whatever its own shape."""
+    flags = as_handle(mask, bool)
+    if flags.size != a.size:
+        raise ValueError(
+            f"{name}: mask and data must be the same size, not of shapes {flags.shape} and {a.shape}"
+        )
+    return flags.reshape(a.shape)
 
 
 @numpy_function(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements from the choice that each index names."""
-    index = as_handle(a)
     choices = list(choices)
     options = [as_handle(c) for c in choices]
     n = len(options)
-    if mode == "wrap":
-        index = index % n
-    elif mode == "clip":
-        index = ufuncs.clip3(index, 0, n - 1)
-    elif index.size and bool(((index < 0) | (index >= n)).any()):
+    if not n:
+        raise ValueError("0-length sequence.")
+    index = converted(as_handle(a), np.int64)
+    _check_mode(mode)
+    index = _moved(index, n, mode)
+    if index.size and bool(((index < 0) | (index >= n)).any()):
         raise ValueError("invalid entry in choice array")
     kind = np.result_type(*(c if type(c) in WEAK else o.dtype for c, o in zip(choices, options, strict=True)))
     shape = build.broadcast_shapes("choose", index.shape, *(o.shape for o in options))
@@ -242,6 +249,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise TypeError(
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
         )
+    if np.ndim(where) > dst.ndim:
+        raise ShapeError(f"could not broadcast where mask of shape {np.shape(where)} into shape {dst.shape}")
+    while new.ndim > dst.ndim and new.shape[0] == 1:
+        new = new[0]
     stored("copyto", manipulation.broadcast_to(new, dst.shape), dst, where, casting)
 
 

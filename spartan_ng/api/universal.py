@@ -245,12 +245,17 @@ class ufunc:
         if len(args) > self.nin:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
-            args, out = args[: self.nin], args[self.nin :]
+            outs = args[self.nin :]
+            args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
         dtype, typed = self._typed(dtype, signature, sig)
         as_array = out is Ellipsis
         if as_array:
             out = None
-        outs = out if isinstance(out, tuple) else (out,) * self.nout if out is None else (out,)
+        if not isinstance(out, tuple):
+            if out is not None and self.nout > 1:
+                raise TypeError("'out' must be a tuple of arrays")
+            out = (out,) * self.nout
+        outs = out
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
         known = small_values(args)

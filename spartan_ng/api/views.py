@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from spartan_ng.api.forcing import run, value_of
+from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -168,13 +170,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of structured elements, or several of them."""
+    """A field of structured elements, or several; one whose elements have axes stays on the driver."""
 
     names: str | list[str]
     dtype: np.dtype[Any]
+    has_axes: bool = False
 
     def apply(self, base: Node) -> Node:
         """The field of a node."""
+        if self.has_axes:
+            return _known(self.apply_value(value_of(*run([base]))))
         return build.map_(UserFunction(self.apply_value, origin="a field"), base, dtype=self.dtype)
 
     def apply_value(self, base: Any) -> Any:
@@ -183,14 +188,23 @@ class Field:
 
     def put(self, base: Node, value: Node) -> Node:
         """Elements with a new field."""
+        if self.has_axes:
+            old, new = (value_of(ref) for ref in run([base, value]))
+            return _known(self._put(old, new))
         value = build.broadcast(build.cast(value, self.dtype), base.shape)
         return build.map_(UserFunction(self._put, origin="a field"), base, value, dtype=base.dtype)
 
     def _put(self, base: Any, value: Any) -> Any:
-        out = np.empty(np.broadcast_shapes(base.shape, value.shape), base.dtype)
+        shape = base.shape if self.has_axes else np.broadcast_shapes(base.shape, value.shape)
+        out = np.empty(shape, base.dtype)
         out[...] = base
         out[self.names] = value
         return out
+
+
+def _known(value: Any) -> Node:
+    """A leaf with a copy of a value."""
+    return build.data(ArrayRef(value.shape, value.dtype, value=value.copy()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +252,38 @@ class Diagonal:
         return Transpose(order).put(base, turned)
 
 
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """All windows of given lengths along given axes, inside the window last; read-only, as NumPy's.
+
+    An axis that is named twice has windows of its windows' starts.
+    """
+
+    lengths: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def apply(self, base: Node) -> Node:
+        """The windows of a node: a take of every start and every place behind it."""
+        ndim = base.ndim
+        for length, axis in zip(self.lengths, self.axes, strict=True):
+            starts = base.shape[axis] - length + 1
+            first = build.reshape(build.iota(starts), (starts, 1))
+            places = build.map_("add", first, build.iota(length), dtype=build.INTP)
+            base = build.take(base, places, axis)
+            order = [i for i in range(base.ndim) if i != axis + 1]
+            base = build.transpose(base, (*order, axis + 1))
+        assert base.ndim == ndim + len(self.axes), "one axis more a window"
+        return base
+
+    def apply_value(self, base: Any) -> Any:
+        """The windows of an array."""
+        return np.lib.stride_tricks.sliding_window_view(base, self.lengths, self.axes)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """NumPy refuses to write to them."""
+        raise ValueError("assignment destination is read-only")
+
+
 def joined(real: Any, imag: Any) -> Any:
     """Complex numbers from two blocks of floats."""
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
@@ -250,7 +296,9 @@ COMPLEX = UserFunction(joined, origin="real and imag")
 
 def is_read_only(views: tuple[View, ...]) -> bool:
     """Whether NumPy lets nobody write through one of the views."""
-    return any(isinstance(v, Broadcast) or (isinstance(v, Diagonal) and not v.writeable) for v in views)
+    return any(
+        isinstance(v, Broadcast | Windows) or (isinstance(v, Diagonal) and not v.writeable) for v in views
+    )
 
 
 def written(base: Node, views: tuple[View, ...], value: Node) -> Node:

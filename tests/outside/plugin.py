@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from spartan_ng.config import config as options
+from tests.outside.backend import BACKENDS
 from tests.outside.in_place import Finder
 
 
@@ -21,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """What the command of a suite passes on."""
     parser.addoption("--record", required=True, help="where the record is written")
     parser.addoption("--in-place", type=Path, help="the suite's folder, whose tests import this package")
+    parser.addoption("--backend-of", choices=list(BACKENDS), help="the package whose tests take backends")
     parser.addoption("--lazy", action="store_true", help="leave nothing to NumPy because it is small")
 
 
@@ -29,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption("--in-place")
     if folder is not None:
         sys.meta_path.insert(0, Finder(folder))
+    library = config.getoption("--backend-of")
+    if library is not None:
+        BACKENDS[library]()
     if config.getoption("--lazy"):
         options.small_bytes = 0
     config.pluginmanager.register(Recorder(Path(config.getoption("--record"))))

@@ -1,0 +1,241 @@
+"""Calls that were once answered otherwise than by NumPy, one a line."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+from tests.api.answers import differences
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+I = (numpy.arange(12, dtype="i4") * 14 % 26).reshape(3, 4)  # noqa: E741
+
+CALLS = """
+np.argpartition(np.zeros(0), 0)
+x=np.ones((3,4)); x.flat=2; r=x
+x=np.ones((3,4)); x.flat=[1,2,3]; r=x
+x=np.ones((3,4)).T; x.flat=np.arange(12); r=x
+x=np.ones((3,4)); x.flat=[]; r=x
+x=np.ones((3,4))[:, ::2]; x.flat=np.arange(40); r=x
+np.array(I)[[],[]]
+x=np.array(I); x[[[]]]=3; r=x
+np.digitize(np.array([2.]),np.array([1.,3.,N.nan]))
+np.digitize(np.array([2.]),np.array([N.nan,1.,3.]))
+np.digitize(np.array([2.,N.nan]),np.array([N.nan,3,1.]))
+np.digitize(np.array([2.]),np.array([N.nan,N.nan]))
+np.digitize(np.array([2.]),np.array([N.nan]))
+np.digitize(np.array([2.]),np.array([1.,N.nan,3.]))
+np.digitize(np.array([2.]),np.array([]))
+np.digitize(2.,[1,3])
+np.digitize(np.array([2.]),np.array(1.))
+np.digitize(np.array([2.]),np.array([[1.]]))
+np.array(5).squeeze(axis=(0,))
+np.cumulative_prod(np.array(5),include_initial=True)
+np.cumulative_sum(np.array(I))
+np.cumulative_sum(np.zeros(0),include_initial=True)
+np.cumulative_sum(np.array(I),axis=1,include_initial=True)
+np.compress([True],np.array(5.))
+np.insert(np.array(5.),0,1)
+np.nonzero(np.array(5.))
+np.argwhere(np.array(5.))
+np.flatnonzero(np.array(5.))
+np.split(np.array(5.),1)
+np.array_split(np.array(5.),1)
+x=np.zeros(3); np.copyto(x,np.ones((1,3))); r=x
+x=np.zeros(3); np.copyto(x,np.ones((1,1,3))); r=x
+x=np.zeros(3); np.copyto(x,np.ones((2,3))); r=x
+x=np.zeros((2,3)); np.copyto(x,np.ones((1,1,3))); r=x
+x=np.zeros(3); np.copyto(x,[[1,2,3]]); r=x
+x=np.zeros(3); np.copyto(x,1,where=[True,False,True]); r=x
+x=np.zeros(3); np.copyto(x,np.ones((1,3)),where=[[True,False,True]]); r=x
+x=np.zeros(()); np.copyto(x,np.ones((1,))); r=x
+x=np.zeros(3); x[...]=np.ones((1,3)); r=x
+r=np.divmod(np.array(I),2,np.empty((3,4),'i4'))
+o=np.empty((3,4),'i4'); q=np.divmod(np.array(I),2,o); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,o); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,None,o); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,o,None); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,out=(o,None)); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,out=(None,o)); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.frexp(np.array(I)/2,o); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,out=o); r=[o,q[0],q[1]]
+o=np.empty((3,4)); q=np.modf(np.array(I)/2,out=(o,)); r=[o,q[0],q[1]]
+np.modf(np.array(I)/2,1)
+np.add(np.array(I),1,None)
+np.add(np.array(I),1,None,None)
+np.add(np.array(I),1,out=None)
+np.add(np.array(I),1,out=(None,))
+np.add(np.array(I),1,out=())
+np.add(np.array(I))
+np.sqrt(np.array(V),np.empty(5),out=np.empty(5))
+np.array(I).transpose(0)
+np.array(V).transpose(0)
+np.array(I).transpose(None)
+np.array(I).transpose([1,0])
+np.array(I).transpose(1,0)
+np.compress([True,False,True,False,False],np.arange(3))
+np.compress([True,False,True,True],np.arange(3))
+np.compress([1,0],np.array(I),axis=1)
+np.compress([],np.array(I),axis=1)
+np.compress([[True]],np.arange(3))
+np.compress(True,np.arange(3))
+np.extract([True,False,True,False],np.arange(3))
+np.extract(M,np.array(I))
+np.linalg.vector_norm(np.zeros(0),ord=N.inf)
+np.linalg.vector_norm(np.zeros(0),ord=-N.inf)
+np.linalg.vector_norm(np.zeros(0),ord=0)
+np.linalg.vector_norm(np.zeros(0),ord=1)
+np.linalg.vector_norm(np.zeros(0))
+np.linalg.vector_norm(np.zeros((0,3)),ord=N.inf,axis=1)
+np.linalg.vector_norm(np.zeros((0,3)),ord=N.inf)
+np.linalg.vector_norm(np.array(I)*1.,ord=3,axis=(0,1),keepdims=True)
+np.linalg.norm(np.zeros(0),ord=N.inf)
+np.linalg.matrix_norm(np.zeros((0,0)),ord=N.inf)
+np.linalg.matrix_norm(np.zeros((0,3)))
+np.where(np.array(I)>1,None,0)
+np.where(np.array(I)>1,None,np.array(I))
+np.where(np.array(I)>1,'a','b')
+np.where(np.array(I)>1,N.datetime64(1,'s'),N.datetime64(2,'s'))
+np.where([True,False],[1,None],2)
+np.where(None)
+np.where(np.array(I)>1, 1)
+np.array(N.array([0,1],'M8[s]'),dtype='S6')
+np.array(N.array([0,1],'M8[s]'),dtype='S')
+np.array(N.array([0,1],'M8[D]'),dtype='U12')
+np.array(N.array([0,1],'M8[D]')).astype('U12')
+np.array(N.array([0,1],'M8[D]')).astype('S4')
+np.array(N.array([0,1],'m8[D]'),dtype='S6')
+np.count_nonzero(np.array(['a','']))
+np.count_nonzero(np.array([b'a',b'']))
+np.count_nonzero(np.array(['a',''],dtype=object))
+np.count_nonzero(np.array([None,1],dtype=object))
+np.count_nonzero(N.array([0,1],'M8[s]'))
+np.count_nonzero(np.array(N.array([0,1],'m8[s]')))
+np.count_nonzero(np.array([0.,-0.,N.nan]))
+np.count_nonzero(np.array([0j,1j]))
+np.count_nonzero([])
+np.nonzero(np.array(['a','']))
+np.flatnonzero(np.array(['a','']))
+np.argwhere(np.array(['a','']))
+np.any(np.array(['a','']))
+np.all(np.array(['a','']))
+np.array(['a','']).astype(bool)
+np.percentile(np.array(V),[])
+np.quantile(np.array(V),[])
+np.quantile(np.array(V),np.zeros((0,2)))
+np.percentile(np.array(V),[50])
+np.percentile(np.array(V),[101])
+np.percentile(np.array(V),-1)
+np.percentile(np.array(V),N.nan)
+np.percentile(np.array(V),50,method="x")
+np.percentile(np.zeros(0),50)
+np.quantile(np.zeros(0),[])
+np.nanpercentile(np.array(V),[])
+np.mean(np.array([1,2],object))
+np.sum(np.array([1,2],object))
+np.var(np.array([1.,2],object))
+np.std(np.array([1.,2],object))
+np.median(np.array([1,2],object))
+np.average(np.array([1,2],object))
+np.prod(np.array([1,2],object))
+np.max(np.array([1,2],object))
+np.cumsum(np.array([1,2],object))
+np.insert(np.arange(5),[],[])
+np.insert(np.arange(5),[],3)
+np.insert(np.arange(5),[],[1,2])
+np.insert(np.array(I),[],[],axis=1)
+np.insert(np.arange(5),np.array([],int),[])
+np.insert(np.arange(5),1.0,3)
+np.insert(np.arange(5),[1.0],3)
+np.insert(np.arange(5),slice(1,3),[7,8])
+np.insert(np.arange(5),6,3)
+np.insert(np.arange(5),[1,6],3)
+np.insert(np.zeros(0),0,3)
+a=np.zeros(3,dtype=[('a','i4',(2,)),('b','f8')]); a['a'][...]=1; r=[a['a'],a['b']]
+a=np.zeros(3,dtype=[('a','i4',(2,)),('b','f8')]); a['a']=[1,2]; r=[a['a'],a['b']]
+a=np.zeros(3,dtype=[('a','i4',(2,)),('b','f8')]); a['a'][:,0]=5; r=[a['a'],a['b']]
+a=np.zeros((3,2),dtype=[('a','i4',(2,3)),('b','f8')]); a['a'][1]=5; r=[a['a'],a['b']]
+a=np.zeros(3,dtype=[('a','i4',(2,)),('b','f8')]); a[1]['a'][0]=7; r=a['a']
+a=np.zeros(3,dtype=[('a',[('c','i4'),('d','f8')])]); a['a']['c'][1]=7; r=a['a']['c']
+a=np.zeros(3,dtype=[('a','i4',(2,))]); a['a'][[0,2]]=9; r=a['a']
+a=np.zeros(3,dtype=[('a','i4',(2,))]); a['a'][a['a']==0]=9; r=a['a']
+np.select([np.array(I)>3],[np.array(I)])
+np.select([np.array(I)>3,np.array(I)>1],[np.array(I),np.array(I)*2],9)
+np.select([np.array(V)>3],[np.array(I)[:, :1]])
+np.select([True],[np.array(I)])
+np.select([np.array(True)],[np.array(I)])
+np.select([np.array(I)>3],[1,2])
+np.select([],[])
+np.select([np.array(I)],[np.array(I)])
+np.select(np.array([I>3,I>1]),[np.array(I),np.array(I)*2.5])
+np.select(np.array([[True,False],[False,True]]),np.array([[1,2],[3,4]]))
+np.select([np.array(I)>3],[np.array(I)],np.array([1,2,3,4.5]))
+x=np.array(I); np.place(x,np.arange(12)>5,[44,55]); r=x
+x=np.array(I); np.place(x,np.array(I)>5,[44,55]); r=x
+x=np.array(I); np.place(x,np.arange(11)>5,[44,55]); r=x
+x=np.array(I); np.place(x,np.array(I)>50,[]); r=x
+x=np.array(I); np.place(x,np.array(I)>5,[]); r=x
+x=np.array(I).T; np.place(x,np.arange(12)>5,[44,55]); r=x
+x=np.array(I); np.place(x,(np.array(I)>5).T,[44,55.7]); r=x
+x=np.array(I); np.putmask(x,np.arange(12)>5,[44,55]); r=x
+x=np.array(I); np.putmask(x,np.arange(11)>5,[44,55]); r=x
+x=np.array(I).T; np.putmask(x,(np.arange(12)>5).reshape(2,6),[44,55]); r=x
+x=np.array(I); np.putmask(x,np.array(I)>5,[]); r=x
+x=np.array(I); np.putmask(x,np.array(I)>5,5.5); r=x
+x=np.array(I); np.putmask(x,np.array(I)>5,np.arange(12).reshape(4,3)); r=x
+r=np.asarray(np.arange(6.).sum()); r[...]=5
+r=np.asarray(np.arange(6.)[2]); r[...]=5
+r=np.asarray(np.float64(3)); r[...]=5
+r=np.asanyarray(np.arange(6.).sum()); r[...]=5
+r=np.array(np.arange(6.).sum()); r[...]=5
+r=np.array(np.arange(6.).sum(), copy=False); r[...]=5
+r=np.require(np.arange(6.).sum(),requirements='W'); r[...]=5
+r=np.atleast_1d(np.arange(6.).sum()); r[...]=5
+r=np.ascontiguousarray(np.arange(6.).sum()); r[...]=5
+r=np.copy(np.arange(6.).sum()); r[...]=5
+r=np.squeeze(np.ones((1,1)).sum()); r[...]=5
+r=np.expand_dims(np.arange(6.).sum(),0); r[...]=5
+r=np.arange(6.).sum(); r[...]=5
+np.split(np.arange(4),3)
+np.split(np.arange(4),2.0)
+np.split(np.arange(4),0)
+np.array_split(np.arange(4),-1)
+np.array_split(np.arange(4),[1.5])
+np.histogram(np.array(V),2.0)
+np.histogram(np.array(V),0)
+np.histogram(np.array(V),[1])
+np.bincount(np.array([1.0]))
+np.bincount([])
+np.bincount(np.array([-1]))
+np.choose([],[])
+np.choose([0,1],[1,2])
+np.choose(1.0,[1,2])
+np.choose([0,5],[1,2],mode='x')
+np.pad(np.arange(3),-1)
+np.pad(np.arange(3),1.5)
+np.pad(np.arange(3),())
+np.pad([],1)
+np.pad([],1,mode='edge')
+np.hanning(1.5)
+import pandas as pd; r=np.array(V)[pd.Series([1,2])]
+import pandas as pd; r=np.array(V)[pd.Series([1,2])>1] if False else np.array([1,2])[pd.Series([True,False])]
+import pandas as pd; r=np.array(I)[pd.Index([1,2]),1]
+import pandas as pd; x=np.array(I); x[pd.Series([1,2])]=7; r=x
+import pandas as pd; r=np.take(np.array(V),pd.Series([1,2]))
+np.hanning(5)[N.array([1,2])]
+"""
+"""What an expression gives, or `r` after statements; V is a vector, I a matrix of integers."""
+
+
+def test_single_calls(mode):
+    def call(text):
+        def run(np):
+            names = {"np": np, "N": numpy, "V": numpy.arange(5.0), "I": I}
+            *before, last = text.split("; ")
+            exec("\n".join(before), names)
+            return eval(last.removeprefix("r="), names)
+
+        return run
+
+    assert not differences((text, call(text)) for text in CALLS.strip().splitlines())
