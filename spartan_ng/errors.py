@@ -18,7 +18,9 @@
         ├── AuthenticationFailed       keys are missing or wrong
         └── VersionMismatch            the two ends speak different protocol versions
 
-Each also subclasses what NumPy or Python raises for the same mistake, so that code written for
+    KernelWarning(RuntimeWarning)      a compiled kernel was wrong on a trial, and is not used
+
+Each error also subclasses what NumPy or Python raises for the same mistake, so that code written for
 NumPy keeps catching it. Wrong axes and dtypes raise NumPy's own `AxisError` and `TypeError`.
 """
 
@@ -91,3 +93,7 @@ class AuthenticationFailed(ConnectionFailed):
 
 class VersionMismatch(ConnectionFailed):
     """The two ends speak different protocol versions."""
+
+
+class KernelWarning(RuntimeWarning):
+    """A compiled kernel computed something else than NumPy on its trial; NumPy's answer stands."""

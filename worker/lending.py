@@ -20,10 +20,10 @@ from spartan_ng.error_state import entered
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.body import Body, slicer
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.plan.plan import Fused
-from spartan_ng.worker.program import Task, reducer_of
+from spartan_ng.worker.program import Task
 from spartan_ng.worker.stealing import Offer
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
-from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
@@ -38,7 +38,6 @@ from spartan_ng.plan.plan import (
     ScanTotals,
     SortParts,
     Stage,
-    Write,
 )
 from spartan_ng.worker.regions import Operand, identity, resolve
 
@@ -404,15 +403,6 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
         return False
     work = prod(stage.domain) * (1 + sum(_flops(row) for row in stage.rows))
     return work >= (_LENT_USER_FLOPS if stage.calls_users else _LENT_FLOPS) * plan.workers
-
-
-def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
-    """What folds a result's blocks; None where it is not reduced."""
-    if write.reducer is None:
-        return None
-    first, register = len(stage.reads), write.reducer.args[0]
-    operand = stage.reads[register] if register < first else stage.rows[register - first]
-    return Reducer(write.reducer, operand.labels)
 
 
 def _prepare(plan: Plan, stage: Stage, task: Task) -> None:

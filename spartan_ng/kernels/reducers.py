@@ -19,7 +19,7 @@ from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import WHOLE, Row, Write
+from spartan_ng.plan.plan import WHOLE, Fused, Row, ScanTile, Write
 
 
 class Reducer:
@@ -116,6 +116,15 @@ class Reducer:
         marks = sparse.csc_array((ones, x, starts), shape=(length, len(x)))
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
         return ((marks @ rows).reshape(length, *weights.shape[1:]),)
+
+
+def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
+    """What folds a result's blocks; None where it is not reduced."""
+    if write.reducer is None:
+        return None
+    first, register = len(stage.reads), write.reducer.args[0]
+    operand = stage.reads[register] if register < first else stage.rows[register - first]
+    return Reducer(write.reducer, operand.labels)
 
 
 def sums_on_the_way(writes: Sequence[Write]) -> dict[int, int]:

@@ -118,7 +118,9 @@ def test_broken_files_are_compiled_anew(a_compiler, monkeypatch, tmp_path, how):
         assert one.wait(60)
         assert not kernel.failure
         assert call(kernel) == 11
-        (file,) = tmp_path.rglob("spartan_ng_kernel_*")
+        file, source = sorted(tmp_path.rglob("spartan_ng_kernel_*"))
+        assert source.name == f"{file.name}.py"
+        assert source.read_text() == kernel.source
         found.append(file.read_bytes())
         file.write_bytes(broken(found[-1], how))
     assert found[0] == found[1] == found[2]

@@ -65,11 +65,23 @@ def find(directory: Path, name: str) -> bytes | None:
 
 def keep(directory: Path, name: str, code: bytes) -> None:
     """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
+    _put(directory, name, _sealed(code))
+
+
+def keep_source(directory: Path, name: str, source: str) -> Path:
+    """Put a kernel's source beside its machine code, for people to read; its file."""
+    path = directory / f"{name}.py"
+    _put(directory, path.name, source.encode())
+    return path
+
+
+def _put(directory: Path, name: str, content: bytes) -> None:
+    """Write a file that is there as a whole or not at all."""
     with suppress(OSError):
         descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f"{name}.", suffix=".tmp")
         try:
             with os.fdopen(descriptor, "wb") as f:
-                f.write(_sealed(code))
+                f.write(content)
             os.replace(temporary, directory / name)
         except OSError:
             Path(temporary).unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import native
-from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, kernel_name
+from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, keep_source, kernel_name
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
 
@@ -138,14 +138,22 @@ class Compiler:
 
     def _load(self, source: str) -> Function:
         """The compiled function, from the disk where some process has compiled it before."""
-        if self._directory is None or not self._directory.is_dir():
-            self._directory = cache_directory()
-        name = kernel_name(source)
-        code = find(self._directory, name)
+        directory, name = self._folder(), kernel_name(source)
+        code = find(directory, name)
         if code is None:
             code = self._process.compile(name, source)
-            keep(self._directory, name, code)
+            keep(directory, name, code)
+            keep_source(directory, name, source)
         return native.load(name, code)
+
+    def source_file(self, kernel: Kernel) -> Path:
+        """Where people find the kernel's source."""
+        return keep_source(self._folder(), kernel_name(kernel.source), kernel.source)
+
+    def _folder(self) -> Path:
+        if self._directory is None or not self._directory.is_dir():
+            self._directory = cache_directory()
+        return self._directory
 
 
 compiler = Compiler()

@@ -119,10 +119,11 @@ class CompiledRunner:
         body = self.body
         if register < body.first:
             return int(self._bases[register] + body.walks[register].offset(block))
-        value = self._registers[register]
+        value = np.asarray(self._registers[register])  # the address of a NumPy scalar is that of a copy
         placed = register in body.buffers.numbers or register in body.plain
         if not placed and not (value.flags.c_contiguous and value.dtype == dtype):
-            value = self._registers[register] = np.ascontiguousarray(value, dtype)
+            value = np.ascontiguousarray(value, dtype)
+        self._registers[register] = value
         return int(value.__array_interface__["data"][0])
 
     def _ending(self, e: Ending, block: Box, buffers: dict[int, Any], results: dict[int, Any]) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +25,12 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
+from spartan_ng.errors import KernelWarning
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
+from spartan_ng.kernels.compiled.proof import flaw
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
@@ -51,7 +54,7 @@ _FAILED: dict[tuple[Fused, tuple[np.dtype[Any], ...]], str] = {}
 """Why stages over operands of these dtypes stay interpreted in this process, although they have kernels."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """A compiled stage and how its tile is cut for it."""
 
@@ -76,6 +79,8 @@ class Tier:
         self.stage = stage
         self.tile = tile
         self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
+        self._trusted: dict[Choice, bool] = {}
+        """Whether choices have computed on their trials what the interpreter has."""
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
         self._is_small = prod(hi - lo for lo, hi in tile) < LEAST
@@ -95,7 +100,7 @@ class Tier:
         if choice is None:
             return None
         if None not in [k.function for k in choice.kernels]:
-            return choice
+            return choice if self._is_trusted(choice, operands) else None
         waiting = [k for k in choice.kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
@@ -103,8 +108,33 @@ class Tier:
             compiler.wait(PATIENCE_S)
         failed = next((k for k in choice.kernels if k.failure), None)
         if failed is not None:
-            _FAILED[self.stage, tuple(o.dtype for o in operands)] = failed.reason
-        return choice if all(k.function is not None for k in choice.kernels) else None
+            self._give_up(operands, f"compiling failed: {failed.reason}")
+        ready = all(k.function is not None for k in choice.kernels)
+        return choice if ready and self._is_trusted(choice, operands) else None
+
+    def _is_trusted(self, choice: Choice | Sampled, operands: list[Any]) -> bool:
+        """Whether a compiled stage may take the interpreter's place: it has to prove itself first."""
+        if isinstance(choice, Sampled):
+            return True
+        with self._lock:
+            known = self._trusted.get(choice)
+            if known is not None:
+                return known
+            found = flaw(choice.body, choice.cut, operands)
+            self._trusted[choice] = not found
+        if found:
+            files = " and ".join(str(compiler.source_file(k)) for k in choice.kernels)
+            warnings.warn(
+                f"the compiled kernel of the stage {self.stage.name!r} is wrong, and is not used: "
+                f"{found}. Its source is {files}",
+                KernelWarning,
+                stacklevel=2,
+            )
+            self._give_up(operands, "its kernel was wrong on a trial")
+        return not found
+
+    def _give_up(self, operands: list[Any], why: str) -> None:
+        _FAILED[self.stage, tuple(o.dtype for o in operands)] = why
 
     def interpreted(self, body: Body, operands: list[Any], error_state: dict[str, Any]) -> Body:
         """The body to interpret: `body`, or one with programs in it, which needs the same blocks."""
@@ -144,6 +174,7 @@ class Tier:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
                     self._choices.clear()
+                    self._trusted.clear()
                 self._choices[key] = make()
             return self._choices[key]
 
@@ -226,7 +257,7 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
         elif stage.driver < 0 and any(s.format != "dense" for s in slots):
             found[i] = ("interpreted (sparse operands)",)
         elif (failed := _FAILED.get((stage, tuple(s.dtype for s in slots)))) is not None:
-            found[i] = (*programs, f"interpreted (compiling failed: {failed})")
+            found[i] = (*programs, f"interpreted ({failed})")
         else:
             found[i] = (*programs, *explain_tiers(stage, [s.dtype for s in slots]))
     return found

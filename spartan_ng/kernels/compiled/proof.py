@@ -1,0 +1,216 @@
+"""The proof that a compiled stage must give before it is trusted: a block of real data in both tiers.
+
+A generated loop may be wrong, and so may the strides, tables and places that it is called with. So the last
+block of the tile, the one with cut edges, is interpreted as well, and all bits are compared: of plain results
+with a margin around the block, filled with a pattern that must stay, since a store that goes astray lands
+there first. The compiled side writes into tiles of its own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.kernels.blocks import Cut, Sweep
+from spartan_ng.kernels.body import Body, Runner, labelled_box
+from spartan_ng.kernels.compiled.formulas import FORMULAS
+from spartan_ng.kernels.compiled.prepared import Compiled
+from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
+from spartan_ng.ops.folds import State
+from spartan_ng.plan.plan import Fused, Row, Write
+
+SHARE = 1 << 10
+"""The part of a tile that is computed twice, at most: a thousandth, but no less than"""
+LEAST = 1 << 12
+"""so many elements of the domain."""
+_MARGIN = 3
+"""Elements around the block, along each axis, that must stay."""
+_GUARD = 256
+"""Bytes before and behind a tile that must stay, too."""
+_PATTERN = 0x5A
+_ORDERLESS = frozenset({"minimum", "maximum", "fmin", "fmax", "argmin", "argmax"})
+"""Folds of floats that give the same in any order."""
+_RTOL = {4: 1e-3, 8: 1e-7}
+"""How far results may be apart, as a share of the largest value on the way, where tiers cannot agree to the
+bit; by the bytes of a real number."""
+_FEW = 0.02
+"""The share of elements that may then differ altogether: those where a function jumps."""
+
+
+def flaw(body: Compiled, cut: Cut, operands: list[Any]) -> str:
+    """What a compiled stage makes otherwise than the interpreter of the same block; empty if nothing."""
+    if body.stage.calls_users:
+        return ""  # a user's function may say another thing whenever it is called
+    block = _proving_block(body.stage, body.tile, cut)
+    with np.errstate(all="ignore"):
+        wanted = _Interpreted(body.stage, operands, body.tile, block)
+        trial = _Trial(body, cut, operands, block, wanted)
+        scale = None if is_exact(body.stage) else wanted.scale
+        for k, write in enumerate(body.stage.writes):
+            said = trial.difference(k, write, scale)
+            if said:
+                return f"result {k} of the block {block}: {said}"
+    return ""
+
+
+def is_exact(stage: Fused) -> bool:
+    """Whether the interpreter and loops agree to the last bit: not where loops have functions of their own
+    (`vectors`), or add floats in another order than NumPy and BLAS do."""
+    rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
+    return not any(_rounds(row) for row in rows)
+
+
+def _rounds(row: Row) -> bool:
+    if row.kind == "map":
+        formula = FORMULAS.get(str(row.fn))
+        return formula is not None and "d" in formula.kinds
+    adds = row.kind == "contract" or (row.kind == "fold" and row.fn not in _ORDERLESS)
+    return adds and row.dtype.kind in "fc"
+
+
+def _proving_block(stage: Fused, tile: Box, cut: Cut) -> Box:
+    """The end of the last block, as much of it as a proof may take; what blocks keep whole stays whole."""
+    runs = cut.runs if isinstance(cut, Sweep) else cut[-1].runs
+    block = list(runs[-1][-1])
+    most = max(prod(box_shape(tile)) // SHARE, LEAST)
+    for d in sorted(range(len(block)), key=lambda d: block[d][0] - block[d][1]):
+        lo, hi = block[d]
+        size = prod(b - a for a, b in block)
+        if size > most and d not in stage.whole:
+            block[d] = hi - max(1, most * (hi - lo) // size), hi
+    return tuple(block)
+
+
+class _Interpreted:
+    """What the interpreter makes of a block."""
+
+    def __init__(self, stage: Fused, operands: list[Any], tile: Box, block: Box) -> None:
+        runner = Runner(Body(stage), operands, tile, box_shape(block))
+        self.registers = runner.run(block)
+        self.reducers = [reducer_of(stage, w) for w in stage.writes]
+        self.states: list[State | None] = [None] * len(self.reducers)
+        sums = sums_on_the_way(stage.writes)
+        block_states(self.reducers, sums, self.registers.__getitem__, block, self.states)
+
+    @property
+    def scale(self) -> float:
+        """The largest number on the way."""
+        every = [*self.registers, *(x for state in self.states if state is not None for x in state)]
+        return max(map(_largest, every), default=0.0)
+
+
+def _largest(value: Any) -> float:
+    x = np.asarray(value)
+    if x.dtype.kind not in "fc":
+        return 0.0
+    return float(np.max(np.abs(x), where=np.isfinite(x), initial=0))
+
+
+class _Trial:
+    """The compiled side: the block's results in tiles of their own, placed as in a run."""
+
+    def __init__(
+        self, body: Compiled, cut: Cut, operands: list[Any], block: Box, wanted: _Interpreted
+    ) -> None:
+        self.body, self.block, self.wanted = body, block, wanted
+        self.values = [*operands, *body.stage.rows]
+        self.guards: list[Any] = []
+        self.bytes: list[Any] = []
+        """For each plain result the bytes of its tile, with those of an element along the last axis."""
+        for write in body.stage.writes:
+            if write.reducer is not None:
+                self.bytes.append(None)
+                continue
+            value = self.values[write.register]
+            shape = (*box_shape(self._box(write, body.tile)), value.dtype.itemsize)
+            memory = np.empty(prod(shape) + 2 * _GUARD, np.uint8)
+            memory[:_GUARD] = memory[-_GUARD:] = _PATTERN
+            own = memory[_GUARD:-_GUARD].reshape(shape)
+            own[self._place(write, _MARGIN)] = _PATTERN
+            self.bytes.append(own)
+            self.guards += [memory[:_GUARD], memory[-_GUARD:]]
+        self.tiles: list[Any] = [
+            None if own is None else own.view(self.values[w.register].dtype)[..., 0]
+            for own, w in zip(self.bytes, body.stage.writes, strict=True)
+        ]
+        self.states = self._whole(cut, operands) if body.is_whole else self._stepwise(operands)
+
+    def _stepwise(self, operands: list[Any]) -> list[State | None]:
+        targets = [
+            None if tile is None else tile[(*self._place(w), ...)]
+            for tile, w in zip(self.tiles, self.body.stage.writes, strict=True)
+        ]
+        return CompiledRunner(self.body, operands, self.wanted.reducers).run(self.block, targets)
+
+    def _whole(self, cut: Cut, operands: list[Any]) -> list[State | None]:
+        """States that runs share lie beside the tiles, the others are made by the run."""
+        shared = {
+            k: first_state(self.body, -1 - k, self.body.tile)
+            for k, w in enumerate(self.body.stage.writes)
+            if w.reducer is not None and isinstance(cut, Sweep) and cut.split in w.labels
+        }
+        outs = [shared.get(k, tile) for k, tile in enumerate(self.tiles)]
+        states = WholeRunner(self.body, operands, outs).run((self.block,))
+        return [(shared[k],) if k in shared else state for k, state in enumerate(states)]
+
+    def difference(self, k: int, write: Write, scale: float | None) -> str:
+        """What is wrong with result `k`."""
+        return self._of_values(k, write, scale) if write.reducer is None else self._of_states(k, write, scale)
+
+    def _of_values(self, k: int, write: Write, scale: float | None) -> str:
+        tile, own = self.tiles[k], self.bytes[k]
+        place = self._place(write)
+        said = _unequal(tile[(*place, ...)], dense(self.wanted.registers[write.register]), scale)
+        own[place] = _PATTERN
+        around = [own[self._place(write, _MARGIN)], *self.guards]
+        if not all((part == _PATTERN).all() for part in around):
+            return "elements beside the block's are written to"
+        return said
+
+    def _of_states(self, k: int, write: Write, scale: float | None) -> str:
+        states, wanted = self.states[k], self.wanted.states[k]
+        assert states is not None, "a reduced result has a state"
+        assert wanted is not None, "so has the interpreter's"
+        if self.body.shared:
+            (state,) = states
+            untouched = first_state(self.body, -1 - k, self.body.tile)
+            place = self._place(write)
+            states = (state[(*place, ...)].copy(),)
+            state[place] = untouched[place]
+            if _unequal(state, untouched, None):
+                return "states beside the block's are written to"
+        said = [_unequal(a, b, scale) for a, b in zip(states, wanted, strict=True)]
+        return next((text for text in said if text), "")
+
+    def _box(self, write: Write, block: Box) -> Box:
+        """The box of a result that a block of the domain makes."""
+        shape = self.values[write.register].shape if write.reducer is None else write.reducer.shape
+        if write.reducer is None and write.register < self.body.first:
+            shape = self.body.stage.reads[write.register].shape
+        return labelled_box(write.labels, shape, block)
+
+    def _place(self, write: Write, margin: int = 0) -> tuple[slice, ...]:
+        """The block's part of a result's tile, with so many elements around it."""
+        every = zip(self._box(write, self.block), self._box(write, self.body.tile), strict=True)
+        return tuple(slice(max(a - lo - margin, 0), min(b + margin, hi) - lo) for (a, b), (lo, hi) in every)
+
+
+def _unequal(found: Any, wanted: Any, scale: float | None) -> str:
+    """How two arrays differ; NaN are equal, and so are zeros. With a `scale`, rounding may differ."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        return f"shape {found.shape} in place of {wanted.shape}"
+    same = (found == wanted) | ((found != found) & (wanted != wanted))
+    if scale is not None and found.dtype.kind in "fc":
+        same |= np.abs(found - wanted) <= scale * _RTOL.get(found.real.itemsize, _RTOL[4])
+    wrong = int(np.count_nonzero(~same))
+    if not wrong or (scale is not None and wrong <= _FEW * same.size):
+        return ""
+    at = tuple(int(i[0]) for i in np.nonzero(~same))
+    return f"{wrong} of {same.size} elements differ, the first {found[at]!r} is {wanted[at]!r} by NumPy"
