@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,10 +11,8 @@ import click
 from tqdm import tqdm
 
 from spartan_ng.config import KERNELS
-from tests.fuzz.campaign import Failed, programs_of, try_one
-from tests.fuzz.minimizer import minimize
-from tests.fuzz.runner import SMALL_BYTES, Mode, running
-from tests.fuzz.script import script
+from tests.fuzz.campaign import Campaign
+from tests.fuzz.runner import SMALL_BYTES, Mode
 
 
 @click.command(context_settings={"show_default": True})
@@ -27,6 +24,7 @@ from tests.fuzz.script import script
 @click.option(
     "--mode", "small", default="lazy", type=click.Choice(list(SMALL_BYTES)), help="What counts as small."
 )
+@click.option("--kernels", default=1_000_000, help="The most kernels that a program compiles; auto only.")
 @click.option("--seed", type=int, help="The first program; fresh by default, and printed.")
 @click.option("--calls", nargs=2, default=(5, 60), help="The least and the most calls of a program.")
 @click.option("--keep-going", is_flag=True, help="Go on after a fault, and count faults by their kind.")
@@ -38,6 +36,7 @@ def main(
     cluster: bool,
     tier: str,
     small: str,
+    kernels: int,
     seed: int | None,
     calls: tuple[int, int],
     keep_going: bool,
@@ -57,40 +56,23 @@ def main(
     python -m tests.fuzz --seed 1234 --programs 1          one program again
     """
     first = secrets.randbelow(2**31) if seed is None else seed
-    mode = Mode(small, tier, workers, cluster)
-    print(f"seed {first}, {mode}", flush=True)
-    found: list[Failed] = []
+    campaign = Campaign(Mode(small, tier, workers, cluster, kernels), first, programs, calls, seconds or None)
+    print(f"seed {first}, {campaign.mode}", flush=True)
     kinds: Counter[str] = Counter()
-    end = time.monotonic() + seconds if seconds else float("inf")
-    ran = 0
-    with (
-        running(mode),
-        tqdm(total=programs, unit="program", mininterval=0.1 if sys.stderr.isatty() else 30) as bar,
-    ):
-        for program in programs_of(first, programs, calls):
-            if time.monotonic() > end:
-                break
-            failed = try_one(program, mode)
-            ran += 1
-            bar.update()
-            if failed is None:
-                continue
-            found.append(failed)
+    wait_s = 0.1 if sys.stderr.isatty() else 30
+    with tqdm(total=programs, unit="program", mininterval=wait_s) as bar:
+        for failed in campaign.failures(bar.update):
             kinds[failed.finding.kind] += 1
-            short, finding = minimize(program, failed.finding, mode)
-            text = script(short, finding, mode)
-            again = f"# python -m tests.fuzz --seed {program.seed} --programs 1 --mode {small} --tier {tier}"
-            again += f" --workers {workers} --calls {calls[0]} {calls[1]}\n"
             if output is not None:
                 output.mkdir(parents=True, exist_ok=True)
-                (output / f"{program.seed}.py").write_text(again + text)
-            bar.write(
-                again + (text if not keep_going else f"# {finding.kind}: {finding.where}: {finding.text}")
-            )
+                (output / f"{failed.program.seed}.py").write_text(failed.script)
+            bar.write(str(failed) if keep_going else failed.script)
             if not keep_going:
                 break
-    print(f"{ran} programs, {len(found)} with faults {dict(kinds) or ''}", flush=True)
-    sys.exit(bool(found))
+    print(f"{campaign.ran} programs, {campaign.kernels} kernels compiled under way, {kinds.total()} faults")
+    for kind, times in kinds.most_common():
+        print(f"  {times} {kind}")
+    sys.exit(bool(kinds))
 
 
 if __name__ == "__main__":

@@ -1,28 +1,72 @@
-"""Programs one after the other, each judged."""
+"""Programs one after the other, each judged, and what was wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.fuzz.generator import Program, generate
-from tests.fuzz.runner import Finding, Mode, check, numpys_errors
+from tests.fuzz.minimizer import minimize
+from tests.fuzz.runner import Finding, Mode, check, numpys_errors, running
+from tests.fuzz.script import script
+
+Calls = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A program and what is wrong with it."""
+    """A program as short as it gets, what is wrong with it, and how to see it again."""
 
     program: Program
     finding: Finding
+    mode: Mode
+    command: str
+
+    @property
+    def script(self) -> str:
+        """A script that shows the fault by itself."""
+        return f"# {self.command}\n{script(self.program, self.finding, self.mode)}"
+
+    def __str__(self) -> str:
+        return f"{self.command}\n    {self.finding.kind}: {self.finding.where}: {self.finding.text}"
 
 
-def programs_of(first: int, count: int, calls: tuple[int, int] = (5, 60)) -> Iterator[Program]:
-    """Programs of so many calls, with consecutive seeds."""
-    return (generate(seed, *calls) for seed in range(first, first + count))
+@dataclass
+class Campaign:
+    """Programs with consecutive seeds in one mode, and what has come of them until now.
 
+    Parameters
+    ----------
+    calls : the least and the most calls of a program
+    seconds : stop after so long, with as many programs as have run; None: when all have run
+    """
 
-def try_one(program: Program, mode: Mode) -> Failed | None:
-    """Run a program in the mode that is running."""
-    finding = check(program, mode, numpys_errors(program))
-    return None if finding is None else Failed(program, finding)
+    mode: Mode
+    first: int
+    programs: int
+    calls: Calls = (5, 60)
+    seconds: float | None = None
+    ran: int = 0
+    kernels: int = 0
+
+    def failures(self, ticked: Callable[[], object] = lambda: None) -> Iterator[Failed]:
+        """Run the programs; each that fails, made short. `ticked` is called after each program."""
+        end = float("inf") if self.seconds is None else time.monotonic() + self.seconds
+        with running(self.mode) as ration:
+            for seed in range(self.first, self.first + self.programs):
+                if time.monotonic() > end:
+                    break
+                program = generate(seed, *self.calls)
+                ration.left = ration.most
+                finding = check(program, self.mode, numpys_errors(program))
+                self.ran += 1
+                self.kernels = ration.compiled
+                ticked()
+                if finding is not None:
+                    short, shown = minimize(program, finding, self.mode)
+                    yield Failed(short, shown, self.mode, self._again(seed))
+
+    def _again(self, seed: int) -> str:
+        calls = f"--calls {self.calls[0]} {self.calls[1]}"
+        return f"python -m tests.fuzz --seed {seed} --programs 1 {calls} {self.mode.options}"

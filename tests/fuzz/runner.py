@@ -18,7 +18,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import select
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
 from tests.fuzz.generator import Program
 from tests.fuzz.oracle import mismatch
 from tests.fuzz.program import Environment, Failure, Line, arrays_of, execute, numpys, steps_of
@@ -29,17 +29,24 @@ SMALL_BYTES = {"default": 1 << 20, "mixed": 100, "lazy": 0}
 
 @dataclass(frozen=True)
 class Mode:
-    """How the package runs a program."""
+    """How the package runs a program; in the tier "auto" with up to so many kernels compiled on the way."""
 
     small: str = "lazy"
     tier: str = "auto"
     workers: int = 0
     cluster: bool = False
+    kernels: int = 1_000_000
 
     @property
     def runs(self) -> int:
         """How often a program runs: where kernels are compiled meanwhile, the second run has them."""
         return 2 if self.tier == "auto" and self.small != "default" else 1
+
+    @property
+    def options(self) -> str:
+        """The command's options for it."""
+        tier = f"--mode {self.small} --tier {self.tier} --kernels {self.kernels}"
+        return f"{tier} --workers {self.workers}{' --cluster' if self.cluster else ''}"
 
     def __str__(self) -> str:
         where = (
@@ -59,8 +66,24 @@ class Finding:
     text: str
 
 
+class Ration:
+    """Lets so many new kernels of a program be compiled; stages that need others stay interpreted."""
+
+    def __init__(self, most: int) -> None:
+        self.most = self.left = most
+        self.compiled = 0
+        self._request = compiler.request
+
+    def request(self, kernel: Kernel) -> None:
+        """In the compiler's place."""
+        if self.left and not kernel.requested:
+            self.left -= 1
+            self.compiled += 1
+            self._request(kernel)
+
+
 @contextmanager
-def running(mode: Mode) -> Iterator[None]:
+def running(mode: Mode) -> Iterator[Ration]:
     """Have the package run programs in a mode; in "auto" every stage is compiled as soon as it has run."""
     before = session.current().backend
     with ExitStack() as stack:
@@ -73,8 +96,11 @@ def running(mode: Mode) -> Iterator[None]:
         stack.enter_context(
             config.override(small_bytes=SMALL_BYTES[mode.small], kernels=mode.tier, progress=False)
         )
+        ration = Ration(mode.kernels)
+        if mode.tier == "auto":
+            stack.enter_context(patch.object(compiler, "request", ration.request))
         try:
-            yield
+            yield ration
         finally:
             session.use(before)
             backend.close()
