@@ -14,7 +14,7 @@ from scipy import sparse
 from spartan_ng.api import products, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
-from spartan_ng.api.operands import small_values, stored
+from spartan_ng.api.operands import check_cast, small_values, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -263,7 +263,8 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
         result = function(a, other)
         again = result._masked()
         if again is not None:
-            again.a = wrap_cast(again.a, masked.a.dtype)
+            check_cast(function.__name__, again.a.dtype, masked.a.dtype)
+            again.a = build.cast(again.a, masked.a.dtype)
             a._cell.masked = again
             return a  # type: ignore[return-value]
     value = a._peek()
@@ -280,13 +281,6 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     result = _power(a, other) if function is ufuncs.power else function(a, other)
     return stored(function.__name__, result, a, True)
-
-
-def wrap_cast(node: Any, dtype: np.dtype[Any]) -> Any:
-    """A node cast under the rule of in-place operators."""
-    if not np.can_cast(node.dtype, dtype, "same_kind"):
-        raise TypeError(f"Cannot cast output from {node.dtype} to {dtype} with casting rule 'same_kind'")
-    return build.cast(node, dtype)
 
 
 def _power(a: Handle, b: Any) -> ndarray:

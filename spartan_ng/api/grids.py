@@ -280,6 +280,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
         return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
     if flat.dtype.kind not in "biu":
         raise TypeError("only int indices permitted")
+    if flat.ndim and not lengths:
+        raise ValueError("multiple indices are not supported for 0d arrays")
     flat = flat.astype(np.intp, copy=False)
     if bool(((flat < 0) | (flat >= prod(lengths))).any()):
         raise ValueError(f"an index is out of bounds for array with size {prod(lengths)} (shape {lengths})")

@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.api import creation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
-from spartan_ng.api.operands import kind_of, operand, small_values, stored
+from spartan_ng.api.operands import common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.views import COMPLEX
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -58,12 +58,13 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
         raise ValueError("list of cases must be same length as list of conditions")
     if not condlist:
         raise ValueError("select with an empty condition list is not possible")
-    result: Any = default
+    kind = common_dtype(*choicelist, default)
+    result: Any = as_handle(default).astype(kind)
     for i, condition in enumerate(condlist):
         if as_handle(condition).dtype != bool:
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        result = where(condition, choice, result)
+        result = where(condition, as_handle(choice).astype(kind, copy=False), result)
     return result  # type: ignore[no-any-return]
 
 

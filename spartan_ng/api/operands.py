@@ -29,6 +29,11 @@ def kind_of(o: Any) -> Any:
     return type(o) if plain else o.dtype
 
 
+def common_dtype(*operands: Any) -> np.dtype[Any]:
+    """The dtype that NumPy finds for arrays, what becomes one, and Python's numbers, which are weak."""
+    return np.result_type(*(o if type(o) in WEAK else as_handle(o).dtype for o in operands))
+
+
 def mask_of(where: Any) -> Any:
     """A `where` as NumPy takes it: True, or truths; TypeError for an array of another dtype."""
     if where is True or where is np._NoValue:
@@ -143,6 +148,17 @@ def unfiltered(o: Any) -> Any:
     return o if masked is None else masked.a
 
 
+def check_cast(name: str, dtype: np.dtype[Any], target: np.dtype[Any], casting: Any = "same_kind") -> None:
+    """TypeError, as NumPy's `UFuncTypeError`, where a result may not be written to an array of `target`."""
+    if np.can_cast(dtype, target, casting):
+        return
+    function = getattr(np, name, None)
+    if not isinstance(function, np.ufunc):
+        raise TypeError(f"{name}: cannot cast {dtype!r} to {target!r} with casting rule {casting!r}")
+    error: Any = np._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
+    raise error(function, casting, dtype, target, 0)
+
+
 def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str = "same_kind") -> ndarray:
     """A result, written to `out` (an array of ours or NumPy's) where that is given, and `where` is true.
 
@@ -163,15 +179,7 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
         return out  # type: ignore[return-value]
     if not isinstance(out, Handle):
         raise TypeError("return arrays must be of ArrayType")
-    if not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
-        function = getattr(np, name, None)
-        if not isinstance(function, np.ufunc):
-            raise TypeError(
-                f"{name}: cannot cast {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}"
-            )
-        raise np._core._exceptions._UFuncOutputCastingError(  # type: ignore[attr-defined]
-            function, casting, result.dtype, out.dtype, 0
-        )
+    check_cast(name, result.dtype, out.dtype, casting)
     whole = build.broadcast_shapes(name, result.shape, out.shape)
     if whole != out.shape:
         raise ShapeError(

@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api import creation, joining, manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.operands import common_dtype
 from spartan_ng.config import config
 from spartan_ng.graph import build
 
@@ -34,7 +35,7 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     if any(isinstance(v, Handle) and v.ndim and v._peek() is None for v in (start, stop)):
-        return _between_arrays(as_handle(start), as_handle(stop), num, endpoint, retstep, dtype, axis)
+        return _between_arrays(start, stop, num, endpoint, retstep, dtype, axis)
     plain = [forced(v) for v in (start, stop)]
     numbers = all(np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain)
     if not numbers or num * 16 <= config.small_bytes:
@@ -67,8 +68,8 @@ def _between_arrays(
 ) -> Any:
     """Evenly spaced arrays between two that lie with the workers."""
     div = num - 1 if endpoint else num
-    kind = np.result_type(start.dtype, stop.dtype, float(num))
-    low, high = (x.astype(kind if kind.kind in "fc" else float) for x in (start, stop))
+    kind = common_dtype(start, stop, 1.0)
+    low, high = (as_handle(v).astype(kind) for v in (start, stop))
     way = high - low
     step: Any = way / div if div > 0 else way * np.nan
     place = creation.arange(num).astype(way.dtype).reshape((-1,) + (1,) * way.ndim)

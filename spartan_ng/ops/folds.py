@@ -60,7 +60,8 @@ class Fold:
             if self.ufunc is np.add and x.dtype == bool and out.kind == "i" and len(axes) == x.ndim:
                 return (out.type(np.count_nonzero(x)),)  # a tenth of the time of a sum that casts
             return (self.ufunc.reduce(x, axis=axes, dtype=kind),)
-        initial = self.identity if self.identity is not None else _initial(self.ufunc, out)
+        given = self.identity if self.identity is not None else _initial(self.ufunc, out)
+        initial = np.asarray(given).astype(out)[()]  # of unsigned integers, -1 is what has all bits set
         return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
 
     def combine(self, a: State, b: State) -> State:

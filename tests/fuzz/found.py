@@ -27,6 +27,24 @@ a0 = np.ones(3) == 1; a1 = np.round(a0, 0); a2 = np.round(a0, 1)
 a0 = np.ones(3) == 1; a1 = np.round(a0, -1)
 
 a0 = np.ones((2, 2)); a1 = np.linalg.matrix_power(a0, 1); a0[0] = 7; a1[1] = 5
+
+a0 = np.array([4, 2, 7], 'u8'); a1 = a0[a0 > 3]; a2 = np.bitwise_and.reduce(a1); a3 = np.bitwise_or.reduce(a1)
+a0 = np.array([4, 2], 'u1'); a1 = np.extract(a0 > 9, a0); a2 = np.bitwise_and.reduce(a1)
+a0 = np.array([4, 2], 'i2'); a1 = np.bitwise_and.reduce(a0, where=a0 > 9)
+
+a0 = np.linspace(np.ones(2, 'f2'), 0, 3); a1 = np.linspace(0, np.ones(2, 'f4'), 3)
+a0 = np.linspace(np.ones(2, 'c8'), 0.5, 3); a1 = np.linspace(np.ones(2, 'i1'), N.float32(4), 4)
+a0 = np.logspace(np.ones(2, 'f4'), 2, 3)
+
+a0 = np.ones(2, 'f4'); a1 = np.select([a0 > 0, a0 > 1], [a0, 2], 1.5); a2 = np.select([a0 > 1], [a0], 2j)
+a0 = np.ones(2, 'i1'); a1 = np.select([a0 > 1, a0 > 0], [a0, N.int64(2)], 1)
+
+a0 = np.array([4, 2], 'i2'); a1 = a0[a0 > 0]; a1 += 2.0
+a0 = np.array([True, False]); a0[a0] *= 2
+a0 = np.array([4, 2], 'i2'); a0[a0 > 3] *= 2.5
+
+a0 = np.unravel_index(np.arange(1), ())
+a0 = np.unravel_index(np.array(5), (2, 3))[1]
 """
 
 

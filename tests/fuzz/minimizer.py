@@ -12,7 +12,7 @@ from tests.fuzz.generator import Program, judged
 from tests.fuzz.program import Line, Loop, Step, execute, numpys
 from tests.fuzz.runner import Finding, Mode, check, numpys_errors
 
-_MOST_TRIALS = 400
+_MOST_TRIALS = 150
 _MOST_TEXT = 160
 """Characters of an array that is written out in place of a call."""
 
