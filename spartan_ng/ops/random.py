@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 
 _BLOCK_ELEMENTS = 1 << 16
+_JUMP_DRAWS = 1024
+"""So many numbers are drawn in the time that a jump takes."""
 
 
 def _by_name(name: str) -> Callable[..., Any]:
@@ -140,28 +143,51 @@ def _stream(
     dtype: np.dtype[Any],
     box: Box,
 ) -> np.ndarray[Any, Any]:
-    """Numbers of one PCG64 stream: jump to the first index of each contiguous run, draw the run."""
+    """Numbers of one PCG64 stream: jump to the first index of each contiguous run, draw the run.
+
+    Where a jump takes longer than drawing what lies between two runs, that is drawn, and dropped.
+    """
     out = np.empty(box_shape(box), dtype)
     if out.size == 0:
         return out
-    last = len(shape)
-    while last > 1 and box[last - 1] == (0, shape[last - 1]):
-        last -= 1
-    run = out.reshape((*box_shape(box)[: last - 1], -1)) if shape else out.reshape(1)
-    strides = np.ones(len(shape), np.int64)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    first = sum(lo * int(s) for (lo, _), s in zip(box, strides, strict=True))
-    value, increment, offset = state
-    for index in np.ndindex(run.shape[:-1]):
-        position = first + sum(i * int(s) for i, s in zip(index, strides, strict=False))
-        bits = np.random.PCG64()
-        bits.state = {
-            "bit_generator": "PCG64",
-            "state": {"state": value, "inc": increment},
-            "has_uint32": 0,
-            "uinteger": 0,
-        }
-        bits.advance(offset + position)
-        run[index] = row.draw(np.random.Generator(bits), run.shape[-1:], dtype, *parameters)
+    generator, move = _at(state)
+    if not shape:
+        move(0)
+        out[()] = row.draw(generator, (1,), dtype, *parameters)[0]
+        return out
+    cut = max([d for d in range(len(shape)) if box[d] != (0, shape[d])], default=0)
+    step = prod(shape[cut:])
+    """From one run to the next."""
+    if cut > 0 and step <= _JUMP_DRAWS:
+        cut, inner = cut - 1, (slice(None), *(slice(lo, hi) for lo, hi in box[cut:]))
+    else:
+        step, inner = prod(shape[cut + 1 :]), (slice(None),)
+    lo, hi = box[cut]
+    rows = max(1, _BLOCK_ELEMENTS // step) if len(inner) > 1 else hi - lo
+    strides = [prod(shape[d + 1 :]) for d in range(cut)]
+    for index in np.ndindex(*box_shape(box[:cut])):
+        start = sum((i + b0) * s for i, (b0, _), s in zip(index, box, strides, strict=False))
+        for at in range(lo, hi, rows):
+            count = min(rows, hi - at)
+            move(start + at * step)
+            numbers = row.draw(generator, (count * step,), dtype, *parameters)
+            out[index][at - lo : at - lo + count] = numbers.reshape(count, *shape[cut + 1 :])[inner]
     return out
+
+
+def _at(state: tuple[int, int, int]) -> tuple[np.random.Generator, Callable[[int], None]]:
+    """The generator of a stream, and what moves it to a draw, which may be called with ascending ones."""
+    value, increment, offset = state
+    bits = np.random.PCG64(0)
+    beginning: Any = {
+        "bit_generator": "PCG64",
+        "state": {"state": value, "inc": increment},
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+
+    def move(position: int) -> None:
+        bits.state = beginning
+        bits.advance(offset + position)
+
+    return np.random.Generator(bits), move

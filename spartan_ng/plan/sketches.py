@@ -70,10 +70,18 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         writes,
         _flops(draft, arrays),
         late=late,
+        dear=_dear(draft),
         name=stage_name(draft),
         product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
+
+
+def _dear(draft: Draft) -> tuple[int, ...]:
+    """Cut along any axis but the first longer one, numbers of a stream are drawn in many short runs."""
+    drawn = [row for row in draft.rows if row.kind == "random" and row.params[0][0] == "stream"]
+    first = [next((a for a, n in enumerate(row.shape) if n > 1), 0) for row in drawn]
+    return tuple(d for row, a in zip(drawn, first, strict=True) for d in row.labels[a + 1 :])
 
 
 def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:

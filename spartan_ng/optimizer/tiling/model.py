@@ -195,6 +195,7 @@ class _Builder:
             return force.nearest(stage.domain, cuttable, workers, self.rules.forced, copies)
         if stage.only:
             return force.nearest(stage.domain, cuttable, workers, stage.only, False)
+        cuttable = tuple(d for d in cuttable if d not in stage.dear) or cuttable
         made = sum(self.arrays[w.array].nbytes for w in stage.writes)
         fits = 2 * touched <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget

@@ -112,6 +112,8 @@ class StageSketch:
     turns : of a product, the summed dimension along which a task may go part after part
     late : dimensions that a grid may cut only if it cuts what is reduced over, too: what needs them whole
         happens where partial states are combined
+    dear : dimensions that a grid cuts only if it can cut no others, since the parts' tasks would be as long
+        as the whole
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
     by_hand : the one kind of grid that the user allows, see `forced.exactly`
@@ -128,6 +130,7 @@ class StageSketch:
     replicable: bool = True
     turns: int | None = None
     late: tuple[int, ...] = ()
+    dear: tuple[int, ...] = ()
     name: str = ""
     only: str | None = None
     by_hand: str | None = None
