@@ -105,7 +105,7 @@ def measure(name: str) -> dict[str, list[float]]:
     for fusion in POLICIES:
         for _ in range(WARM_UPS):
             reached[fusion] = timed(run, fusion)[1]
-            wait_for_compiles(60.0)
+            wait_for_compiles()
     numpy.testing.assert_allclose(list(reached.values()), reached["cost"], rtol=1e-6, err_msg=name)
     times: dict[str, list[float]] = {fusion: [] for fusion in POLICIES}
     for order in islice(cycle(permutations(POLICIES)), ROUNDS):

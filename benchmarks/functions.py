@@ -19,7 +19,7 @@ from typing import Any
 import numpy
 
 import spartan_ng
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, compiler
+from spartan_ng.kernels.compiled.compile import compiler
 
 SIZES = {"tiny": 10, "small": 1_000, "medium": 300_000, "large": 10_000_000}
 """Elements of the main operand."""
@@ -175,7 +175,7 @@ def _warm(run: Callable[[], Any]) -> None:
         run()
         if time.perf_counter() - start > 1:
             break
-    compiler.wait(PATIENCE_S)
+    compiler.wait()
     run()
 
 

@@ -25,8 +25,6 @@ from spartan_ng.kernels.compiled.compile import wait_for_compiles
 
 SAMPLE_S = 0.02
 """A sample of a short run repeats it for at least so long."""
-COMPILES_S = 60.0
-"""Rounds are those of a warm process: they begin when nothing is being compiled."""
 PAUSE_S = 0.15
 """Before each side: threads that the last one's BLAS has started look for work for a tenth of a second."""
 
@@ -70,7 +68,7 @@ def _times(case: Case, inputs: Inputs) -> tuple[dict[str, list[float]], dict[str
             gc.collect()
             time.sleep(PAUSE_S)
             run()  # finds the memory again that the system took back meanwhile
-            wait_for_compiles(COMPILES_S)  # else a round times the compiler, and what stands in for it
+            wait_for_compiles()  # a warm process: else a round times the compiler, and its stand-in
             times[name].append(_sample(run, repeats[name]))
     return times, first_seconds
 

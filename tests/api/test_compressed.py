@@ -271,7 +271,7 @@ def test_threads_that_ask_together_share_what_is_made():
     coding, barrier = compress_columns(table()).coding, Barrier(2)
 
     def make():
-        barrier.wait(10)
+        barrier.wait()
         return object()
 
     with ThreadPoolExecutor(2) as pool:

@@ -10,7 +10,7 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.graph.evaluation import open_door
 from tests import reference, views
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,6 @@ def run(program, cache):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -73,7 +72,7 @@ def test_a_kernel_is_compiled_once(a_compiler, monkeypatch, tmp_path):
     assert not kernel.settled
     assert one.kernel(SOURCE.format(value=7)) is kernel
     one.request(kernel)
-    assert one.wait(60)
+    assert one.wait()
     assert call(kernel) == 7
     assert not list(tmp_path.rglob("*.tmp"))
 
@@ -85,7 +84,7 @@ def test_a_failing_compile_is_remembered(a_compiler, monkeypatch, tmp_path, sour
     bad, good = one.kernel(source), one.kernel(SOURCE.format(value=8))
     one.request(bad)
     one.request(good)
-    assert one.wait(60)
+    assert one.wait()
     assert bad.failure
     assert bad.function is None
     assert call(good) == 8
@@ -115,7 +114,7 @@ def test_broken_files_are_compiled_anew(a_compiler, monkeypatch, tmp_path, how):
         one = a_compiler()  # as another process would: it has loaded nothing
         kernel = one.kernel(SOURCE.format(value=11))
         one.request(kernel)
-        assert one.wait(60)
+        assert one.wait()
         assert not kernel.failure
         assert call(kernel) == 11
         file, source = sorted(tmp_path.rglob("spartan_ng_kernel_*"))
@@ -142,7 +141,7 @@ def test_another_process_finds_the_machine_code(tmp_path):
 from spartan_ng.kernels.compiled.compile import compiler
 kernel = compiler.kernel({SOURCE.format(value=9)!r})
 compiler.request(kernel)
-assert compiler.wait(60) and kernel.function is not None, kernel.failure
+assert compiler.wait(86_400.0) and kernel.function is not None, kernel.failure
 print(compiler._process._process is None)
 """
     assert [run(program, tmp_path) for _ in range(2)] == ["False", "True"]
@@ -176,7 +175,7 @@ def test_the_first_runs_are_interpreted_and_hot_stages_compiled():
         assert tier.choose(operands(x), QUIET) is None
         tier.record(select.HOT_S)
         tier.choose(operands(x), QUIET)  # asks for the kernel, whether it is there already or not
-        assert wait_for_compiles(60)
+        assert wait_for_compiles()
         assert tier.choose(operands(x), QUIET) is not None
 
 

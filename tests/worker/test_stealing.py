@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.worker import lending, stealing
 from spartan_ng.worker.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
 from tests.test_programs import running_on
 
@@ -132,83 +134,124 @@ def test_an_offer_that_is_over_takes_nothing_back() -> None:
     assert offers.lend("c/1") is None
 
 
-def test_owners_wait_for_what_is_lent_and_stop_when_told() -> None:
+def test_owners_wait_for_what_is_lent_and_stop_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(stealing, "time", clock)
     results: dict[int, Any] = {}
     offer = Offer(0, 3, 0, lambda task: None, results.__setitem__)
-    stop = threading.Event()
-    tasks = offer.mine(stop.is_set)
+    looks = []
+
+    def stopped() -> bool:
+        """Asked once for each task that is taken, and while nothing is left but what is lent."""
+        looks.append(offer.ledger.done)
+        if len(looks) == 5:
+            offer.come_back(2, "done")
+        return False
+
+    tasks = offer.mine(stopped)
     assert next(tasks) == 0
-    time.sleep(0.2)  # the owner's patience with a borrower is four times as long
+    clock.now = 0.2
     lent = offer.lend()
     assert lent == (2, None)
     assert next(tasks) == 1
-    threading.Timer(0.02, lambda: offer.come_back(2, "done")).start()
     assert list(tasks) == []
     assert offer.ledger.done
     assert results == {2: "done"}
+    assert looks == [False] * 5
     other = Offer(0, 2, 0, lambda task: None, results.__setitem__)
     other.ledger.take(0.0)
     other.ledger.take(0.0)
-    stop.set()
-    assert list(other.mine(stop.is_set)) == []
+    assert list(other.mine(lambda: True)) == []
 
 
 N = 1 << 18
 
 
-def slow_on_some(x: Any) -> Any:
-    """A function whose time depends on its values."""
-    if x.size and x.flat[0] < N / 3:
-        time.sleep(0.02)
-    return np.sqrt(x)
+class Held:
+    """A function that keeps the owner of small values until another rank has brought back a task."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.came_back = threading.Event()
+        self._here = threading.local()
+        done, come_back = lending._done, Offers.come_back
+
+        def borrowed(*args: Any) -> Any:
+            self._here.borrows = True
+            try:
+                return done(*args)
+            finally:
+                self._here.borrows = False
+
+        def noticed(*args: Any) -> None:
+            come_back(*args)
+            self.came_back.set()
+
+        monkeypatch.setattr(lending, "_done", borrowed)
+        monkeypatch.setattr(Offers, "come_back", noticed)
+
+    def __call__(self, x: Any) -> Any:
+        if x.size and x.flat[0] < N / 3 and not getattr(self._here, "borrows", False):
+            self.came_back.wait()
+        return np.sqrt(x)
 
 
-def fails_late(x: Any) -> Any:
-    """A function that fails on what is stolen first."""
-    slow_on_some(x)
-    if x.size and N // 4 < x.flat[-1] < N // 3:
-        raise ValueError("too slow")
-    return x
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    function = Held(monkeypatch)
+    yield function
+    function.came_back.set()
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_idle_ranks_take_tasks_over_and_answers_are_the_same(workers: int) -> None:
+def test_idle_ranks_take_tasks_over_and_answers_are_the_same(workers: int, held: Held) -> None:
     value = np.arange(N, dtype=np.float64)
-    found, stolen = [], 0
+    found, stolen = [], []
     for backend in (SimulatedBackend(workers), SimulatedBackend(1)):
         with running_on(backend), config.override(tiling="row", small_bytes=0):
             x = (sp.asarray(value) * 1).persist()
-            folded = np.asarray(sp.map(slow_on_some, x).sum())
-            stolen += sum(s.stolen for s in _last().stages)
-            stored = np.asarray(sp.map(slow_on_some, x))
-            stolen += sum(s.stolen for s in _last().stages)
+            folded = np.asarray(sp.map(held, x, dtype=float).sum())
+            stolen.append(_stolen() > 0)
+            if backend.workers > 1:
+                held.came_back.clear()
+            stored = np.asarray(sp.map(held, x, dtype=float))
+            stolen.append(_stolen() > 0)
         found.append((folded, stored))
-    assert stolen > 0
+    assert stolen == [True, True, False, False]
     np.testing.assert_array_equal(found[0][1], np.sqrt(value))
     np.testing.assert_allclose(found[0][0], np.sqrt(value).sum())
 
 
-def test_the_same_sum_to_the_bit_whether_tasks_were_stolen_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_sum_to_the_bit_whether_tasks_were_stolen_or_not(
+    monkeypatch: pytest.MonkeyPatch, held: Held
+) -> None:
     value = np.arange(N, dtype=np.float64)
     sums = []
     for _ in range(2):
         with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
             x = (sp.asarray(value) * 1).persist()
-            sums.append(float(sp.map(slow_on_some, x).sum()))
-            stolen = sum(s.stolen for s in _last().stages)
+            sums.append(float(sp.map(held, x, dtype=float).sum()))
+            stolen = _stolen()
         assert (stolen > 0) == (len(sums) == 1)
         monkeypatch.setattr(Ledger, "lend", lambda *args: None)
     assert sums[0] == sums[1]
 
 
-def test_what_a_borrower_cannot_do_fails_at_its_owner() -> None:
+def test_what_a_borrower_cannot_do_fails_at_its_owner(held: Held) -> None:
+    def fails_late(x: Any) -> Any:
+        """It fails on what is stolen first."""
+        held(x)
+        if x.size and N // 4 < x.flat[-1] < N // 3:
+            raise ValueError("too slow")
+        return x
+
     with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
         x = (sp.arange(N, dtype=np.float64) * 1).persist()
         with pytest.raises(sp.errors.UserFunctionError, match="too slow"):
-            sp.map(fails_late, x).sum().compute()
+            sp.map(fails_late, x, dtype=float).sum().compute()
 
 
-def _last() -> Any:
+def _stolen() -> int:
+    """Tasks of the last run that others than their owners did."""
     ran = session.current().last_run
     assert ran is not None
-    return ran[1]
+    return sum(s.stolen for s in ran[1].stages)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
-import time
 
 import pytest
 
 from spartan_ng.worker.threads import Threads
+from tests.waiting import until
 
 
 def barrier(count, seen):
     """Work that ends only once so many threads do it."""
-    meeting = threading.Barrier(count, timeout=10)
+    meeting = threading.Barrier(count)
 
     def work():
         seen.append(threading.get_ident())
@@ -36,13 +37,13 @@ def test_all_work_side_by_side_again_and_again():
 @pytest.mark.parametrize("here", [True, False])
 def test_what_one_raises_is_raised_after_all_have_ended(here):
     threads, ended, main = Threads(2), [], threading.get_ident()
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3)
 
     def work():
         meeting.wait()
         if (threading.get_ident() == main) == here:
             raise KeyError("mine")
-        time.sleep(0.02)
+        until(lambda: sys._current_frames()[main].f_code is not work.__code__)  # who raises has left
         ended.append(1)
 
     with pytest.raises(KeyError, match="mine"):
@@ -65,7 +66,7 @@ def test_several_callers_share_the_threads():
     for caller in callers:
         caller.start()
     for caller in callers:
-        caller.join(10)
+        caller.join()
     assert [len(c) for c in counts] == [100] * 4
 
 
@@ -75,10 +76,10 @@ def test_who_sees_that_all_is_done_does_not_wait():
 
     def work():
         if threading.get_ident() == main:
-            started.wait(10)
+            started.wait()
         else:
             started.set()
-            slow.wait(10)
+            slow.wait()
 
     threads.run(work, 1, is_done=lambda: True)
     assert not slow.is_set()
@@ -125,10 +126,7 @@ def test_threads_end_with_their_owner(how):
         assert seen == [1]
     del threads
     gc.collect()
-    deadline = time.monotonic() + 10
-    while own & running() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert not own & running()
+    until(lambda: not own & running())
 
 
 def test_a_fork_starts_its_own():
@@ -141,7 +139,4 @@ def test_a_fork_starts_its_own():
         except BaseException:  # noqa: BLE001  # a child of a fork must not go on with the tests
             os._exit(1)
         os._exit(0)
-    deadline = time.monotonic() + 20
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert ended == (child, 0)
+    assert os.waitpid(child, 0) == (child, 0)

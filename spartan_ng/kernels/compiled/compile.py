@@ -14,6 +14,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
@@ -24,8 +25,6 @@ from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
-PATIENCE_S = 60.0
-"""How long `config.kernels = "compile"` waits for the compiler."""
 IDLE_S = 30.0
 """How long the compiler's process waits for a next kernel; starting another takes about a second."""
 
@@ -56,6 +55,9 @@ class Kernel:
 class Compiler:
     """The process's kernels and the thread that has them compiled."""
 
+    patience_s: ClassVar[float] = 60.0
+    """How long `config.kernels = "compile"` waits for the compiler."""
+
     def __init__(self) -> None:
         self._kernels: dict[str, Kernel] = {}
         self._queue: deque[Kernel] = deque()
@@ -85,9 +87,10 @@ class Compiler:
                 self._thread.start()
             self._changed.notify_all()
 
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until nothing is left to compile; whether that came in time."""
-        deadline = time.monotonic() + timeout_s
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until nothing is left to compile, by default as long as its patience lasts; whether that came
+        in time."""
+        deadline = time.monotonic() + (self.patience_s if timeout_s is None else timeout_s)
         with self._changed:
             while self._queue or self._under_way:
                 left = deadline - time.monotonic()
@@ -162,7 +165,7 @@ atexit.register(compiler.stop)
 os.register_at_fork(after_in_child=compiler.after_fork)
 
 
-def wait_for_compiles(timeout_s: float) -> bool:
+def wait_for_compiles(timeout_s: float | None = None) -> bool:
     """Wait until all kernels that were asked for are compiled; whether that came in time."""
     return compiler.wait(timeout_s)
 
@@ -179,5 +182,5 @@ def at_hand(source: str) -> Function | None:
     if not kernel.settled:
         compiler.request(kernel)
         if config.kernels == "compile":
-            compiler.wait(PATIENCE_S)
+            compiler.wait()
     return kernel.function

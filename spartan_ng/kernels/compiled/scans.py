@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.cumulate import Operand, Text, source
 from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS
@@ -172,7 +172,7 @@ class CompiledScan:
         for kernel in waiting:
             compiler.request(kernel)
         if waiting and config.kernels == "compile":
-            compiler.wait(PATIENCE_S)
+            compiler.wait()
         return all(k.function is not None for k in wanted)
 
     def run(self, piece: Box, carry: State | None, place: Any = None) -> State:

@@ -28,7 +28,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import KernelWarning
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
@@ -105,7 +105,7 @@ class Tier:
         for kernel in waiting:
             compiler.request(kernel)
         if waiting and mode == "compile":
-            compiler.wait(PATIENCE_S)
+            compiler.wait()
         failed = next((k for k in choice.kernels if k.failure), None)
         if failed is not None:
             self._give_up(operands, f"compiling failed: {failed.reason}")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
 
 WORTH = 1 << 20
 """Multiplications from which a product is worth a kernel."""
@@ -154,7 +154,7 @@ def prepare(a: Any, b: Any, turned: bool) -> SparseProduct | None:
     kernel = compiler.kernel(_SOURCE.replace("DTYPE", a.dtype.name))
     compiler.request(kernel)
     if not kernel.settled and config.kernels == "compile":
-        compiler.wait(PATIENCE_S)
+        compiler.wait()
     if kernel.function is None:
         return None
     return SparseProduct(a, np.ascontiguousarray(b), turned, kernel)
