@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.session import Session
+from tests.waiting import Gate, until
 
 
 def litter() -> set[str]:
@@ -30,14 +31,14 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_until(condition, seconds: float = 90.0) -> bool:
-    """Whether `condition()` becomes true in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return bool(condition())
+def once(condition: Callable[[], object], act: Callable[[], object]) -> None:
+    """Do something as soon as `condition()` is true, whatever the caller does meanwhile."""
+
+    def work() -> None:
+        until(condition)
+        act()
+
+    threading.Thread(target=work, daemon=True).start()
 
 
 def pids(cluster: LocalCluster) -> list[int]:
@@ -55,8 +56,25 @@ def start(n: int, **options) -> Iterator[LocalCluster]:
     finally:
         all_pids += pids(cluster)
         cluster.stop()
-    assert wait_until(lambda: not any(alive(p) for p in all_pids)), "a process is left"
+    until(lambda: not any(alive(p) for p in all_pids))
     assert litter() <= before
+
+
+@pytest.fixture(scope="module", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder of our own, so that other programs' files are no litter of ours."""
+    tmp_path_factory.getbasetemp()  # pytest's own are where they were
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """Where functions wait on workers; open at the end."""
+    with Gate(tmp_path / "gate") as one:
+        yield one
 
 
 @pytest.fixture(scope="module")

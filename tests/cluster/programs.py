@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.session import Session
+from tests.waiting import Gate
 
 F8 = np.dtype(np.float64)
 
@@ -53,13 +53,11 @@ def user(function: Any, a: Node) -> Node:
     return build.map_(UserFunction(function), a, dtype=F8)
 
 
-def slowly(seconds: float) -> Any:
-    """A tile function that takes a while, in small naps."""
+def held(gate: Gate) -> Any:
+    """A tile function that waits at a gate."""
 
-    def nap(tile: Any) -> Any:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(0.02)
+    def wait(tile: Any) -> Any:
+        gate.enter()
         return tile
 
-    return nap
+    return wait

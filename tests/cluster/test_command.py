@@ -5,13 +5,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 from click.testing import CliRunner
 
 from spartan_ng.cli import main
-from tests.cluster.conftest import alive, litter, wait_until
+from tests.cluster.conftest import alive, litter
+from tests.waiting import until
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 COMMANDS = ["master", "worker", "run", "keygen", "status", "app"]
@@ -22,7 +22,6 @@ def call(*arguments, **options):
         [sys.executable, "-m", "spartan_ng.cli", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
         env=ENVIRONMENT,
         check=False,
         **options,
@@ -125,27 +124,29 @@ def test_memory_sizes(text, ok):
 
 
 SLOW = """
-import os, time
+import os, sys
+from pathlib import Path
 import numpy as np
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.graph import build
 from spartan_ng.session import Session
-from tests.cluster.programs import evaluate, slowly, total, user
+from tests.cluster.programs import evaluate, held, total, user
+from tests.waiting import Gate
 client = ClusterBackend.connect(os.environ["SPARTAN_NG_MASTER"])
 print(os.getpid(), *[m.label.split()[1] for m in client.status().members.members], flush=True)
-evaluate(Session(client), total(user(slowly(30.0), build.constant(np.ones((100, 3))))))
+evaluate(Session(client), total(user(held(Gate(Path(sys.argv[1]))), build.constant(np.ones((100, 3))))))
 """
 
 
 @pytest.mark.parametrize(
     ("how", "code"), [("ctrl-c", 130), ("terminate", 128 + signal.SIGTERM), ("kill", -signal.SIGKILL)]
 )
-def test_run_leaves_nothing_however_it_ends(tmp_path, how, code):
+def test_run_leaves_nothing_however_it_ends(tmp_path, gate, how, code):
     before = litter()
     script = tmp_path / "script.py"
     script.write_text(SLOW)
     with subprocess.Popen(
-        [sys.executable, "-m", "spartan_ng.cli", "run", "-n", "2", str(script)],
+        [sys.executable, "-m", "spartan_ng.cli", "run", "-n", "2", str(script), str(tmp_path / "gate")],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -155,16 +156,14 @@ def test_run_leaves_nothing_however_it_ends(tmp_path, how, code):
         assert process.stdout is not None
         pids = [int(p) for p in process.stdout.readline().split()]
         assert len(pids) == 3
-        time.sleep(0.5)
-        begin = time.monotonic()
+        until(lambda: gate.arrived)
         if how == "ctrl-c":
             os.killpg(process.pid, signal.SIGINT)
         else:
             process.send_signal(signal.SIGTERM if how == "terminate" else signal.SIGKILL)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate()
     assert process.returncode == code, errors
     if how == "ctrl-c":
         assert "KeyboardInterrupt" in errors
-    assert wait_until(lambda: not any(alive(p) for p in pids))
-    assert time.monotonic() - begin < 9
+    until(lambda: not any(alive(p) for p in pids))
     assert litter() <= before

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,9 @@ from spartan_ng.errors import EvaluationError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from spartan_ng.wire import plans
-from tests.cluster.conftest import wait_until
-from tests.cluster.programs import doubled, evaluate, expected, slowly, total, user, value
+from tests.cluster.conftest import once
+from tests.cluster.programs import doubled, evaluate, expected, held, total, user, value
+from tests.waiting import until
 
 rng = np.random.default_rng(0)
 
@@ -106,7 +106,7 @@ def test_a_users_error_comes_back_and_the_next_job_runs(session):
 
 def test_progress_counts_all_stages(backend):
     session = Session(backend)
-    planned, leaves = session.plan([total(user(slowly(0.4), build.constant(rng.random((60, 4)))))])
+    planned, leaves = session.plan([total(doubled(build.constant(rng.random((60, 4)))))])
     seen = []
     backend.run(planned.plan, [leaves[i] for i in planned.leaves], lambda done, n: seen.append((done, n)))
     stages = len(planned.plan.stages)
@@ -114,17 +114,15 @@ def test_progress_counts_all_stages(backend):
     assert seen == sorted(seen)
 
 
-def test_an_interrupt_stops_the_job_and_leaves_the_cluster_usable(session, backend):
+def test_an_interrupt_stops_the_job_and_leaves_the_cluster_usable(session, backend, gate):
     node = build.constant(rng.random((60, 4)))
     evaluate(session, total(node))
-    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    start = time.monotonic()
+    once(lambda: gate.arrived, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        evaluate(session, total(user(slowly(3.0), node)))
-    assert time.monotonic() - start < 2.0
+        evaluate(session, total(user(held(gate), node)))
+    gate.open()
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
-    assert wait_until(lambda: backend.status().jobs == ())
+    until(lambda: backend.status().jobs == ())
 
 
 def test_clients_side_by_side(shared):
@@ -144,26 +142,28 @@ def test_clients_side_by_side(shared):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
-    assert not any(t.is_alive() for t in threads)
+        t.join()
     assert wrong == []
 
 
-def test_one_clients_error_does_not_stop_anothers_job(shared, session):
+def test_one_clients_error_does_not_stop_anothers_job(shared, session, gate):
     other = shared.connect()
     node = build.constant(rng.random((60, 4)))
     failed = []
 
     def fail():
+        until(lambda: gate.arrived)
         try:
             evaluate(Session(other), user(lambda t: t.no_such_thing, node))
         except (AttributeError, EvaluationError) as error:
             failed.append(error)
+        finally:
+            gate.open()
 
     thread = threading.Thread(target=fail)
     thread.start()
-    np.testing.assert_allclose(evaluate(session, total(user(slowly(0.5), node))), expected(node))
-    thread.join(10)
+    np.testing.assert_allclose(evaluate(session, total(user(held(gate), node))), expected(node))
+    thread.join()
     assert len(failed) == 1
     other.close()
 
@@ -194,7 +194,7 @@ def test_memory_is_given_back(shared):
     assert resident() > x.nbytes
     client.close()
     # Each worker may keep 64 MiB of free pages for reuse.
-    assert wait_until(lambda: resident() <= 3 * (64 << 20))
+    until(lambda: resident() <= 3 * (64 << 20))
 
 
 def test_a_worker_of_one_thread_has_one_thread_for_blas(session):

@@ -1,9 +1,8 @@
-"""Idle workers take tasks over from one that is slow: real processes, equal answers, losses on the way."""
+"""Idle workers take tasks over from one that is held: real processes, equal answers, losses on the way."""
 
 from __future__ import annotations
 
-import threading
-import time
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,20 +13,45 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
 from spartan_ng.errors import WorkerLost
 from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
 from spartan_ng.session import Session
+from tests.cluster.conftest import once
 from tests.cluster.programs import evaluate, total, user
 from tests.cluster.test_failures import kill
+from tests.waiting import Gate, until
 
 N = 1 << 21
 VALUE = np.arange(N, dtype=np.float64)
+ENOUGH = 7
+"""Blocks of others after which some have come back: a worker returns a task before it asks for the next."""
 
 
-def slow_below(bound: float, seconds: float = 0.05) -> Callable[[Any], Any]:
-    """A function that is slow on the blocks of small values, which lie on the first worker."""
+def on_workers(session: Session) -> Node:
+    """The values, on the workers."""
+    return build.data(
+        session.evaluate([build.map_("multiply", build.constant(VALUE), build.constant(1.0))])[0]
+    )
+
+
+def owner_of_the_first(session: Session, node: Node) -> int:
+    """The process whose tile begins with the first value."""
+    return int(evaluate(session, user(lambda x: np.full(x.shape, float(os.getpid())), node))[0])
+
+
+def small(x: Any) -> bool:
+    """Whether a block lies on the first of three workers."""
+    return bool(x.size and x.flat[0] < N / 3)
+
+
+def held_until_others(owner: int, gate: Gate) -> Callable[[Any], Any]:
+    """A function that keeps the owner of small values until others have come for many of them."""
 
     def function(x: Any) -> Any:
-        if x.size and x.flat[0] < bound:
-            time.sleep(seconds)
+        if small(x):
+            if os.getpid() == owner:
+                until(lambda: len(gate.arrived) >= ENOUGH)
+            else:
+                gate.arrive()
         return np.sqrt(x)
 
     return function
@@ -39,41 +63,38 @@ def stolen(session: Session) -> int:
     return sum(s.stolen for s in session.last_run[1].stages)
 
 
-def test_idle_workers_share_the_work_of_a_slow_one(session: Session) -> None:
+def test_idle_workers_share_the_work_of_one_that_is_held(session: Session, tmp_path: Any) -> None:
     with config.override(tiling="row", small_bytes=0):
-        node = build.data(
-            session.evaluate([build.map_("multiply", build.constant(VALUE), build.constant(1.0))])[0]
-        )
-        evaluate(session, total(node))
-        even = evaluate(session, total(user(slow_below(N / 3), node)))
-        assert stolen(session) > 3  # of eleven
-        assert even == pytest.approx(np.sqrt(VALUE).sum())
-        kept = evaluate(session, user(slow_below(N / 3), node))
-        assert stolen(session) > 3
+        node = on_workers(session)
+        owner = owner_of_the_first(session, node)
+        shared = evaluate(session, total(user(held_until_others(owner, Gate(tmp_path / "1")), node)))
+        assert stolen(session) > 0
+        assert shared == pytest.approx(np.sqrt(VALUE).sum())
+        kept = evaluate(session, user(held_until_others(owner, Gate(tmp_path / "2")), node))
+        assert stolen(session) > 0
         np.testing.assert_array_equal(kept, np.sqrt(VALUE))
-        again = evaluate(session, total(user(slow_below(-1), node)))
-        assert stolen(session) == 0
-        assert again == even  # to the bit
+        assert evaluate(session, total(user(np.sqrt, node))) == shared  # to the bit
 
 
-def test_nobody_asks_where_all_have_the_same_to_do(session: Session) -> None:
-    with config.override(tiling="row", small_bytes=0):
-        node = build.constant(VALUE)
-        evaluate(session, total(build.map_("multiply", node, node)))
-    assert stolen(session) == 0
-
-
-def test_a_worker_killed_while_tasks_are_lent(cluster: LocalCluster) -> None:
+def test_a_worker_killed_while_tasks_are_lent(cluster: LocalCluster, gate: Gate) -> None:
     client = cluster.connect()
     session = Session(client)
     with config.override(tiling="row", small_bytes=0):
-        node = build.constant(VALUE)
-        threading.Timer(0.6, lambda: kill(cluster.workers[2])).start()
-        begin = time.monotonic()
+        node = on_workers(session)
+        owner = owner_of_the_first(session, node)
+
+        def waits(x: Any) -> Any:
+            if small(x):
+                gate.enter()
+            return np.sqrt(x)
+
+        def borrowers() -> list[int]:
+            return [p for p in gate.arrived if p != owner]
+
+        once(borrowers, lambda: kill(next(w for w in cluster.workers if w.pid == borrowers()[0])))
         with pytest.raises(WorkerLost):
-            evaluate(session, total(user(slow_below(N / 3, 0.2), node)))
-        assert time.monotonic() - begin < 4
-        assert evaluate(session, total(user(slow_below(N / 3, 0.005), node))) == pytest.approx(
-            np.sqrt(VALUE).sum()
-        )
+            evaluate(session, total(user(waits, node)))
+        gate.open()
+        again = total(user(np.sqrt, build.constant(VALUE)))
+        assert evaluate(session, again) == pytest.approx(np.sqrt(VALUE).sum())
     client.close()

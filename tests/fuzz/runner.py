@@ -110,7 +110,7 @@ def settle(*arrays: Any) -> None:
     """Compute arrays, and have kernels ready."""
     spartan_ng.compute(*arrays)
     if config.kernels == "auto":
-        compiler.wait(PATIENCE_S)
+        compiler.wait()
 
 
 def ours() -> Environment:
@@ -127,7 +127,7 @@ def check(program: Program, mode: Mode, errors: list[Failure | None]) -> Finding
     """What is wrong with a program in a mode that is running; `errors` are NumPy's, line by line."""
     for run in range(mode.runs):
         if run:
-            compiler.wait(PATIENCE_S)
+            compiler.wait()
         found = _check_once(program, errors)
         if found is not None:
             return found

@@ -135,8 +135,8 @@ def test_an_offer_that_is_over_takes_nothing_back() -> None:
 
 
 def test_owners_wait_for_what_is_lent_and_stop_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(stealing, "time", clock)
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(stealing, "time", SimpleNamespace(monotonic=lambda: clock.now))
     results: dict[int, Any] = {}
     offer = Offer(0, 3, 0, lambda task: None, results.__setitem__)
     looks = []

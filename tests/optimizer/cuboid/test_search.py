@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -49,13 +50,14 @@ def test_two_million_voxels_are_one_table_of_two_dimensions(monkeypatch: pytest.
     """What makes the search short: cuts are compared in a table, and only the best are costed one by one."""
     space = paper_space(200_000, 50_000, Fraction(1, 5))
     assert space.voxels == 2_000_000
-    compared, costed = [], []
-    best, cost_s = search._best, Space.cost_s
-    monkeypatch.setattr(search, "_best", lambda *a: (compared.append(len(a[2][0])), best(*a))[1])
-    monkeypatch.setattr(Space, "cost_s", lambda *a: (costed.append(1), cost_s(*a))[1])
+    best = Mock(side_effect=search._best)
+    cost_s = Mock(side_effect=Space.cost_s)
+    monkeypatch.setattr(search, "_best", best)
+    monkeypatch.setattr(Space, "cost_s", lambda *args: cost_s(*args))
     optimize(space, PAPER)
-    assert sum(compared) <= space.voxels // max(space.blocks)
-    assert len(costed) <= 10
+    ((_, _, parts, _),) = [call.args for call in best.call_args_list]
+    assert len(parts[0]) <= space.voxels // max(space.blocks)
+    assert cost_s.call_count <= 10
 
 
 def test_a_space_smaller_than_the_cluster_is_cut_as_far_as_it_goes() -> None:
