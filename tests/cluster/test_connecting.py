@@ -28,8 +28,9 @@ from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.security import Keys, keygen
 from spartan_ng.worker.server import WorkerServer
-from tests.cluster.conftest import start, wait_until
+from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, total
+from tests.waiting import until
 from tests.faults.connects import connect_again
 
 
@@ -209,7 +210,7 @@ def test_arrays_that_only_the_old_cluster_has_outlive_connecting_elsewhere(share
         np.testing.assert_array_equal(np.asarray(x + 1.0), np.arange(300_000.0) + 2.0)
         del x
         gc.collect()
-        assert wait_until(lambda: closed(old))
+        until(lambda: closed(old))
         session.embed()
 
 
