@@ -30,8 +30,8 @@ from spartan_ng.wire.security import Keys, keygen
 from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, total
-from tests.waiting import until
 from tests.faults.connects import connect_again
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

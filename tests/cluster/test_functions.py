@@ -3,7 +3,6 @@
 import ctypes
 import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -12,8 +11,9 @@ import pytest
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
-from tests.cluster.conftest import start, wait_until
+from tests.cluster.conftest import once, start
 from tests.cluster.programs import evaluate, expected, total, user
+from tests.waiting import until
 
 rng = np.random.default_rng(0)
 
@@ -49,7 +49,7 @@ def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said
     with pytest.raises(UserFunctionError, match=line):
         evaluate(session, total(user(function, node)))
     assert len([w for w in before if w.poll() is not None]) == 2
-    assert wait_until(lambda: client.workers == 3)
+    until(lambda: client.workers == 3)
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
@@ -81,22 +81,16 @@ def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, 
     started = tmp_path / "started"
     node = build.constant(rng.random((60, 4)))
 
-    def press():
-        if wait_until(started.exists):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
+    once(started.exists, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         evaluate(session, total(user(make(started), node)))
-    thread.join()
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
     if stays:
-        assert wait_until(lambda: client.status().jobs == ())
+        until(lambda: client.status().jobs == ())
         assert [w.poll() for w in before] == [None] * 3
     else:
-        assert wait_until(lambda: any(w.poll() is not None for w in before))
-        assert wait_until(lambda: client.workers == 3 and client.status().jobs == ())
+        until(lambda: any(w.poll() is not None for w in before))
+        until(lambda: client.workers == 3 and client.status().jobs == ())
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
