@@ -48,7 +48,7 @@ def pids(cluster: LocalCluster) -> list[int]:
 
 def start(n: int, **options) -> Iterator[LocalCluster]:
     before = litter()
-    cluster = LocalCluster(n, **options)
+    cluster = LocalCluster(n, **{"timeout_s": 86_400.0, **options})  # a busy machine may take its time
     cluster.start()
     all_pids = pids(cluster)
     try:

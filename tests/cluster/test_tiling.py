@@ -91,7 +91,10 @@ def test_one_copy_of_an_input_comes_to_a_worker_whatever_its_threads():
     u, v = np.random.default_rng(0).random((600, 3000)), np.random.default_rng(1).random((500, 3000))
     moved = []
     for threads in (1, 3):
-        with LocalCluster(2, threads=threads) as client, config.override(small_bytes=0, duplicate_bytes=0):
+        with (
+            LocalCluster(2, threads, timeout_s=86_400.0) as client,
+            config.override(small_bytes=0, duplicate_bytes=0),
+        ):
             before = session.current().backend
             current = session.use(client)
             a, b = sp.tile_as(sp.asarray(u), "row").persist(), sp.tile_as(sp.asarray(v), "row").persist()
@@ -131,7 +134,7 @@ def test_updates_are_learned(running):
 @pytest.mark.parametrize(("power", "parts"), [({"threads": 2}, [2, 1, 1]), ({"memory": 1 << 28}, [1, 4, 4])])
 def test_unequal_workers_get_work_in_proportion(power: dict[str, int], parts: list[int]) -> None:
     """One worker of three has twice the threads, or a quarter of the memory; ranks come as workers join."""
-    cluster = LocalCluster(1, threads=1, memory=1 << 30)
+    cluster = LocalCluster(1, 1, 1 << 30, timeout_s=86_400.0)
     cluster.start()
     before = session.current().backend
     try:

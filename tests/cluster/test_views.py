@@ -13,7 +13,7 @@ from tests import views
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_on_daemons():
     before = session.current().backend
-    with LocalCluster(3) as backend:
+    with LocalCluster(3, timeout_s=86_400.0) as backend:
         session.use(backend)
         try:
             with config.override(small_bytes=0):
