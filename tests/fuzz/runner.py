@@ -18,7 +18,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import select
-from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from tests.fuzz.generator import Program
 from tests.fuzz.oracle import mismatch
 from tests.fuzz.program import Environment, Failure, Line, arrays_of, execute, numpys, steps_of
