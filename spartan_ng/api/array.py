@@ -22,6 +22,7 @@ from spartan_ng.api.handle import (
     forced,
     in_order,
     make,
+    over_buffer,
     register,
     scalar,
     settle,
@@ -73,15 +74,16 @@ class ndarray(Protocols):
         strides: Any = None,
         order: Any = None,
     ) -> Self:
-        """An array of zeros or of a copy of a buffer, or (without a shape) an empty shell for a cell."""
+        """An array of zeros or over a buffer, or (without a shape) an empty shell for a cell."""
         if shape is None:
             return object.__new__(cls)
         if cls is not ndarray:
             raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
         if buffer is None:
             return creation.zeros(shape, dtype, order or "C")  # type: ignore[return-value]
-        source = forced(buffer)
-        return wrap(np.ndarray(shape, dtype, source, offset, strides, order).copy())  # type: ignore[return-value]
+        if isinstance(buffer, Handle):
+            return wrap(np.ndarray(shape, dtype, forced(buffer), offset, strides, order).copy())  # type: ignore[return-value]
+        return over_buffer(np.ndarray(shape, dtype, buffer, offset, strides, order))  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
 

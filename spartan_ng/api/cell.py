@@ -60,6 +60,8 @@ class Cell:
     borrowed : whether somebody else may see the value's memory; it is copied before the first write, and, if
         the other one may write to it, before it becomes a leaf of a graph
 
+    `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
+    copy of what it holds at the time, a new one for each graph.
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `picks` counts the elements that were read and written one by one since the last evaluation.
     `origin` is the structured array that a record is an element of, and its key there; `owner` the array
@@ -77,6 +79,7 @@ class Cell:
     blank: bool = False
     picks: int = 0
     order: tuple[int, ...] | None = None
+    shared: bool = False
     origin: tuple[Any, Any] | None = None
     owner: weakref.ref[Any] | None = None
     _node: Node | None = None
@@ -120,6 +123,9 @@ class Cell:
     @property
     def node(self) -> Node:
         """The base as a node; a value becomes a leaf of the graph."""
+        if self.shared:
+            array = np.array(self.value)
+            return build.data(ArrayRef(array.shape, array.dtype, value=array))
         if self._node is None:
             if self.masked is not None:
                 self._node = self.masked.compact()
@@ -186,6 +192,10 @@ class Cell:
         """
         if self.value is None or self.frozen:
             return None
+        if self.shared:
+            if not self.value.flags.writeable:
+                raise ValueError("assignment destination is read-only")
+            return self.value
         if self.blank:  # what a graph has taken is the constant, not this memory
             self.blank, self._node = False, None
         node = self._node

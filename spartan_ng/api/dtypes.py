@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.handle import Handle, as_handle, is_array_like
 
 bool = bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
@@ -85,12 +85,15 @@ def common_type(*arrays: Any) -> Any:
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
     """Whether writing to one array changes the other: both are views of one base, and overlap there."""
     seen = _in_one_base(a, b)
-    return seen is not None and np.shares_memory(*seen)
+    return seen is not None and np.shares_memory(*seen, max_work=max_work)
 
 
 def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
     """Two views of one base as NumPy's, or None where they are no such views."""
-    if not (isinstance(a, Handle) and isinstance(b, Handle)) or a._cell is not b._cell:
+    a, b = (as_handle(x) if is_array_like(x) else x for x in (a, b))
+    if not (isinstance(a, Handle) and isinstance(b, Handle)):
+        return None if isinstance(a, Handle) or isinstance(b, Handle) else (a, b)
+    if a._cell is not b._cell:
         return None
     base = a._cell.value if a._cell.value is not None else np.empty(a._cell.shape, np.int8)
     seen = []
@@ -106,7 +109,7 @@ def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
     """Whether two arrays are views of one base whose bounds overlap there."""
     seen = _in_one_base(a, b)
-    return seen is not None and np.may_share_memory(*seen)
+    return seen is not None and np.may_share_memory(*seen, max_work=max_work)
 
 
 __all__ = [

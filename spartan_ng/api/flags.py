@@ -34,7 +34,7 @@ class Flags:
         layout = array._layout()
         self.c_contiguous = self.contiguous = bool(layout.flags.c_contiguous)
         self.f_contiguous = self.fortran = bool(layout.flags.f_contiguous)
-        self.owndata = not array._views
+        self.owndata = not array._views and not array._cell.shared
         self.aligned = True
         self.writebackifcopy = False
         self._array = array
@@ -42,7 +42,9 @@ class Flags:
     @property
     def writeable(self) -> bool:
         """Whether elements may be written; may be set to False, and back."""
-        return not self._array._cell.frozen and not is_read_only(self._array._views)
+        cell = self._array._cell
+        locked = is_read_only(self._array._views) or (cell.shared and not cell.value.flags.writeable)
+        return not cell.frozen and not locked
 
     @writeable.setter
     def writeable(self, value: bool) -> None:

@@ -197,6 +197,9 @@ class Handle:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
         self._check_writable()
         cell = self._cell
+        if cell.shared:
+            self._write(wrap_node(node))
+            return
         if not self._views:
             cell.rebind(build.cast(node, cell.dtype))
         else:
@@ -206,7 +209,7 @@ class Handle:
     def _write(self, value: Handle) -> None:
         """Replace all elements by those of `value`, broadcast to the shape."""
         here, there = self.shape, value.shape
-        known = value._peek()
+        known = value._force() if self._cell.shared else value._peek()
         if known is not None:
             target = self._in_place()
             if target is not None:
@@ -276,6 +279,13 @@ def register(cls: type[Handle], stack: Any) -> None:
 def register_scalar(cls: type[Handle], record: type[Handle]) -> None:
     """Say which classes numbers on the driver and records have."""
     Late.scalar, Late.record = cls, record
+
+
+def over_buffer(value: Any) -> ndarray:
+    """An array that reads and writes another's buffer, which a NumPy array shows, where it is."""
+    cell = Cell(value)
+    cell.shared = True
+    return make(cell)
 
 
 def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, make, sparse_handle, values, wrap
+from spartan_ng.api.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
 from spartan_ng.config import config
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> nda
 def frombuffer(
     buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
 ) -> ndarray:
-    """A 1-d array of a buffer's elements."""
-    return wrap(np.frombuffer(buffer, dtype, count, offset).copy())
+    """A 1-d array over a buffer."""
+    return over_buffer(np.frombuffer(buffer, dtype, count, offset))
 
 
 @numpy_function(np.fromstring)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api import creation, indexing, manipulation, rearranging, ufuncs
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, copied, forced, wrap, wrap_node
 from spartan_ng.api.operands import WEAK, converted, stored
+from spartan_ng.api.views import bounded
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -31,19 +33,39 @@ class Flat:
     def __len__(self) -> int:
         return self.base.size
 
+    def _places(self, key: Any) -> Any:
+        """A key as integers, a slice or an array; NumPy's iterator says what lists, flags and others mean."""
+        if isinstance(key, int | np.integer | slice | Handle | np.ndarray) and not isinstance(key, bool):
+            return key
+        if key is Ellipsis:
+            return slice(None)
+        return np.arange(self.base.size).flat[key]
+
     def __getitem__(self, key: Any) -> Any:
-        found = manipulation.ravel(self.base)[key]
+        found = manipulation.ravel(self.base)[self._places(key)]
         return found.copy() if found.ndim else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if key.__class__ is tuple and not key:
+            raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
+        single = key if isinstance(key, bool) else 0 if isinstance(key, int | np.integer) else None
+        key = self._places(key)
+        if isinstance(key, int | np.integer):
+            bounded(int(key), self.base.size, 0)
+        if single is not None and np.ndim(value) and np.size(key):
+            # NumPy's error, or the element that it takes
+            one = np.zeros(1, self.base.dtype)
+            one.flat[single] = forced(value)
+            value = one[0]
         value = as_handle(value)
         if value.size == 0:
             return
+        value = _cycled(self.base, key, value)
         if manipulation.reshapes_without_copy(self.base, (self.base.size,)):
-            indexing.reshaped(self.base, (self.base.size,))[key] = _cycled(self.base, key, value)
+            indexing.reshaped(self.base, (self.base.size,))[key] = value
         else:
             flat = copied(self.base).reshape(-1)
-            flat[key] = _cycled(self.base, key, value)
+            flat[key] = value
             self.base._write(flat.reshape(self.base.shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -58,9 +80,12 @@ def _cycled(base: Handle, key: Any, value: Any) -> Any:
     """Values, at least one, for a flat region, repeated as often as needed."""
     if value.ndim == 0:
         return value
-    wanted = len(range(*key.indices(base.size))) if isinstance(key, slice) else value.size
+    if isinstance(key, slice):
+        shape: tuple[int, ...] = (len(range(*key.indices(base.size))),)
+    else:
+        shape = (int(ufuncs.not_equal(key, 0).sum()),) if key.dtype == bool else key.shape
     flat = value.ravel()
-    return flat if flat.size == wanted else rearranging.resized(flat, (wanted,), True)
+    return flat.reshape(shape) if flat.size == prod(shape) else rearranging.resized(flat, shape, True)
 
 
 def _check_mode(mode: Any) -> None:

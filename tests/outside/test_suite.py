@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+import tomllib
 
 import pytest
 
+from tests.numpy_suite import EXCEPTIONS, ROOT
 from tests.outside.suite import Suite, outcome_of, run
 
 NAME = "invented"
@@ -86,3 +88,17 @@ def test_the_list_is_held_to(make, capsys):
     assert "2 fail unexpectedly" in said
     assert "1 pass that are listed" in said
     assert "1 it is invented" in said
+
+
+def test_the_list_names_tests_of_numpy_with_reasons():
+    groups = tomllib.loads(EXCEPTIONS.read_text())["cannot"]
+    names = [name for group in groups for name in group["tests"]]
+    assert len(set(names)) == len(names)
+    assert all(len(group["why"]) > 20 for group in groups)
+    for name in names:
+        file, *path = name.split("::")
+        source = (ROOT / file).read_text()
+        assert all(
+            f"{word} {part}" in source
+            for word, part in zip(("class", "def")[-len(path) :], path, strict=True)
+        )

@@ -1,0 +1,134 @@
+"""Whose memory it is: buffers that others write to, arrays that overlap, keys of `flat`."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spartan_ng as np
+
+VIEWS = {
+    "itself": lambda a: a,
+    "slice": lambda a: a[1::2],
+    "backwards": lambda a: a[::-1],
+    "plane": lambda a: a.reshape(4, 6),
+    "turned": lambda a: a.reshape(4, 6).T,
+    "row": lambda a: a.reshape(4, 6)[2],
+}
+WRITES = {
+    "all": lambda a: a.__setitem__(..., 7),
+    "mask": lambda a: a.__setitem__(a > 5, 0),
+    "in place": lambda a: a.__iadd__(1),
+    "lazy": lambda a: a.__setitem__(..., a * 2 + 1),
+    "places": lambda a: a.__setitem__([0, -1], 9),
+}
+MAKERS = {
+    "frombuffer": lambda np, b: np.frombuffer(b, "i2"),
+    "from the middle": lambda np, b: np.frombuffer(b, "i2", 24, 8),
+    "ndarray": lambda np, b: np.ndarray(24, "i2", b),
+    "strides": lambda np, b: np.ndarray((24,), "i2", b, 4, (4,)),
+}
+
+
+def buffer():
+    return bytearray(numpy.arange(60, dtype="i2").tobytes())
+
+
+@pytest.mark.parametrize(("maker", "view", "write"), list(itertools.product(MAKERS, VIEWS, WRITES)))
+def test_writes_reach_the_buffer(maker, view, write, mode):
+    ours, theirs = buffer(), buffer()
+    whole = MAKERS[maker](np, ours)[:24]
+    for space, b in ((np, ours), (numpy, theirs)):
+        WRITES[write](VIEWS[view](MAKERS[maker](space, b)[:24]))
+    assert ours == theirs
+    assert numpy.array_equal(numpy.asarray(whole), MAKERS[maker](numpy, theirs)[:24])
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_others_writes_are_seen(maker, mode):
+    memory = buffer()
+    a = MAKERS[maker](np, memory)
+    before = a * 2
+    kept = numpy.array(MAKERS[maker](numpy, memory)) * 2
+    memory[:] = bytes(len(memory))
+    assert not numpy.asarray(a).any()
+    assert not numpy.asarray(a * 2).any()
+    assert numpy.array_equal(numpy.asarray(before), kept)  # what was said before the write stands
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_bytes_are_not_written_to(write, mode):
+    a = np.frombuffer(bytes(buffer()), "i2")
+    assert not a.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        WRITES[write](a)
+
+
+slices = st.builds(slice, *[st.none() | st.integers(-7, 7)] * 2, st.sampled_from([None, 1, 2, 3, -1, -2]))
+
+
+@given(st.tuples(slices, slices), st.tuples(slices, slices))
+def test_overlaps(one, other):
+    a, b = np.arange(42).reshape(6, 7), numpy.arange(42).reshape(6, 7)
+    assert np.shares_memory(a[one], a[other]) == numpy.shares_memory(b[one], b[other])
+    assert np.may_share_memory(a[one], a[other]) == numpy.may_share_memory(b[one], b[other])
+    assert not np.may_share_memory(a[one], a.copy())
+
+
+indices = st.integers(-13, 13)
+keys = st.one_of(
+    indices,
+    slices,
+    st.booleans(),
+    st.none(),
+    st.just(()),
+    st.just(...),
+    st.lists(indices, max_size=4),
+    st.lists(st.booleans(), max_size=4),
+    st.lists(st.floats(0, 11), max_size=3),
+    st.lists(indices, min_size=1, max_size=4).map(numpy.array),
+    st.lists(st.booleans(), min_size=12, max_size=13).map(numpy.array),
+    st.tuples(indices, indices),
+)
+
+
+def said(call, a):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return numpy.asarray(call(a))
+        except (IndexError, ValueError, TypeError) as error:
+            return type(error)
+
+
+@given(keys, st.lists(st.integers(0, 99), min_size=1, max_size=3))
+def test_flat(key, values):
+    a, b = np.arange(12).reshape(3, 4), numpy.arange(12).reshape(3, 4)
+    for call in (lambda x: x.flat[key], lambda x: (x.flat.__setitem__(key, values), x)[1]):
+        got, wanted = said(call, a), said(call, b)
+        if isinstance(wanted, type):
+            assert isinstance(got, type)
+            assert issubclass(got, wanted)
+        else:
+            assert numpy.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("other", ["name", "view", "nobody"])
+def test_resize_asks_who_else_looks(other):
+    shapes: list[tuple[int, ...] | None] = []
+    for space in (np, numpy):
+        a = space.arange(3)
+        b = {"name": a, "view": a[1:], "nobody": None}[other]
+        try:
+            a.resize((5,))
+        except ValueError:
+            shapes.append(None)
+        else:
+            shapes.append(a.shape)
+        del b
+    assert shapes[0] == shapes[1]
