@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lazy", action="store_true", help="leave nothing to NumPy because it is small")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--details", type=Path, help="a file for every failure's last lines")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_intermixed_args(arguments)
     chosen, mark = _CHOSEN[asked.library]
     root = Path(str(importlib.import_module(asked.library).__file__)).parent
     options = ["--backend-of", asked.library, *chosen, *(["--lazy"] if asked.lazy else [])]

@@ -11,6 +11,7 @@ from spartan_ng.api import reductions
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.layouts import lying_as
 from spartan_ng.api.operands import stored
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -31,7 +32,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     elif a.dtype.kind not in reductions.NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
-        result = wrap_node(_scanned(name, a, axis, dtype))
+        result = lying_as(wrap_node(_scanned(name, a, axis, dtype)), a)
     return stored(name, result, out, casting="unsafe")
 
 

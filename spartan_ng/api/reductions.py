@@ -13,6 +13,7 @@ from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.layouts import lying_as_folded
 from spartan_ng.api.operands import mask_of, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -68,7 +69,7 @@ def reduce(
     if masked is not None and where is True and _stays_filtered(masked, axis):
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
-        result = _fold(name, a, axis, dtype, keepdims, initial, where)
+        result = lying_as_folded(_fold(name, a, axis, dtype, keepdims, initial, where), a, axis)
     return _into(name, result, out, "unsafe")
 
 

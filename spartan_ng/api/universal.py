@@ -28,6 +28,7 @@ from spartan_ng.api.handle import (
     wrap_masked,
     wrap_node,
 )
+from spartan_ng.api.layouts import lying_as
 from spartan_ng.api.operands import (
     WEAK,
     common_mask,
@@ -175,7 +176,7 @@ class ufunc:
             inputs = [unfiltered(o) for o in operands]
             node = self.node(inputs, dtype, casting)
             return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask))
-        return wrap_node(self.node(operands, dtype, casting, kinds))
+        return lying_as(wrap_node(self.node(operands, dtype, casting, kinds)), *operands)
 
     def node(
         self,

@@ -1,0 +1,70 @@
+"""Where NumPy's layout decides between a view and a copy: results lie as NumPy's do, computed or not."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+X = numpy.arange(24.0).reshape(2, 3, 4) % 7
+TURNED = {
+    "C": lambda x: x,
+    "F": lambda x: x.T,
+    "two axes": lambda x: x.transpose(0, 2, 1),
+    "part": lambda x: x.T[1:, ::2],
+    "backwards": lambda x: x.T[:, ::-1],
+    "stretched": lambda x: x.T + x.T[:1],
+    "sum": lambda x: x.T.sum(0),
+    "sum of all but one": lambda x: x.T.sum((0, 1)),
+    "kept sum": lambda x: x.transpose(2, 0, 1).sum(1, keepdims=True),
+}
+MADE = {
+    "plus one": lambda np, x: x + 1,
+    "negative": lambda np, x: -x,
+    "compared": lambda np, x: x > 2,
+    "with another": lambda np, x: x * (x + 1),
+    "with C": lambda np, x: x + np.zeros(x.shape),
+    "cumsum": lambda np, x: np.cumsum(x, axis=0),
+    "cumsum, turned": lambda np, x: np.cumsum(x, axis=-1).T,
+    "sorted": lambda np, x: np.sort(x, axis=0),
+    "twice": lambda np, x: (x + 1).T * 2,
+}
+
+
+NAMES = [lambda a: a.ravel(), lambda a: a.reshape(-1), lambda a: a.T.reshape(-1), lambda a: a.ravel("F")]
+
+
+def facts(np, x, made):
+    """What a program can tell of a result's layout: flags, orders, and which names share its elements."""
+    yield (x.flags.c_contiguous, x.flags.f_contiguous)
+    yield numpy.asarray(x.ravel("K")).tolist()
+    for name in (
+        lambda a: a.ravel(),
+        lambda a: a.reshape(-1),
+        lambda a: a.T.reshape(-1),
+        lambda a: a.ravel("F"),
+    ):
+        a = made()
+        seen = name(a)
+        a[...] = 0
+        before = numpy.asarray(seen).tolist()
+        seen[...] = 1
+        yield before, numpy.asarray(a).tolist()
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(("turned", "how"), list(itertools.product(TURNED, MADE)))
+def test_results_lie_as_numpys(mode, turned, how, computed):
+    def all_of(np):
+        def made():
+            x = MADE[how](np, TURNED[turned](np.array(X)))
+            if computed and hasattr(x, "persist"):
+                x.persist()
+            return x
+
+        return list(facts(np, made(), made))
+
+    assert all_of(np) == all_of(numpy)
