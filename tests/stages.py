@@ -34,6 +34,7 @@ from spartan_ng.errors import KernelWarning
 from spartan_ng.graph import build
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
 from spartan_ng.kernels import blocks
+from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, Fold
 from spartan_ng.ops.scans import SCANS
@@ -241,7 +242,13 @@ class Drawing:
         self._mapped(name, operands)
 
     def _mapped(self, name: str, operands: list[Value]) -> Value:
-        if any(v.folded for v in operands) and name not in (*_SMOOTH, "square", "less", "greater"):
+        if any(v.folded for v in operands) and name not in (
+            *_SMOOTH,
+            "square",
+            "less",
+            "less_equal",
+            "greater",
+        ):
             raise Rejected("either zero")
         if any(v.rounded for v in operands) and name not in _SMOOTH:
             raise Rejected("a jump")
@@ -285,6 +292,8 @@ class Drawing:
         except TypeError as error:
             raise Rejected(str(error)) from None
         lossy = floats and name not in _EXACT
+        if lossy and v.node.dtype.itemsize <= 2:
+            raise Rejected("halves round too much")
         if (lossy and self.special) or (v.rounded and name not in ("add", "maximum", "minimum")):
             raise Rejected("an order that shows")
         if name.startswith("arg"):
@@ -440,6 +449,8 @@ class Drawing:
         except TypeError as error:
             raise Rejected(str(error)) from None
         self.values = [w for w in self.values if w is scan or w.node.op is Op.DATA]
+        if self.draw.random() < 0.4 and not scan.rounded:
+            self._chosen(scan)
         self._maps()
         above = [w for w in self.usable if w.labels == scan.labels and scan.node in topological([w.node])]
         top = above[-1]
@@ -447,6 +458,14 @@ class Drawing:
         if axes and self.draw.random() < 0.5:
             return self.folded_over(top, axes), [(top, None)] if self.draw.random() < 0.5 else []
         return top, []
+
+    def _chosen(self, scan: Value) -> None:
+        """`where` between a scan and another value, as either branch."""
+        other = self.beside(scan)
+        zero = build.constant(np.zeros((), scan.node.dtype))
+        mask = self._mapped("less_equal", [scan, Value(zero, (), zero)])
+        branches = [scan, other] if self.draw.random() < 0.5 else [other, scan]
+        self._mapped("where", [mask, *branches])
 
     def _maps(self) -> None:
         for _ in range(self.draw.randint(0, 4)):
@@ -537,6 +556,7 @@ class Runner:
         self.compiled = 0
         """Runs in which a compiled kernel did the work."""
         self._plans = 0
+        self._failed = {k.source for k in compiler._kernels.values() if k.failure}
 
     def close(self) -> None:
         """Let the threads go."""
@@ -556,6 +576,10 @@ class Runner:
                     for k, (value, got) in enumerate(zip(stage.results, found, strict=True)):
                         if said := difference(value, got):
                             yield f"{tier} on {workers}: result {k}, {value.node}: {said}"
+        for kernel in compiler._kernels.values():
+            if kernel.failure and kernel.source not in self._failed:
+                self._failed.add(kernel.source)
+                yield f"no kernel, but {kernel.failure}"
 
     def _planned(self, stage: Stage, workers: int) -> tuple[Plan, list[ArrayRef]]:
         roots = [v.node for v in stage.results]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.formulas import FORMULAS, code
+from spartan_ng.kernels.compiled.formulas import DTYPES, FORMULAS, code
 
 PRODUCT = "product"
 """The fold of a matrix product: a sum of products of two operands."""
@@ -53,7 +53,7 @@ def fold_obstacle(name: str, operand: np.dtype[Any], out: np.dtype[Any]) -> str:
     row = FOLD_TEXTS.get(name)
     if row is None:
         return "a fold with NumPy's own loop"
-    if not code(operand) or not code(out) or out.kind not in row.kinds:
+    if code(operand) not in DTYPES or code(out) not in DTYPES or out.kind not in row.kinds:
         return f"a fold from {operand} to {out}"
     if operand.kind == "f" and out.kind in "iu":
         return f"a fold from {operand} to {out}"
