@@ -17,7 +17,7 @@ from pathlib import Path
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.wire.security import keygen
+from spartan_ng.wire.keys import keygen
 
 _NETWORK = "10.213.9"
 _START_S = 30.0

@@ -141,8 +141,8 @@ def _messages(plan: Plan) -> int:
     master = MasterState()
     workers = {f"w{i}": WorkerState(f"w{i}") for i in range(plan.workers)}
     for name in workers:
-        master.handle(name, Hello(PROTOCOL, "worker", name))
-    master.handle("c", Hello(PROTOCOL, "client", "c"))
+        master.greet(name, "worker", Hello(PROTOCOL, "worker"))
+    master.greet("c", "client", Hello(PROTOCOL, "client"))
     members = master.members()
     for state in workers.values():
         state.handle(members)

@@ -1,4 +1,4 @@
-"""The master's sockets: one ROUTER, one loop; every decision is `master.state`'s.
+"""The master's sockets: one port, one loop; every decision is `master.state`'s.
 
 A peer is gone when ZeroMQ has disconnected it: at once for a dead process, after missed heartbeats for a
 dead host. The ROUTER does not say whose connection closed, but refuses to send to who is gone, so every
@@ -9,68 +9,89 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
 
 import zmq
 
 from spartan_ng.master.state import Instructions, MasterState
-from spartan_ng.wire.codec import Buffer, encode
-from spartan_ng.wire.loop import Loop, send, send_frames
-from spartan_ng.wire.messages import FROM_CLIENT, FROM_STRANGER, FROM_WORKER, Probe, Stop
-from spartan_ng.wire.security import Keys, require_keys, token
+from spartan_ng.wire.access import Access, leave, own_address
+from spartan_ng.wire.codec import encode
+from spartan_ng.wire.loop import Frames, Loop
+from spartan_ng.wire.messages import FROM_ADMIN, FROM_CLIENT, FROM_WORKER, Hello, Probe
+from spartan_ng.wire.port import Peer, Port
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:7077"
+"""Where a master with keys serves if nothing else is said."""
 _PROBE_S = 1.0
 _SETTLE_S = 0.02
 """ZeroMQ reports a disconnection a moment before it forgets the peer."""
+_MOST_WAITING = 10_000
+"""Messages of one peer that wait for the master, before its connection is read no further."""
 
-_READERS = {"stranger": FROM_STRANGER, "worker": FROM_WORKER, "client": FROM_CLIENT}
+_READERS = {"worker": FROM_WORKER, "client": FROM_CLIENT, "admin": FROM_ADMIN}
 _log = logging.getLogger("spartan_ng.master")
 
 
 class MasterServer:
-    """Serves clients and workers at `address` (port `*` or 0: any free one)."""
+    """Serves clients and workers at `address` (port `*` or 0: any free one); by default its user's own."""
 
-    def __init__(self, address: str = DEFAULT_ADDRESS, keys: Keys | None = None) -> None:
-        require_keys(address, keys)
-        self.loop = Loop()
-        self._state = MasterState(token())
+    def __init__(self, address: str | None = None, access: Access | None = None) -> None:
+        self._access = access = access or Access()
+        address = address or (own_address() if access.keys is None else DEFAULT_ADDRESS)
+        self.loop = Loop(lambda error: _log.error("an error of the master's own", exc_info=error))
+        self._state = MasterState()
+        pair = None if access.keys is None else access.keys.own
         try:
-            self._socket, self.address = self.loop.router(address, keys)
+            self._port = Port(self.loop, address, access, pair, self, True, _MOST_WAITING)
         except BaseException:
             self.loop.close()
             raise
-        self.loop.receive(self._socket, self._receive, copy=True)
+        self.address = self._port.address
+        self._look_at_keys()
         self._probing = False
         self.loop.every(_PROBE_S, self._probe)
+        self.loop.every(_PROBE_S, self._look_at_keys)
 
     def run(self) -> None:
-        """Serve until `stop`."""
-        self.loop.monitor(self._socket, self._connection_event)
+        """Serve until `stop`, or until an admin says so; workers outlive it, and wait for the next."""
+        self.loop.monitor(self._port.socket, self._connection_event)
         try:
             self.loop.run()
         finally:
-            for name in self._state.peers:
-                send(self._socket, Stop(), name)
             self.loop.close(linger_s=0.2)
+            leave(self.address)
 
     def stop(self) -> None:
         """End `run`. Thread-safe."""
         self.loop.stop()
 
+    def greeted(self, peer: Peer, hello: Hello) -> None:
+        """Somebody has proved who they are."""
+        self._do(self._state.greet(peer.name, peer.role, hello))
+
+    def heard(self, peer: Peer, frames: Frames) -> None:
+        """Somebody who has greeted says something."""
+        self._do(self._state.handle(peer.name, _READERS[peer.role](frames)))
+        if self._state.role(peer.name) == "stranger":
+            self._port.forget(peer.name)
+
+    def gone(self, name: str) -> None:
+        """Somebody's connection has been cut."""
+        self._do(self._state.lost(name))
+
+    def _look_at_keys(self) -> None:
+        """Take notice of keys that were added or revoked."""
+        if self._access.keys is None:
+            return
+        users = self._access.keys.authorized()
+        if users != self._port.door.users:
+            self._port.door.users = users
+            self._do(self._state.authorize(tuple(users.items())))
+            self._port.cut_unknown()
+
     def _connection_event(self, event: int) -> None:
         if event == zmq.EVENT_DISCONNECTED and not self._probing:
             self._probing = True
             self.loop.after(_SETTLE_S, self._probe)
-
-    def _receive(self, frames: Sequence[Buffer]) -> None:
-        peer = bytes(frames[0]).decode()
-        try:
-            message = _READERS[self._state.role(peer)](frames[1:])
-        except ValueError as error:
-            _log.warning("%s said what it may not: %s", peer, error)
-            return
-        self._do(self._state.handle(peer, message))
 
     def _probe(self) -> None:
         self._probing = False
@@ -87,7 +108,10 @@ class MasterServer:
                 continue
             if message is not last or frames is None:
                 last, frames = message, encode(message)
-            if not send_frames(self._socket, frames, receiver):
+            if not self._port.send(receiver, frames):
                 gone.add(receiver)
+                self._port.forget(receiver)
                 _log.warning("%s is gone", receiver)
                 queue += self._state.lost(receiver)
+        if self._state.is_over:
+            self.stop()

@@ -1,8 +1,8 @@
 """The master's decisions, without I/O: what it hears in, what it says out.
 
-`handle(peer, message)` and `lost(peer)` return `(receiver, message)` pairs. Jobs follow `JOB_STEPS`, messages
-are looked up in `_HANDLERS` by the sender's role. The work for a job is O(workers + stages): the master
-relays plans unread, once to each worker, and never hears of single tiles.
+`greet(peer, role, hello)`, `handle(peer, message)` and `lost(peer)` return `(receiver, message)` pairs. Jobs
+follow `JOB_STEPS`, messages are looked up in `_HANDLERS` by the sender's role. The work for a job is
+O(workers + stages): the master relays plans unread, once to each worker, and never hears of single tiles.
 
 After dask.distributed's state machines: events in, instructions out, transitions in a table.
 """
@@ -19,6 +19,7 @@ from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import (
     PROTOCOL,
     AskStatus,
+    Authorized,
     Bye,
     Cancel,
     CancelJob,
@@ -35,11 +36,12 @@ from spartan_ng.wire.messages import (
     Members,
     Printed,
     Progress,
-    Refused,
     Release,
     RunJob,
+    Shutdown,
     StagesDone,
     Status,
+    Stop,
     Submit,
     Welcome,
 )
@@ -82,6 +84,7 @@ class _Client:
     """A client that has said hello."""
 
     label: str
+    is_admin: bool = False
     plans: dict[str, Blob] = field(default_factory=dict)
 
 
@@ -102,8 +105,10 @@ class _Job:
 class MasterState:
     """Who is there and what runs."""
 
-    def __init__(self, token: str = "") -> None:
-        self._token = token
+    def __init__(self) -> None:
+        self._ends = False
+        """Whether an admin wants the cluster to end."""
+        self._authorized = Authorized(())
         self._workers: dict[str, _Worker] = {}
         self._clients: dict[str, _Client] = {}
         self._jobs: dict[str, _Job] = {}
@@ -118,18 +123,27 @@ class MasterState:
         return [*self._workers, *self._clients]
 
     def handle(self, peer: str, message: Any) -> Instructions:
-        """What to say after `peer` said `message`; strangers are heard only when they say hello."""
-        if isinstance(message, Hello):
-            return self._hello(peer, message)
+        """What to say after `peer`, who has greeted, said `message`.
+
+        Raises ValueError for what it may not say; nothing has changed then.
+        """
         role = self.role(peer)
         handler = _HANDLERS.get((role, type(message)))
-        if handler is not None:
-            return handler(self, peer, message)
-        return [(peer, Refused("role", f"a {role} may not say {type(message).__name__}"))]
+        if handler is None:
+            raise ValueError(f"a {role} may not say {type(message).__name__}")
+        return handler(self, peer, message)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether an admin wanted the cluster to end, and all its workers have."""
+        return self._ends and not self._workers
 
     def role(self, peer: str) -> str:
-        """What `peer` may say: as a worker, a client or a stranger."""
-        return "worker" if peer in self._workers else "client" if peer in self._clients else "stranger"
+        """What `peer` was let in as; "stranger" for who has not greeted, or has gone."""
+        if peer in self._workers:
+            return "worker"
+        client = self._clients.get(peer)
+        return "stranger" if client is None else "admin" if client.is_admin else "client"
 
     def lost(self, peer: str) -> Instructions:
         """What to say after `peer` was disconnected or left."""
@@ -143,23 +157,23 @@ class MasterState:
 
     # --- coming and going
 
-    def _hello(self, peer: str, hello: Hello) -> Instructions:
-        if hello.protocol != PROTOCOL:
-            text = f"the master speaks protocol {PROTOCOL}, {hello.label or peer} speaks {hello.protocol}"
-            return [
-                (peer, Refused("version", f"{text}; install the same version of spartan-ng on both sides"))
-            ]
-        if hello.token != self._token:
-            return [(peer, Refused("token", "this cluster belongs to somebody else: the token is wrong"))]
+    def greet(self, peer: str, role: str, hello: Hello) -> Instructions:
+        """What to say after `peer`, who has proved to be of a `role`, said hello."""
         out = self.lost(peer)  # it was here before: what it held is gone
-        if hello.role == "worker":
-            return [*out, (peer, Welcome(PROTOCOL)), *self._worker_joined(peer, hello)]
-        self._clients[peer] = _Client(hello.label)
+        if role == "worker":
+            known = [(peer, self._authorized)] if self._authorized.users else []
+            return [*out, (peer, Welcome(PROTOCOL)), *known, *self._worker_joined(peer, hello)]
+        self._clients[peer] = _Client(hello.label, role == "admin")
         return [*out, (peer, Welcome(PROTOCOL)), (peer, self.members())]
+
+    def authorize(self, users: tuple[tuple[str, str], ...]) -> Instructions:
+        """What to say after the keys of those who may connect have changed."""
+        self._authorized = Authorized(users)
+        return [(name, self._authorized) for name in self._workers]
 
     def _worker_joined(self, peer: str, hello: Hello) -> Instructions:
         self._workers[peer] = _Worker(
-            Member(peer, hello.label, hello.address, hello.host, hello.threads, hello.memory_bytes)
+            Member(peer, hello.label, hello.address, hello.host, hello.threads, hello.memory_bytes, hello.key)
         )
         self._epoch += 1
         self._ranks.append(peer)
@@ -204,6 +218,7 @@ class MasterState:
     # --- jobs
 
     def _submit(self, peer: str, message: Submit) -> Instructions:
+        self._check(peer, message)
         client = self._clients[peer]
         if message.plan:
             client.plans[message.plan_key] = message.plan
@@ -239,6 +254,15 @@ class MasterState:
             out.append((name, replace(run, plan=plan) if new else run))
         return out
 
+    def _check(self, peer: str, message: Submit) -> None:
+        """ValueError for a job that no program of ours would send."""
+        if message.job in self._jobs or not message.job.startswith(peer + "/"):
+            raise ValueError(f"{message.job!r} is no new job of {peer}")
+        if not 1 <= message.ranks <= message.world:
+            raise ValueError(f"{message.ranks} of {message.world} ranks cannot take part")
+        if any(owner != peer for owner, _ in message.outputs):
+            raise ValueError("results are their client's own")
+
     def _problem(self, message: Submit, plan: Blob | None) -> tuple[str, str] | None:
         """Why a job cannot start: error type and message."""
         if plan is None:
@@ -259,6 +283,8 @@ class MasterState:
         record = self._jobs.get(message.job)
         if record is None or peer not in record.waiting:
             return []
+        if any(_form(part) != _form(message) for part in record.parts.values()):
+            raise ValueError(f"the parts of job {message.job} differ in their form")
         record.waiting.discard(peer)
         record.parts[peer] = message
         return self._step(message.job, "part finished" if record.waiting else "last part finished")
@@ -331,6 +357,15 @@ class MasterState:
     def _bye(self, peer: str, message: Bye) -> Instructions:
         return self.lost(peer)
 
+    def _shutdown(self, peer: str, message: Shutdown) -> Instructions:
+        self._ends = True
+        return [(name, Stop()) for name in self.peers if name != peer]
+
+
+def _form(part: JobFinished) -> tuple[int, int]:
+    """What is equal in all parts of a job: the number of stages, and of results."""
+    return len(part.stats), len(part.nnz)
+
 
 def _own(client: str, jobs: tuple[str, ...]) -> tuple[str, ...]:
     """The jobs that are the client's."""
@@ -360,5 +395,7 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("client", ForgetPlan): MasterState._forget_plan,
     ("client", AskStatus): MasterState._status,
     ("client", Bye): MasterState._bye,
+    ("admin", Shutdown): MasterState._shutdown,
 }
-"""Who may say what, and who answers it."""
+"""Who may say what, and who answers it; an admin may say what a client may."""
+_HANDLERS |= {("admin", kind): handler for (role, kind), handler in _HANDLERS.items() if role == "client"}

@@ -21,6 +21,7 @@ from spartan_ng.errors import SpartanError
 
 if TYPE_CHECKING:
     from spartan_ng.backends.nanny import Nanny
+    from spartan_ng.wire.access import Access
 
 _LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
@@ -62,7 +63,13 @@ _keys = click.option(
     "--keys",
     type=click.Path(file_okay=False),
     envvar=KEYS_VARIABLE,
-    help="Directory that `spartan-ng keygen` wrote; required for any address but loopback.",
+    help="Directory that `spartan-ng keygen` wrote; required for any tcp:// address.",
+)
+_insecure = click.option(
+    "--insecure", is_flag=True, help="Serve over TCP without keys: whoever reaches a port may run code here."
+)
+_master_address = click.option(
+    "--master", "address", envvar=MASTER_VARIABLE, help="The master's address; by default this user's own."
 )
 _lifeline = click.option("--lifeline", type=int, hidden=True, help="Stop when this pipe closes.")
 
@@ -78,7 +85,7 @@ def main() -> None:
 
     \b
     On several machines:
-        spartan-ng keygen ~/keys                      (once; copy the directory to all machines)
+        spartan-ng keygen ~/keys                      (once; workers and clients get a part of it)
         spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
         spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys      (on each machine)
 
@@ -92,15 +99,19 @@ def main() -> None:
 @main.command()
 @click.option(
     "--address",
-    default="tcp://127.0.0.1:7077",
-    show_default=True,
-    help="Where to serve; port * is any free one.",
+    help="Where to serve; port * is any free one. By default a socket of this user's own, or with keys "
+    "tcp://127.0.0.1:7077.",
 )
 @_keys
+@_insecure
 @_lifeline
 @click.option("--announce", type=int, hidden=True, help="Write the address to this descriptor.")
-def master(address: str, keys: str | None, lifeline: int | None, announce: int | None) -> None:
+def master(
+    address: str | None, keys: str | None, insecure: bool, lifeline: int | None, announce: int | None
+) -> None:
     """Start a master: workers register with it, clients send it their plans.
+
+    Without keys it serves the processes of its own user only.
 
     \b
     Examples:
@@ -108,9 +119,10 @@ def master(address: str, keys: str | None, lifeline: int | None, announce: int |
         spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
     """
     from spartan_ng.master.server import MasterServer
-    from spartan_ng.wire.security import Keys
 
-    server = MasterServer(address, Keys.load(os.path.expanduser(keys)) if keys else None)
+    access = _access(keys, "server", insecure)
+    server = MasterServer(address, access)
+    _warn(access, server.address)
     if announce is not None:
         with open(announce, "w", encoding="ascii") as file:
             file.write(server.address + "\n")
@@ -123,22 +135,23 @@ def master(address: str, keys: str | None, lifeline: int | None, announce: int |
 @click.option(
     "--master",
     "address",
-    required=True,
     envvar=MASTER_VARIABLE,
-    help="The master's address, tcp://host:port.",
+    help="The master's address, tcp://host:port; by default that of this user's own.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads for computing; all cores by default.")
 @click.option("--memory", type=_Bytes(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
 @click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
 @_keys
+@_insecure
 @_lifeline
 @click.option("--nannied", is_flag=True, hidden=True, help="Somebody starts this process again when it ends.")
 def worker(
-    address: str,
+    address: str | None,
     threads: int | None,
     memory: int | None,
     bind: str | None,
     keys: str | None,
+    insecure: bool,
     lifeline: int | None,
     nannied: bool,
 ) -> None:
@@ -148,21 +161,23 @@ def worker(
 
     \b
     Examples:
-        spartan-ng worker --master tcp://127.0.0.1:7077
+        spartan-ng worker
         spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys --memory 24G
     """
     if lifeline is None and not nannied:
         _mind_worker()
     from threadpoolctl import threadpool_limits
 
-    from spartan_ng.wire.security import Keys
+    from spartan_ng.wire.access import own_address
     from spartan_ng.worker.prints import Prints
     from spartan_ng.worker.server import WorkerServer
 
     cores = len(os.sched_getaffinity(0))
     threadpool_limits(threads or cores, user_api="blas")  # several workers share a host's cores
-    pair = Keys.load(os.path.expanduser(keys)) if keys else None
-    server = WorkerServer(address, threads or cores, memory, pair, bind)
+    address = address or own_address()
+    access = _access(keys, "worker", insecure)
+    server = WorkerServer(address, threads or cores, memory, access, bind)
+    _warn(access, address)
     server.leaves_stuck = nannied
     sys.stdout = cast("TextIO", Prints(sys.stdout, server.tell_printed))
     sys.stderr = cast("TextIO", Prints(sys.stderr, server.tell_printed))
@@ -198,6 +213,24 @@ def _end(nanny: Nanny) -> None:
     nanny.process.terminate()
     time.sleep(_LEAVE_S)
     nanny.process.kill()
+
+
+def _access(keys: str | None, role: str, insecure: bool) -> Access:
+    """What a process with these options has to prove who it is."""
+    from spartan_ng.wire.access import Access
+    from spartan_ng.wire.keys import Keys
+
+    return Access(Keys.load(os.path.expanduser(keys), role) if keys else None, insecure)
+
+
+def _warn(access: Access, address: str) -> None:
+    """Say at each start that there is no protection, where there is none."""
+    if access.is_open and not address.startswith("ipc://"):
+        click.echo(
+            f"Warning: no keys protect {address}: whoever reaches it may run code as user {os.geteuid()}, "
+            "and read all data (--insecure)",
+            err=True,
+        )
 
 
 def _serve(server: object, lifeline: int | None, nannied: bool = False) -> None:
@@ -273,7 +306,6 @@ def run(
         spartan-ng run --as-numpy numpy_script.py
     """
     from spartan_ng.backends.local import LocalCluster
-    from spartan_ng.wire.security import TOKEN_VARIABLE
 
     cores = len(os.sched_getaffinity(0))
     cluster = LocalCluster(workers, threads or max(1, cores // workers), memory)
@@ -281,7 +313,7 @@ def run(
     try:
         cluster.start()
         cluster.connect().close()  # all workers are there before the script starts
-        environment = {**os.environ, MASTER_VARIABLE: cluster.address, TOKEN_VARIABLE: cluster.token}
+        environment = {**os.environ, MASTER_VARIABLE: cluster.address}
         with subprocess.Popen(
             [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments],
             env=environment,
@@ -312,34 +344,76 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 
 @main.command()
 @click.argument("directory", type=click.Path(file_okay=False))
-def keygen(directory: str) -> None:
-    """Write CurveZMQ keys to DIRECTORY: copy it to every machine of the cluster.
+@click.option("--client", metavar="NAME", help="Let in one more client: its files are in DIRECTORY/NAME.")
+@click.option("--worker", metavar="NAME", help="The same for a worker.")
+@click.option("--admin", metavar="NAME", help="The same for a client that may stop the cluster.")
+@click.option("--list", "show", is_flag=True, help="Show who may connect.")
+def keygen(directory: str, client: str | None, worker: str | None, admin: str | None, show: bool) -> None:
+    """Write CurveZMQ keys to DIRECTORY, the master's folder of keys.
 
-    A client needs `server.key` and `client.key_secret` only. To let a further client in, put its public
-    `.key` file into the directory of the master and the workers, and restart them.
+    Others need `server.key` and the secret of their role, `worker.key_secret` or `client.key_secret`, in a
+    folder that nobody else can read. A running master lets in new keys by itself.
 
     \b
-    Example:
+    Examples:
         spartan-ng keygen ~/keys
+        spartan-ng keygen ~/keys --client alice     (give ~/keys/alice to alice)
+        spartan-ng keygen ~/keys --list
     """
-    from spartan_ng.wire import security
+    from spartan_ng.wire import keys
 
-    for path in security.keygen(os.path.expanduser(directory)):
+    at = os.path.expanduser(directory)
+    named = [(n, r) for n, r in ((client, "client"), (worker, "worker"), (admin, "admin")) if n]
+    if show:
+        for name, role in keys.listed(at):
+            click.echo(f"{role:<7} {name}")
+        return
+    written = [p for name, role in named for p in keys.keygen_for(at, name, role)] or keys.keygen(at)
+    for path in written:
         click.echo(str(path))
 
 
 @main.command()
-@click.option(
-    "--master",
-    "address",
-    default="tcp://127.0.0.1:7077",
-    show_default=True,
-    envvar=MASTER_VARIABLE,
-    help="The master's address.",
-)
+@click.argument("directory", type=click.Path(file_okay=False))
+@click.argument("name")
+def revoke(directory: str, name: str) -> None:
+    """Let the holder of the key NAME in no more; a running master cuts its connections within seconds.
+
+    \b
+    Example:
+        spartan-ng revoke ~/keys alice
+    """
+    from spartan_ng.wire import keys
+
+    click.echo(f"removed {keys.revoke(os.path.expanduser(directory), name)}")
+
+
+@main.command()
+@_master_address
 @click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
 @_keys
-def status(address: str, timeout: float, keys: str | None) -> None:
+@_insecure
+def stop(address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
+    """Stop a cluster: its workers, then its master. With keys, it takes those of an admin.
+
+    \b
+    Example:
+        spartan-ng stop --master tcp://10.0.0.1:7077 --keys ~/keys
+    """
+    from spartan_ng.backends.link import Link
+    from spartan_ng.wire.access import own_address
+
+    link = Link(address or own_address(), _access(keys, "admin", insecure), timeout, "admin")
+    link.open()
+    link.shut_down()
+
+
+@main.command()
+@_master_address
+@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
+@_keys
+@_insecure
+def status(address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
     """Show the workers, clients and jobs of a cluster.
 
     \b
@@ -347,9 +421,11 @@ def status(address: str, timeout: float, keys: str | None) -> None:
         spartan-ng status --master tcp://10.0.0.1:7077 --keys ~/keys
     """
     from spartan_ng.backends.cluster import ClusterBackend
+    from spartan_ng.wire.access import own_address
 
     directory = os.path.expanduser(keys) if keys else None
-    backend = ClusterBackend.connect(address, directory, timeout_s=timeout, workers=0)
+    address = address or own_address()
+    backend = ClusterBackend.connect(address, directory, timeout_s=timeout, workers=0, insecure=insecure)
     found = backend.status()
     backend.close()
     click.echo(f"master {address}, membership {found.members.epoch}")

@@ -14,23 +14,29 @@ from spartan_ng.optimizer.tiling.forced import exactly
 from spartan_ng.plan.explain import Explanation
 
 
-def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: int = 1) -> None:
+def connect(
+    address: str,
+    keys: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    insecure: bool = False,
+) -> None:
     """Run on the cluster whose master serves at `address` from now on.
 
     Arrays that exist already move there when they are used.
 
     Parameters
     ----------
-    address : the master's, as "tcp://127.0.0.1:7077"
-    keys : directory made by `spartan-ng keygen`; needed for every address but loopback
+    address : the master's, as "tcp://10.0.0.1:7077", or a socket of this user's, "ipc:///folder/name"
+    keys : directory made by `spartan-ng keygen`; needed for every "tcp://" address
     workers : wait until this many workers have joined
+    insecure : talk over TCP without keys, to whoever answers
 
     Raises
     ------
     MasterUnreachable, AuthenticationFailed, VersionMismatch : all `ConnectionFailed`, within
         `config.timeout_s` seconds
     """
-    session.connect(address, keys, workers)
+    session.connect(address, keys, workers, insecure)
 
 
 def disconnect() -> None:

@@ -326,7 +326,12 @@ def embed() -> Session:
     return session
 
 
-def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: int = 1) -> Session:
+def connect(
+    address: str,
+    keys: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    insecure: bool = False,
+) -> Session:
     """Run programs on the cluster whose master serves at `address` from now on.
 
     What ran programs before is closed as soon as no array needs it: at once, but for arrays whose elements
@@ -334,9 +339,10 @@ def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: i
 
     Parameters
     ----------
-    address : the master's, as "tcp://127.0.0.1:7077"
-    keys : directory made by `spartan-ng keygen`; needed for every address but loopback
+    address : the master's, as "tcp://10.0.0.1:7077", or a socket of this user's, "ipc:///folder/name"
+    keys : directory made by `spartan-ng keygen`; needed for every "tcp://" address
     workers : wait until this many workers have joined
+    insecure : talk over TCP without keys, to whoever answers
 
     Raises
     ------
@@ -344,14 +350,16 @@ def connect(address: str, keys: str | os.PathLike[str] | None = None, workers: i
         `config.timeout_s` seconds
     """
     before = _session
-    session = use(_connect(address, keys, workers))
+    session = use(_connect(address, keys, workers, insecure))
     if before is not None:
         before.backend.retire()
     return session
 
 
-def _connect(address: str, keys: str | os.PathLike[str] | None, workers: int = 1) -> Backend:
-    return ClusterBackend.connect(address, keys, config.timeout_s, workers)
+def _connect(
+    address: str, keys: str | os.PathLike[str] | None, workers: int = 1, insecure: bool = False
+) -> Backend:
+    return ClusterBackend.connect(address, keys, config.timeout_s, workers, insecure)
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:

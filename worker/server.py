@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import traceback
-import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -24,14 +23,17 @@ from scipy.sparse import csr_array
 from spartan_ng.errors import ConnectionFailed, JobCancelled, OutOfResources, SpartanError
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.access import Access, leave
 from spartan_ng.wire.codec import NOTHING, Blob, Buffer
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.failures import describe
 from spartan_ng.wire.hosts import address_towards, host_identity, label
-from spartan_ng.wire.loop import Loop, Socket, send
+from spartan_ng.wire.keys import Pair
+from spartan_ng.wire.loop import Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import (
     PROTOCOL,
     TO_WORKER,
+    Authorized,
     Hello,
     Key,
     Members,
@@ -44,7 +46,7 @@ from spartan_ng.wire.messages import (
     Welcome,
 )
 from spartan_ng.wire.plans import decode_plan
-from spartan_ng.wire.security import Keys, require_keys, token
+from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.pool import BufferPool
@@ -125,7 +127,7 @@ class WorkerServer:
     master : the master's address
     threads : threads for blocks
     memory_bytes : budget for tiles, None for no limit
-    keys : CurveZMQ keys, None on loopback only
+    access : keys, where the master is reached over TCP
     bind : where this worker serves its tiles; by default the interface that reaches the master
     runner : makes an executor for `(rank, world, store, transfer, threads)`
     """
@@ -135,16 +137,18 @@ class WorkerServer:
         master: str,
         threads: int = 1,
         memory_bytes: int | None = None,
-        keys: Keys | None = None,
+        access: Access | None = None,
         bind: str | None = None,
         runner: MakeRunner = Executor,
     ) -> None:
-        bind = bind or address_towards(master)
-        require_keys(bind, keys)
         _raise_descriptor_limit()
-        self.name = f"w{uuid.uuid4().hex[:12]}"
+        self._identity = new_identity()
+        self.name = name_of("worker", self._identity)
+        access = access or Access()
+        access.check(master)
+        bind = bind or address_towards(master, self.name)
         self.error: SpartanError | None = None
-        self.loop = Loop()
+        self.loop = Loop(lambda error: _log.error("an error of the worker's own", exc_info=error))
         pool = self._pool = BufferPool(memory_bytes)
         self.store = Store(pool)
         self.loop.every(_TIDY_S, pool.rest)  # an idle worker gives memory back, too
@@ -159,23 +163,22 @@ class WorkerServer:
         """Whether somebody starts a worker in our place when we leave."""
         self._jobs = ThreadPoolExecutor(4096, "job")
         self._state = WorkerState(self.name)
-        data, address = self.loop.router(bind, keys)
         self._offers = Offers()
         self._stopping = threading.Event()
-        self._tiles = TileServer(self.loop, data, self.store, self._offers)
-        self._peers = Peers(self.loop, Hello(PROTOCOL, "peer", self.name, token(), label()), keys)
+        pair = None if access.keys is None else Pair.fresh()
+        self._tiles = TileServer(self.loop, bind, access, pair, self.store, self._offers)
+        self._peers = Peers(self.loop, self._identity, Hello(PROTOCOL, "worker", label()), access)
         self._hello = Hello(
             PROTOCOL,
             "worker",
-            self.name,
-            token(),
             label(),
-            address,
+            self._tiles.address,
+            "" if pair is None else pair.public.decode(),
             host_identity(),
             threads,
             memory_bytes or 0,
         )
-        self._address, self._keys = master, keys
+        self._address, self._access = master, access
         self._master: Socket | None = None
         self._connect()
         self.loop.every(_LOOK_S, self._look)
@@ -198,6 +201,7 @@ class WorkerServer:
             for runner in self._runners.values():
                 runner.close()
             self.loop.close()
+            leave(self._tiles.address)
         if self.error is not None:
             raise self.error
 
@@ -214,23 +218,36 @@ class WorkerServer:
         self._connected = self._joined = False
         self._alone_since = self.loop.now()
         self._handshake = Handshake(self._address)
-        self._master = self.loop.dealer(self._address, self.name, self._keys, self._connection_event)
-        self.loop.receive(self._master, self._receive, copy=True)
+        server = None if self._access.keys is None else self._access.keys.server_public
+        self._master = self.loop.dealer(
+            self._address, self._identity, self._access, server, self._connection_event
+        )
+        self.loop.receive(self._master, self._receive, self._master_broken, copy=True)
 
     def _connection_event(self, event: int) -> None:
         self._handshake.note(event)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
-            self._tell(self._hello)
+            assert self._master is not None, "what is connected has a socket"
+            send_frames(self._master, greeting(self._hello))
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
-            # A new connection starts from nothing: the master gives our tiles up for lost.
-            self._connected = self._joined = False
-            self._do(self._state.master_lost())
-            self._peers.use(Members(0, ()))
-            self._tiles.forget_all()
-            for owner in {key[0].partition("/")[0] for key in self.store.complete()}:
-                self.store.drop_owner(owner)
-            self.loop.call(self._connect)
+            self._leave_master()
+
+    def _master_broken(self, error: Exception) -> None:
+        """The master said what cannot be read: begin anew."""
+        _log.error("the master at %s is not understood", self._address, exc_info=error)
+        if self._connected:
+            self._leave_master()
+
+    def _leave_master(self) -> None:
+        """A new connection starts from nothing: the master gives our tiles up for lost."""
+        self._connected = self._joined = False
+        self._do(self._state.master_lost())
+        self._peers.use(Members(0, ()))
+        self._tiles.forget_all()
+        for owner in {key[0].partition("/")[0] for key in self.store.complete()}:
+            self.store.drop_owner(owner)
+        self.loop.call(self._connect)
 
     def _look(self) -> None:
         if not self._joined and self.loop.now() - self._alone_since > MASTER_TIMEOUT_S:
@@ -257,6 +274,8 @@ class WorkerServer:
                 self._end(self._handshake.refused(message))
             case Stop():
                 self.loop.stop()
+            case Authorized():
+                self._tiles.authorize(dict(message.users))
             case _:
                 self._do(self._state.handle(message))
 

@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.errors import OutOfResources, WorkerLost
+from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
-from spartan_ng.wire.codec import Buffer, encode
+from spartan_ng.wire.codec import encode
 from spartan_ng.wire.failures import describe
 from spartan_ng.wire.hosts import label
-from spartan_ng.wire.loop import Frames, Loop, Socket, send_frames
+from spartan_ng.wire.keys import Pair, Users
+from spartan_ng.wire.loop import Frames, Loop
 from spartan_ng.wire.messages import (
-    GREETING,
+    FROM_READER,
     PROTOCOL,
+    RESUMING,
     TO_OWNER,
     Borrow,
     Fetch,
@@ -44,7 +47,7 @@ from spartan_ng.wire.messages import (
     Unlease,
     Welcome,
 )
-from spartan_ng.wire.security import token
+from spartan_ng.wire.port import Peer, Port
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.pool import SHARED_BYTES
 from spartan_ng.worker.stealing import Offers
@@ -53,6 +56,7 @@ from spartan_ng.worker.transfer import describe_shared, open_shared
 
 _QUICK_BYTES = 1 << 18
 """Up to this much the loop's own thread copies."""
+_READERS = {"worker": TO_OWNER, "client": FROM_READER, "admin": FROM_READER}
 _LOOK_S = 1.0
 """How often readers are told what has been heard of them."""
 
@@ -61,24 +65,25 @@ _LOOK_S = 1.0
 class _Reader:
     """Who reads tiles here, over one connection after the other."""
 
-    role: str
     session: int = 0
     channel: Channel = field(default_factory=Channel)
 
 
 class TileServer:
-    """Answers readers and writers on `socket`. All but the store's callbacks is on the loop's thread."""
+    """Answers readers and writers at `address`. All but the store's callbacks is on the loop's thread."""
 
-    def __init__(self, loop: Loop, socket: Socket, store: Store, offers: Offers) -> None:
+    def __init__(
+        self, loop: Loop, address: str, access: Access, pair: Pair | None, store: Store, offers: Offers
+    ) -> None:
         self._loop = loop
-        self._socket = socket
+        self._port = Port(loop, address, access, pair, self)
+        self.address = self._port.address
         self._store = store
         self._offers = offers
         self._readers: dict[str, _Reader] = {}
         self._leases: dict[tuple[str, int], tuple[Key, np.ndarray[Any, Any]]] = {}
         self._numbers = count(1)
         self._slow = ThreadPoolExecutor(2, thread_name_prefix="tile-server")
-        loop.receive(socket, self._receive)
         loop.every(_LOOK_S, self._confirm)
 
     @property
@@ -88,43 +93,43 @@ class TileServer:
 
     def forget(self, peer: str) -> None:
         """A reader is gone, with all its leases."""
-        self._readers.pop(peer, None)
-        for lease in [at for at in self._leases if at[0] == peer]:
+        self._port.forget(peer)
+        self.gone(peer)
+
+    def gone(self, name: str) -> None:
+        """A reader's connection is of no use any more, and so is what it has here."""
+        self._readers.pop(name, None)
+        for lease in [at for at in self._leases if at[0] == name]:
             self._unlease(*lease)
 
     def forget_all(self) -> None:
         """The cluster is gone, with all readers."""
-        for peer in list(self._readers):
-            self.forget(peer)
+        for name in list(self._readers):
+            self.gone(name)
+
+    def authorize(self, users: Users) -> None:
+        """Let in the holders of these keys, and nobody else any more."""
+        self._port.door.users = users
+        self._port.cut_unknown()
 
     def close(self) -> None:
         """Stop the helper threads."""
         self._slow.shutdown(wait=False, cancel_futures=True)
 
-    def _receive(self, frames: Sequence[Buffer]) -> None:
-        peer = bytes(frames[0]).decode()
-        reader = self._readers.get(peer)
-        if has_header(frames[1:]):
-            self._hear(peer, reader, frames[1:])
-        elif reader is None:
-            self._greet(peer, GREETING(frames[1:]) if len(frames) == 2 else None)
-        else:
-            match GREETING(frames[1:]):
-                case Hello() as hello:
-                    self._greet(peer, hello)
-                case Resume() as message:
-                    self._resume(peer, reader, message)
+    def greeted(self, peer: Peer, hello: Hello) -> None:
+        """A reader has connected, or connected again."""
+        self._readers.setdefault(peer.name, _Reader()).channel.close()
+        self._port.send(peer.name, encode(Welcome(PROTOCOL)))
 
-    def _greet(self, peer: str, message: Any) -> None:
-        """Strangers may only say hello, with the right protocol and token."""
-        if not isinstance(message, Hello) or message.token != token():
-            answer: Any = Refused("token", "the token is wrong, or the first message was not a hello")
-        elif message.protocol != PROTOCOL:
-            answer = Refused("version", f"protocol {PROTOCOL} is spoken here, not {message.protocol}")
+    def heard(self, peer: Peer, frames: Frames) -> None:
+        """A reader says something."""
+        reader = self._readers.get(peer.name)
+        if has_header(frames):
+            self._hear(peer, reader, frames)
+        elif reader is None:
+            self._refuse(peer.name)
         else:
-            self._readers.setdefault(peer, _Reader(message.role)).channel.close()
-            answer = Welcome(PROTOCOL)
-        send_frames(self._socket, encode(answer), peer)
+            self._resume(peer.name, reader, RESUMING(frames))
 
     def _resume(self, peer: str, reader: _Reader, message: Resume) -> None:
         """Go on with a reader's channel where it broke, or begin a new one."""
@@ -132,32 +137,33 @@ class TileServer:
             if message.resumed:
                 self._refuse(peer)
                 return
-            self.forget(peer)
-            reader = self._readers[peer] = _Reader(reader.role, message.session)
-        send_frames(self._socket, encode(Resumed(reader.channel.heard)), peer)
+            self.gone(peer)
+            reader = self._readers[peer] = _Reader(message.session)
+        self._port.send(peer, encode(Resumed(reader.channel.heard)))
         self._transmit(peer, reader.channel.open(message.heard))
 
     def _refuse(self, peer: str) -> None:
         gone = Refused("session", "what was under way has been given up here")
-        send_frames(self._socket, encode(gone), peer)
+        self._port.send(peer, encode(gone))
 
-    def _hear(self, peer: str, reader: _Reader | None, frames: Frames) -> None:
+    def _hear(self, peer: Peer, reader: _Reader | None, frames: Frames) -> None:
         """A message of a reader's channel."""
+        name = peer.name
         if reader is None:
-            self._refuse(peer)
+            self._refuse(name)
             return
         if not reader.channel.is_open:
             if len(frames) == 1:  # the reader thinks that all is well: begin again
-                send_frames(self._socket, encode(Welcome(PROTOCOL)), peer)
+                self._port.send(name, encode(Welcome(PROTOCOL)))
             return  # what it says comes again
         match reader.channel.take(frames):
             case "gap":
                 reader.channel.close()
-                send_frames(self._socket, encode(Welcome(PROTOCOL)), peer)
+                self._port.send(name, encode(Welcome(PROTOCOL)))
             case "new":
-                self._take(peer, TO_OWNER(frames[1:]))
+                self._take(name, _READERS[peer.role](frames[1:]))
                 if reader.channel.is_due:
-                    self._transmit(peer, [reader.channel.note()])
+                    self._transmit(name, [reader.channel.note()])
 
     def _confirm(self) -> None:
         for peer, reader in self._readers.items():
@@ -290,7 +296,7 @@ class TileServer:
     def _transmit(self, peer: str, messages: Sequence[Frames]) -> None:
         """Send; a reader who cannot be reached now asks for it once it has connected again."""
         for frames in messages:
-            if not send_frames(self._socket, frames, peer):
+            if not self._port.send(peer, frames):
                 self._readers[peer].channel.close()
                 return
 

@@ -10,6 +10,7 @@ cannot be reached for `timeout_s` fails by name.
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections import OrderedDict
@@ -26,6 +27,7 @@ from msgspec.structs import replace
 from numpy.lib.stride_tricks import as_strided
 
 from spartan_ng.errors import WorkerLost, WorkerUnreachable
+from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import NOTHING, Buffer, encode
 from spartan_ng.wire.failures import rebuild
@@ -54,12 +56,14 @@ from spartan_ng.wire.messages import (
     Unlease,
     Welcome,
 )
-from spartan_ng.wire.security import Keys
+from spartan_ng.wire.port import greeting
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.mapping import Mapping
 from spartan_ng.worker.pool import SHARED_BYTES, Segment, size_class
 from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Region
+
+_log = logging.getLogger("spartan_ng.worker")
 
 TIMEOUT_S = 30.0
 """How long a worker may stay out of reach, where nobody says anything else."""
@@ -107,12 +111,13 @@ class Peers:
     `fetch`, `put` and `abort` are thread-safe.
     """
 
-    def __init__(self, loop: Loop, hello: Hello, keys: Keys | None) -> None:
+    def __init__(self, loop: Loop, identity: bytes, hello: Hello, access: Access) -> None:
         self.timeout_s = TIMEOUT_S
         """How long a worker may stay out of reach."""
         self._loop = loop
         self._hello = hello
-        self._keys = keys
+        self._identity = identity
+        self._access = access
         self._members: dict[str, Member] = {}
         self._links: dict[str, _Link] = {}
         self._requests: dict[int, _Request] = {}
@@ -215,10 +220,18 @@ class Peers:
         link.greeted_at = self._loop.now()
         link.channel.close()
         notice = partial(self._connection_event, peer, link)
-        socket = self._loop.dealer(link.member.address, self._hello.name, self._keys, notice)
+        key = link.member.key.encode()
+        socket = self._loop.dealer(link.member.address, self._identity, self._access, key, notice)
         link.socket = socket
-        self._loop.receive(socket, partial(self._receive, peer, link, socket))
-        send(socket, self._hello)
+        broken = partial(self._broken, peer, link)
+        self._loop.receive(socket, partial(self._receive, peer, link, socket), broken)
+        send_frames(socket, greeting(self._hello))
+
+    def _broken(self, peer: str, link: _Link, error: Exception) -> None:
+        """What a worker says cannot be read, so nothing that is under way there will come."""
+        _log.error("%s is not understood", link.member.label, exc_info=error)
+        if self._links.get(peer) is link:
+            self.lose(peer, f"{link.member.label} said what cannot be read ({type(error).__name__}: {error})")
 
     def _connection_event(self, peer: str, link: _Link, event: int) -> None:
         if self._links.get(peer) is not link:
@@ -250,7 +263,7 @@ class Peers:
             elif link.is_up and now - link.greeted_at > _GREET_S:
                 link.greeted_at = now
                 assert link.socket is not None, "what is connected has a socket"
-                send(link.socket, self._hello)
+                send_frames(link.socket, greeting(self._hello))
 
     def _unreachable(self, link: _Link) -> WorkerUnreachable:
         return WorkerUnreachable(

@@ -30,11 +30,12 @@ from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.access import Access
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.failures import rebuild
+from spartan_ng.wire.keys import Keys
 from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Printed, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
-from spartan_ng.wire.security import Keys, token
 from spartan_ng.wire.values import pack, unpack
 
 INLINE_BYTES = 64 * 1024
@@ -83,16 +84,16 @@ class ClusterBackend:
         keys: Keys | str | os.PathLike[str] | None = None,
         timeout_s: float = 30.0,
         workers: int = 1,
-        secret: str | None = None,
+        insecure: bool = False,
     ) -> ClusterBackend:
         """Connect to the master at `address`, and wait for that many workers.
 
-        `keys` is the directory of CurveZMQ keys, `secret` a local cluster's token (by default the
-        environment's). Raises MasterUnreachable, AuthenticationFailed or VersionMismatch, all
-        ConnectionFailed, within about `timeout_s`.
+        `keys` is the directory of CurveZMQ keys; without them, an address is a socket in a folder of this
+        user's own, or `insecure` must say that anybody may be there. Raises MasterUnreachable,
+        AuthenticationFailed or VersionMismatch, all ConnectionFailed, within about `timeout_s`.
         """
-        pair = keys if keys is None or isinstance(keys, Keys) else Keys.load(keys)
-        link = Link(address, pair, timeout_s, token() if secret is None else secret)
+        found = keys if keys is None or isinstance(keys, Keys) else Keys.load(keys, "client")
+        link = Link(address, Access(found, insecure), timeout_s)
         link.open()
         try:
             if not link.wait_for_workers(workers, timeout_s):

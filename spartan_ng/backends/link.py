@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,12 +13,13 @@ from typing import Any
 import zmq
 from msgspec.structs import replace
 
-from spartan_ng.errors import ConnectionFailed, MasterUnreachable
+from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable
 from spartan_ng.plan.plan import Plan
+from spartan_ng.wire.access import Access
 from spartan_ng.wire.codec import Buffer
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.hosts import label
-from spartan_ng.wire.loop import Loop, send
+from spartan_ng.wire.loop import Loop, send, send_frames
 from spartan_ng.wire.messages import (
     PROTOCOL,
     TO_CLIENT,
@@ -36,13 +36,14 @@ from spartan_ng.wire.messages import (
     Progress,
     Refused,
     Release,
+    Shutdown,
     Status,
     Stop,
     Submit,
     Welcome,
 )
 from spartan_ng.wire.plans import encode_plan
-from spartan_ng.wire.security import Keys
+from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.worker.transfer import Peers
 
 _RELEASE_S = 0.1
@@ -57,8 +58,9 @@ JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | Connect
 class Link:
     """A client of the master at `address`. Methods are thread-safe but for those with an underscore."""
 
-    def __init__(self, address: str, keys: Keys | None, timeout_s: float, secret: str) -> None:
-        self.name = f"c{uuid.uuid4().hex[:12]}"
+    def __init__(self, address: str, access: Access, timeout_s: float, role: str = "client") -> None:
+        identity = new_identity()
+        self.name = name_of(role, identity)
         self.address = address
         self.members = Members(0, ())
         self._timeout_s = timeout_s
@@ -74,17 +76,21 @@ class Link:
         self._retired: tuple[Callable[[], bool], Callable[[], None]] | None = None
         self._handshake = Handshake(address)
         self._loop = Loop()
+        server = None if access.keys is None else access.keys.server_public
         try:
-            self._master = self._loop.dealer(address, self.name, keys, self._connection_event)
+            self._master = self._loop.dealer(address, identity, access, server, self._connection_event)
+        except AuthenticationFailed:
+            self._loop.close()
+            raise
         except zmq.ZMQError as error:
             self._loop.close()
             raise MasterUnreachable(
                 f"{address} is not an address that can be connected to: {error}"
             ) from error
-        self._hello = Hello(PROTOCOL, "client", self.name, secret, label())
-        self.peers = Peers(self._loop, self._hello, keys)
+        self._hello = Hello(PROTOCOL, role, label())
+        self.peers = Peers(self._loop, identity, self._hello, access)
         self.peers.timeout_s = timeout_s
-        self._loop.receive(self._master, self._receive, copy=True)
+        self._loop.receive(self._master, self._receive, self._broken, copy=True)
         self._loop.every(_RELEASE_S, self._flush)
         self._thread = threading.Thread(target=self._run, name="spartan-ng-client", daemon=True)
 
@@ -156,6 +162,11 @@ class Link:
         """Call `close` once `is_idle` says that nobody needs us."""
         self._retired = (is_idle, close)
 
+    def shut_down(self) -> None:
+        """Have the cluster end, if we are an admin; leave."""
+        self._loop.call(lambda: self._send(Shutdown()))
+        self.close()
+
     def close(self) -> None:
         """Leave; the cluster drops all that is ours."""
         if self._loop.closed or not self._thread.is_alive():
@@ -220,11 +231,14 @@ class Link:
     def _connection_event(self, event: int) -> None:
         self._handshake.note(event)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED and not self._answered.done():
-            send(self._master, self._hello)
+            send_frames(self._master, greeting(self._hello))
         elif event == zmq.EVENT_DISCONNECTED and self._answered.done():
             self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost"))
         elif self._handshake.failed and not self._answered.done():
             self._fail(self._handshake.error(self._timeout_s))
+
+    def _broken(self, error: Exception) -> None:
+        self._fail(ConnectionFailed(f"the master at {self.address} said what cannot be read: {error}"))
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
         message = TO_CLIENT(frames)

@@ -1,27 +1,28 @@
 """A cluster of processes on this machine, for as long as a `with` block.
 
-The processes share a secret token and serve on loopback, so that nobody else on the machine can use them;
-keys would add encryption for nothing. They hold the reading end of a pipe whose other end only we have, and
-stop when it closes: however this process ends, they end with it.
+The processes serve at sockets in a folder that only this user can enter, and ask the kernel whose process it
+is that connects, so that nobody else on the machine can use them. They hold the reading end of a pipe whose
+other end only we have, and stop when it closes: however this process ends, they end with it.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import select
+import shutil
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.nanny import Nanny
 from spartan_ng.errors import ConnectionFailed, OptionError
-from spartan_ng.wire.security import TOKEN_VARIABLE
+from spartan_ng.wire.access import private_folder
 
 _STOP_S = 5.0
 """How long processes get to stop by themselves."""
@@ -53,7 +54,6 @@ class LocalCluster:
             raise OptionError(f"a cluster needs at least one worker, not {n}")
         self.n = n
         self.address = ""
-        self.token = ""
         self.master: subprocess.Popen[bytes] | None = None
         self.workers: list[subprocess.Popen[bytes]] = []
         self._threads = threads
@@ -62,11 +62,12 @@ class LocalCluster:
         self._restart = restart
         self._nannies: list[Nanny] = []
         self._lifeline: tuple[int, int] | None = None
+        self._folder: Path | None = None
         self._backend: ClusterBackend | None = None
 
     def start(self) -> str:
         """Start the processes; the master's address. ConnectionFailed if they do not come up."""
-        self.token = os.environ.get(TOKEN_VARIABLE) or secrets.token_hex(16)
+        self._folder = private_folder()
         self._lifeline = os.pipe()
         try:
             self.address = self._start_master()
@@ -79,9 +80,7 @@ class LocalCluster:
 
     def connect(self) -> ClusterBackend:
         """A new client of the running cluster, once all workers are there."""
-        backend = ClusterBackend.connect(
-            self.address, timeout_s=self._timeout_s, workers=0, secret=self.token
-        )
+        backend = ClusterBackend.connect(self.address, timeout_s=self._timeout_s, workers=0)
         try:
             self._wait_for_workers(backend)
         except BaseException:
@@ -146,6 +145,9 @@ class LocalCluster:
                 process.wait()
         self.master = None
         self.workers = []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
     def __enter__(self) -> ClusterBackend:
         self.start()
@@ -170,7 +172,7 @@ class LocalCluster:
         reading, writing = os.pipe()
         try:
             self.master = self._spawn(
-                "master", ["--address", "tcp://127.0.0.1:*", "--announce", str(writing)], writing
+                "master", ["--address", f"ipc://{self._folder}/master", "--announce", str(writing)], writing
             )
         finally:
             os.close(writing)
@@ -186,7 +188,6 @@ class LocalCluster:
         assert self._lifeline is not None, "start makes the lifeline"
         reading = self._lifeline[0]
         environment = dict(os.environ)
-        environment[TOKEN_VARIABLE] = self.token
         # Children import what we can import: functions of the user's modules may refer to others.
         environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
         return subprocess.Popen(

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spartan_ng.wire.security import is_loopback
+from spartan_ng.wire.access import beside, is_local, is_loopback
 
 
 @cache
@@ -30,8 +30,11 @@ def label() -> str:
     return f"pid {os.getpid()} on {socket.gethostname()}"
 
 
-def address_towards(master: str) -> str:
-    """`tcp://host:*` of the interface that reaches the address `master`."""
+def address_towards(master: str, name: str) -> str:
+    """Where a process called `name` can be reached by all who reach `master`: the folder of its socket, or a
+    port of the interface that leads there."""
+    if is_local(master):
+        return beside(master, name)
     if is_loopback(master):
         return "tcp://127.0.0.1:*"
     parts = urlsplit(master)

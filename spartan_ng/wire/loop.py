@@ -19,8 +19,10 @@ from typing import Any
 import zmq
 
 from spartan_ng.errors import ConnectionFailed
+from spartan_ng.wire.access import Access, Door, is_taken
 from spartan_ng.wire.codec import Buffer, Message, encode
-from spartan_ng.wire.security import Keys, answer_zap, secure_client, secure_server
+from spartan_ng.wire.framing import ACCEPTED_BYTES, join, split
+from spartan_ng.wire.keys import Pair
 
 Frames = Sequence[Buffer]
 Socket = zmq.Socket[bytes]
@@ -29,20 +31,25 @@ HEARTBEAT_S = 1.0
 HEARTBEAT_TIMEOUT_S = 6.0
 """A peer whose host is silent for this long is disconnected; a dead process on a live host at once."""
 
+HANDSHAKE_S = 15.0
+"""Who has not proved who they are after this long is disconnected."""
+
 CONNECT_TIMEOUT_S = 2.0
 """A first packet that nobody answers is given up after this long, and sent again."""
 
 _EVENT_BYTES = 2
 """A monitor's message begins with its event's number (zmq_socket_monitor(3)); pyzmq's parser imports all of
 asyncio."""
-_ROUND = 64
+ROUND = 64
 """Messages taken from one socket before the others get their turn."""
 
 
 class Loop:
     """A poll loop; everything but `call`, `stop` and `stopped` belongs to the thread that runs it."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:
+        """`failed` hears of errors in calls and timers, and the loop goes on; without it, they end it."""
+        self._failed = failed
         self.context: zmq.Context[Socket] = zmq.Context()
         self.context.set(zmq.MAX_SOCKETS, 65536)
         self._poller = zmq.Poller()
@@ -94,14 +101,20 @@ class Loop:
         """Call `function` once, `seconds` from now."""
         self._timers.append([time.monotonic() + seconds, None, function])
 
-    def router(self, address: str, keys: Keys | None) -> tuple[Socket, str]:
-        """A bound ROUTER and its full address; sends to peers that are gone raise."""
+    def router(
+        self, address: str, access: Access, pair: Pair | None, door: Door, most_waiting: int = 0
+    ) -> tuple[Socket, str]:
+        """A bound ROUTER that lets in whom `door` does, and its full address; sends to peers that are gone
+        raise. At most so many messages of one peer wait."""
         socket = self._socket(zmq.ROUTER, address)
         socket.router_mandatory = True
         socket.router_handover = True
-        if keys is not None:
-            self._serve_zap(keys)
-        secure_server(socket, keys)
+        socket.rcvhwm = most_waiting
+        socket.handshake_ivl = int(HANDSHAKE_S * 1000)
+        self._serve_zap(door)
+        access.serve(socket, address, pair)
+        if is_taken(address):
+            raise ConnectionFailed(f"cannot serve on {address}: somebody else does")
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
@@ -109,12 +122,22 @@ class Loop:
         return socket, bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode()
 
     def dealer(
-        self, address: str, name: str, keys: Keys | None, events: Callable[[int], None] | None = None
+        self,
+        address: str,
+        identity: bytes,
+        access: Access,
+        server: bytes | None,
+        events: Callable[[int], None] | None = None,
     ) -> Socket:
-        """A DEALER that connects to `address` under the identity `name`; `events` hears of its connection."""
+        """A DEALER that connects to `address` under an identity, where the holder of the key `server` must
+        be; `events` hears of its connection."""
         socket = self._socket(zmq.DEALER, address)
-        socket.routing_id = name.encode()
-        secure_client(socket, keys)
+        try:
+            access.connect(socket, address, server)
+        except BaseException:
+            self.release(socket)
+            raise
+        socket.routing_id = identity
         if events is not None:
             self.monitor(socket, events)
         socket.connect(address)
@@ -134,14 +157,21 @@ class Loop:
 
         self.watch(events, read)
 
-    def receive(self, socket: Socket, handler: Callable[[Frames], None], copy: bool = False) -> None:
-        """Call `handler` with the frames of each message that `socket` receives.
+    def receive(
+        self,
+        socket: Socket,
+        handler: Callable[[Frames], None],
+        broken: Callable[[Exception], None],
+        copy: bool = False,
+    ) -> None:
+        """Call `handler` with the frames of each message that `socket` receives; what it raises goes to
+        `broken`, which gives the connection up.
 
         `copy` is faster for small messages; large ones must not be copied.
         """
 
         def read() -> None:
-            for _ in range(_ROUND):
+            for _ in range(ROUND):
                 frames: Frames
                 try:
                     if copy:
@@ -150,7 +180,12 @@ class Loop:
                         frames = [f.buffer for f in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
                 except zmq.Again:
                     return
-                handler(frames)
+                try:
+                    handler(join(frames))
+                except Exception as error:  # noqa: BLE001 - a bad message must not end the process
+                    broken(error)
+                if socket.closed:
+                    return
 
         self.watch(socket, read)
 
@@ -187,7 +222,7 @@ class Loop:
                 self._timers.remove(timer)
             else:
                 timer[0] = now + timer[1]
-            timer[2]()
+            self._do(timer[2])
 
     def close(self, linger_s: float = 0.0) -> None:
         """Close all sockets; what is still to be sent gets `linger_s`. Call after `run` has returned."""
@@ -210,11 +245,12 @@ class Loop:
         socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
         socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
         socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
+        socket.maxmsgsize = ACCEPTED_BYTES
         socket.ipv6 = "[" in address
         self._sockets.append(socket)
         return socket
 
-    def _serve_zap(self, keys: Keys) -> None:
+    def _serve_zap(self, door: Door) -> None:
         socket: Socket = self.context.socket(zmq.ROUTER)
         socket.linger = 0
         socket.bind("inproc://zeromq.zap.01")
@@ -223,7 +259,7 @@ class Loop:
         def answer() -> None:
             frames = socket.recv_multipart()
             at = frames.index(b"") + 1
-            socket.send_multipart([*frames[:at], *answer_zap(frames[at:], keys)])
+            socket.send_multipart([*frames[:at], *door.answer(frames[at:])])
 
         self.watch(socket, answer)
 
@@ -232,18 +268,27 @@ class Loop:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         for _ in range(len(self._calls)):
-            self._calls.popleft()()
+            self._do(self._calls.popleft())
+
+    def _do(self, function: Callable[[], None]) -> None:
+        try:
+            function()
+        except Exception as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
 
 
-def send(socket: Socket, message: Message, to: str | None = None) -> bool:
+def send(socket: Socket, message: Message, to: bytes | None = None) -> bool:
     """Send a message, large buffers without copies; False where a router's receiver is gone."""
     return send_frames(socket, encode(message), to)
 
 
-def send_frames(socket: Socket, frames: Frames, to: str | None = None) -> bool:
+def send_frames(socket: Socket, frames: Frames, to: bytes | None = None) -> bool:
     """Send a message that is encoded already."""
+    pieces = split(frames)
     try:
-        socket.send_multipart(frames if to is None else [to.encode(), *frames], copy=False)
+        socket.send_multipart(pieces if to is None else [to, *pieces], copy=False)
     except zmq.ZMQError as error:
         if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
             return False

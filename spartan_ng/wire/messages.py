@@ -1,9 +1,11 @@
 """Every message, one structure each, and who may say what: a reader for each kind of sender.
 
     client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
+    admin → master    what a client may say, and  Shutdown
     worker → master   Hello  StagesDone  JobFinished  JobError  Printed  Bye
     master → client   Welcome  Refused  Members  Progress  Printed  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
+                      Authorized
     master → anyone   Probe (its only purpose is to find out who is gone)
     peer → worker     Hello  Resume  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
     worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  Stored  TransferFailed
@@ -31,17 +33,18 @@ others did)` a stage."""
 
 
 class Hello(Message, frozen=True):
-    """The first message on every connection: who speaks, and with which right."""
+    """The first message on every connection: who speaks, and as what. Nothing in it is believed that gives
+    rights: whether a peer may be what it says is the door's business."""
 
     protocol: int
     role: str
-    """"worker", "client" or "peer"."""
-    name: str
-    token: str = ""
+    """One of `wire.keys.ROLES`."""
     label: str = ""
     """For people: host and process."""
     address: str = ""
     """Where a worker serves its tiles."""
+    key: str = ""
+    """The public key that it proves there who it is with."""
     host: str = ""
     """Equal for processes that can map each other's memory."""
     threads: int = 0
@@ -49,7 +52,7 @@ class Hello(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """The connection is not accepted; `reason` is "version", "token" or "role"."""
+    """The connection is not accepted; `reason` is "version" or "role"."""
 
     reason: str
     message: str
@@ -64,6 +67,8 @@ class Member(Message, frozen=True):
     host: str
     threads: int
     memory_bytes: int
+    key: str = ""
+    """The public key of the process at `address`."""
 
 
 class Members(Message, frozen=True):
@@ -91,6 +96,16 @@ class Bye(Message, frozen=True):
 
 class Stop(Message, frozen=True):
     """A worker's order to leave."""
+
+
+class Shutdown(Message, frozen=True):
+    """An admin's wish that the workers, and then the master, end."""
+
+
+class Authorized(Message, frozen=True):
+    """Who may read and write a worker's tiles from now on: pairs of a public key and its user."""
+
+    users: tuple[tuple[str, str], ...]
 
 
 class Submit(Message, frozen=True):
@@ -350,11 +365,15 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(Hello, StagesDone, JobFinished, JobError, Printed, Bye)
-FROM_CLIENT = Reader(Hello, Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
-TO_WORKER = Reader(Welcome, Refused, Probe, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop)
+FROM_WORKER = Reader(StagesDone, JobFinished, JobError, Printed, Bye)
+FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
+FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye, Shutdown)
+TO_WORKER = Reader(
+    Welcome, Refused, Probe, Authorized, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop
+)
 TO_CLIENT = Reader(Welcome, Refused, Probe, Members, Progress, Printed, JobDone, JobFailed, Status, Stop)
-GREETING = Reader(Hello, Resume)
+RESUMING = Reader(Resume)
 GREETED = Reader(Welcome, Refused, Resumed)
+FROM_READER = Reader(Fetch, Put, PutShared, Unlease)
 TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, GiveBack)
 FROM_OWNER = Reader(Tile, SharedTile, Stored, TransferFailed)

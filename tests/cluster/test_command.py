@@ -14,7 +14,7 @@ from tests.cluster.conftest import alive, litter
 from tests.waiting import until
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-COMMANDS = ["master", "worker", "run", "keygen", "status", "app"]
+COMMANDS = ["master", "worker", "run", "keygen", "revoke", "status", "stop", "app"]
 
 
 def call(*arguments, **options):
@@ -70,16 +70,26 @@ def test_keygen_writes_keys_once(tmp_path):
     directory = str(tmp_path / "keys")
     first = call("keygen", directory)
     assert first.returncode == 0
-    assert len(first.stdout.split()) == 4
+    assert len(first.stdout.split()) == 8
+    assert call("keygen", directory, "--list").stdout.split() == [
+        "admin", "admin", "client", "client", "worker", "worker"
+    ]  # fmt: skip
+    alice = call("keygen", directory, "--client", "alice")
+    assert [p.rpartition("/")[2] for p in alice.stdout.split()] == [
+        "server.key", "client.key_secret", "alice.key"
+    ]  # fmt: skip
+    assert "client  alice" in call("keygen", directory, "--list").stdout
+    assert call("revoke", directory, "alice").returncode == 0
+    assert "alice" not in call("keygen", directory, "--list").stdout
+    assert "alice has no key" in call("revoke", directory, "alice").stderr
     second = call("keygen", directory)
     assert second.returncode == 1
     assert "exists already" in second.stderr
     assert "Traceback" not in second.stderr
 
 
-def test_status_shows_the_workers(shared, monkeypatch):
+def test_status_shows_the_workers(shared):
     shared.connect().close()  # all workers are there
-    monkeypatch.setenv("SPARTAN_NG_TOKEN", shared.token)
     result = CliRunner().invoke(main, ["status", "--master", shared.address])
     assert result.exit_code == 0
     for rank, worker in enumerate(shared.workers):
@@ -88,7 +98,8 @@ def test_status_shows_the_workers(shared, monkeypatch):
 
 
 def test_status_of_nobody():
-    result = CliRunner().invoke(main, ["status", "--master", "tcp://127.0.0.1:9", "--timeout", "0.5"])
+    options = ["--master", "tcp://127.0.0.1:9", "--timeout", "0.5", "--insecure"]
+    result = CliRunner().invoke(main, ["status", *options])
     assert result.exit_code == 1
     assert result.output.startswith("Error: no master answers at tcp://127.0.0.1:9")
 

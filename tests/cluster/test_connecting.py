@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import spartan_ng.wire.messages as messages
 from spartan_ng import session
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.link import Link
 from spartan_ng.config import config
 from spartan_ng.errors import (
     AuthenticationFailed,
@@ -26,7 +28,8 @@ from spartan_ng.errors import (
 from spartan_ng.graph import build
 from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
-from spartan_ng.wire.security import Keys, keygen
+from spartan_ng.wire.access import Access, private_folder
+from spartan_ng.wire.keys import Keys, keygen, keygen_for, revoke
 from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, total
@@ -47,27 +50,39 @@ def serve(server):
     return thread
 
 
+@contextmanager
+def running(*servers):
+    threads = [serve(s) for s in servers]
+    try:
+        yield servers[0]
+    finally:
+        for s in reversed(servers):
+            s.stop()
+        for t in threads:
+            t.join(5)
+
+
 @pytest.fixture
 def master():
-    server = MasterServer("tcp://127.0.0.1:*")
-    thread = serve(server)
-    yield server
-    server.stop()
-    thread.join(5)
+    """A master at a socket of this user's own."""
+    with running(MasterServer(f"ipc://{private_folder()}/master")) as server:
+        yield server
+
+
+@pytest.fixture
+def insecure():
+    """A master that lets in everybody."""
+    with running(MasterServer("tcp://127.0.0.1:*", Access(insecure=True))) as server:
+        yield server
 
 
 @pytest.fixture
 def keyed(keys):
     """A master and two workers that demand keys."""
-    server = MasterServer("tcp://127.0.0.1:*", Keys.load(keys))
-    workers = [WorkerServer(server.address, keys=Keys.load(keys)) for _ in range(2)]
-    threads = [serve(s) for s in (server, *workers)]
-    yield server
-    stop: list[MasterServer | WorkerServer] = [*workers, server]
-    for s in stop:
-        s.stop()
-    for t in threads:
-        t.join(5)
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    access = Access(Keys.load(keys, "worker"))
+    with running(server, *[WorkerServer(server.address, access=access) for _ in range(2)]):
+        yield server
 
 
 def refusal(kind, address, **options):
@@ -79,18 +94,38 @@ def refusal(kind, address, **options):
 
 
 def test_nobody_there():
-    assert "no master answers at tcp://127.0.0.1:9" in refusal(MasterUnreachable, "tcp://127.0.0.1:9")
+    text = refusal(MasterUnreachable, "tcp://127.0.0.1:9", insecure=True)
+    assert "no master answers at tcp://127.0.0.1:9" in text
+    folder = private_folder()
+    assert str(folder) in refusal(MasterUnreachable, f"ipc://{folder}/master")
+    folder.rmdir()
 
 
 @pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:notaport"])
 def test_addresses_that_are_none(address):
-    assert address in refusal(MasterUnreachable, address)
+    assert address in refusal(MasterUnreachable, address, insecure=True)
+
+
+def test_tcp_without_keys_is_not_even_tried():
+    assert "keygen" in refusal(AuthenticationFailed, "tcp://127.0.0.1:9")
+    with pytest.raises(AuthenticationFailed, match="keygen"):
+        MasterServer("tcp://127.0.0.1:*")
+    with pytest.raises(AuthenticationFailed, match="keygen"):
+        WorkerServer("tcp://127.0.0.1:9")
+
+
+def test_an_insecure_cluster_works(insecure):
+    worker = WorkerServer(insecure.address, access=Access(insecure=True))
+    with running(worker):
+        client = ClusterBackend.connect(insecure.address, insecure=True)
+        assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
+        client.close()
 
 
 def test_a_port_that_speaks_something_else():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}")
+        refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}", insecure=True)
 
 
 def test_a_master_without_workers(master):
@@ -104,14 +139,71 @@ def test_another_protocol(master, monkeypatch):
     assert "same version" in text
 
 
-def test_a_wrong_token(monkeypatch):
-    monkeypatch.setenv("SPARTAN_NG_TOKEN", "one")
-    server = MasterServer("tcp://127.0.0.1:*")
-    thread = serve(server)
-    monkeypatch.setenv("SPARTAN_NG_TOKEN", "another")
-    assert "token" in refusal(AuthenticationFailed, server.address)
-    server.stop()
-    thread.join(5)
+def test_a_client_cannot_be_a_worker_or_an_admin(keyed, keys):
+    access = Access(Keys.load(keys, "client"))
+    for role in ("worker", "admin"):
+        with pytest.raises(AuthenticationFailed, match=f"client is no '{role}'"):
+            Link(keyed.address, access, 10.0, role).open()
+
+
+def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    worker = WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))
+    with running(server, worker):
+        client = ClusterBackend.connect(server.address, keys)
+        client._link.shut_down()  # costs the client its connection
+        until(lambda: client._link._error is not None)
+        other = ClusterBackend.connect(server.address, keys)
+        assert other.workers == 1
+        Link.shut_down(connected := opened(server.address, keys, "admin"))
+        until(lambda: server.loop.closed and worker.loop.closed)
+        assert connected._error is not None
+        other.close()
+
+
+def opened(address, keys, role):
+    link = Link(address, Access(Keys.load(keys, role)), 10.0, role)
+    link.open()
+    return link
+
+
+def test_a_key_is_added_and_revoked_while_the_cluster_runs(keyed, tmp_path_factory, keys):
+    keygen_for(keys, "alice", "client")
+    client = None
+
+    def let_in():
+        nonlocal client
+        try:
+            client = ClusterBackend.connect(keyed.address, keys / "alice", timeout_s=2.0, workers=2)
+        except AuthenticationFailed:
+            return False
+        return True
+
+    until(let_in)
+    assert client is not None
+    x = np.random.default_rng(0).random((3000, 100))
+    np.testing.assert_array_equal(evaluate(Session(client), doubled(build.constant(x))), 2 * x)
+    revoke(keys, "alice")
+    until(lambda: client._link._error is not None)  # a revoked key is cut off
+    refusal(AuthenticationFailed, keyed.address, keys=keys / "alice")
+    stays = ClusterBackend.connect(keyed.address, keys, workers=2)
+    assert evaluate(Session(stays), total(build.constant(np.arange(10.0)))) == 45.0
+    stays.close()
+
+
+def test_workers_outlive_their_master(keys):
+    """A master that stops, for whatever reason, stops nobody else; the next one finds the workers."""
+    access = Access(Keys.load(keys, "server"))
+    first = MasterServer("tcp://127.0.0.1:*", access)
+    worker = WorkerServer(first.address, access=Access(Keys.load(keys, "worker")))
+    with running(worker):
+        with running(first):
+            ClusterBackend.connect(first.address, keys).close()
+        with running(MasterServer(first.address, access)):
+            client = ClusterBackend.connect(first.address, keys)
+            assert client.status().members.members[0].name == worker.name
+            assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
+            client.close()
 
 
 def test_right_keys(keyed, keys):
@@ -138,12 +230,12 @@ def test_a_client_whose_key_is_not_known(keyed, keys, tmp_path):
     assert "keys" in refusal(AuthenticationFailed, keyed.address, keys=tmp_path)
 
 
-def test_keys_for_a_master_that_has_none(master, keys):
-    assert "keys" in refusal(AuthenticationFailed, master.address, keys=keys)
+def test_keys_for_a_master_that_has_none(insecure, keys):
+    assert "keys" in refusal(AuthenticationFailed, insecure.address, keys=keys)
 
 
-def test_a_directory_without_keys(master, tmp_path):
-    assert "keygen" in refusal(AuthenticationFailed, master.address, keys=tmp_path)
+def test_a_directory_without_keys(insecure, tmp_path):
+    assert "keygen" in refusal(AuthenticationFailed, insecure.address, keys=tmp_path)
 
 
 def test_a_refused_client_does_not_disturb_others(keyed, keys, tmp_path):
@@ -179,7 +271,7 @@ def test_a_port_that_is_taken(master):
 
 def test_a_worker_without_a_master_ends(monkeypatch):
     monkeypatch.setattr("spartan_ng.worker.server.MASTER_TIMEOUT_S", 0.5)
-    worker = WorkerServer("tcp://127.0.0.1:9")
+    worker = WorkerServer("tcp://127.0.0.1:9", access=Access(insecure=True))
     with pytest.raises(MasterUnreachable, match=r"tcp://127\.0\.0\.1:9"):
         worker.run()
 
@@ -199,8 +291,7 @@ def test_connecting_again_leaves_nothing_of_the_connection_before(shared):
         assert usage.threads <= before[name].threads + 2, name
 
 
-def test_arrays_that_only_the_old_cluster_has_outlive_connecting_elsewhere(shared, monkeypatch):
-    monkeypatch.setenv("SPARTAN_NG_TOKEN", shared.token)
+def test_arrays_that_only_the_old_cluster_has_outlive_connecting_elsewhere(shared):
     with config.override(small_bytes=0):
         np_.connect(shared.address, workers=3)
         old = session.current().backend

@@ -130,7 +130,7 @@ def resident_bytes(cluster):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_client_that_goes_away_leaves_no_tiles(shared, how):
-    environment = {**os.environ, "SPARTAN_NG_TOKEN": shared.token, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     watcher = shared.connect()
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT, shared.address],

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from spartan_ng.wire.security import keygen
+from spartan_ng.wire.keys import keygen
 
 PID = os.getpid()
 HOSTS = [(f"spartan-{PID}-a", "10.213.7.1"), (f"spartan-{PID}-b", "10.213.7.2")]

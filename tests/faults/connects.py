@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from unittest.mock import patch
 
 import click
 
@@ -12,7 +10,6 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
-from spartan_ng.wire.security import TOKEN_VARIABLE
 from tests.faults.usage import Usage, of_cluster
 
 _WARM = 10
@@ -22,7 +19,7 @@ _WARM = 10
 def connect_again(cluster: LocalCluster, count: int) -> tuple[dict[str, Usage], dict[str, Usage]]:
     """What processes hold before and after `count` connections, each of which computes something."""
     before = {}
-    with patch.dict(os.environ, {TOKEN_VARIABLE: cluster.token}), config.override(small_bytes=0):
+    with config.override(small_bytes=0):
         for number in range(_WARM + count):
             if number == _WARM:
                 before = settled(cluster)

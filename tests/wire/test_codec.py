@@ -152,7 +152,7 @@ def test_python_objects_are_never_built(dtype):
 
 def test_messages():
     for message in (
-        Hello(1, "worker", "w1", label="é", threads=4),
+        Hello(1, "worker", label="é", threads=4),
         Fetch(3, ("c1/4", 7), ((0, 5, 2),), True),
         SharedTile(1, 2, SharedArray(1, 2, 3, 4, 5, np.dtype([("x", "f4"), ("y", "i2", (2,))]), (1,), (8,))),
         JobDone("c/1", ((0.5, 1, 2, 3),), (7,), (Blob((b"a", b"bc")), Blob(), Blob((b"d",)))),

@@ -1,0 +1,209 @@
+"""Who is let in, and how a process proves who it is: before any of its bytes are looked at.
+
+| address | without keys | with keys |
+|---|---|---|
+| `ipc://` | processes of the same user, by the kernel's word | the same |
+| `tcp://` | nobody, or with `insecure` everybody | who holds a key, by CurveZMQ in both directions |
+
+A socket at an `ipc://` address lies in a folder that only its user can enter, so that whoever connects there
+knows the other end, too. ZeroMQ asks the `Door` during the handshake (RFC 27), before there are messages;
+what the door answers is all that is ever believed about a peer's role.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket as sockets
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import zmq
+from zmq.utils import z85
+
+from spartan_ng.errors import AuthenticationFailed, OptionError
+from spartan_ng.ownership import why_not_own
+from spartan_ng.wire.keys import ROLES, Keys, Pair, Users
+
+_IPC = "ipc://"
+_MOST_PATH = 100
+"""Characters of a socket's path; the kernel takes 107."""
+
+_OWNER, _ANYBODY = "owner", "anybody"
+_GRANTED = {_OWNER: ROLES, _ANYBODY: ROLES, "admin": ("admin", "client")}
+"""What else than its own a role may be."""
+
+_SAME_USER, _KEYS, _OPEN = b"same user", b"keys", b"open"
+"""ZAP domains: what a socket of ours asks of those who connect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a process has to prove who it is with, and what it asks of others."""
+
+    keys: Keys | None = None
+    insecure: bool = False
+    """Talk over TCP without keys: anybody who reaches a port may run code here."""
+
+    def check(self, address: str) -> None:
+        """AuthenticationFailed where others than those who may could be at the two ends of `address`."""
+        if address.startswith(_IPC):
+            _check_folder(Path(address.removeprefix(_IPC)).parent)
+        elif self.keys is None and not self.insecure:
+            raise AuthenticationFailed(
+                f"{address} can be reached by others, who could run code here, or pretend to be the master: "
+                "make keys with `spartan-ng keygen DIR` and pass `--keys DIR`; or use a socket of your own, "
+                "ipc://FOLDER/NAME; or let anybody do anything with `--insecure`"
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody is let in who comes over TCP."""
+        return self.keys is None and self.insecure
+
+    def connect(self, socket: zmq.Socket[bytes], address: str, server: bytes | None) -> None:
+        """Have a socket, before it connects, prove its key, and accept only the holder of `server`."""
+        self.check(address)
+        if self.keys is not None and not address.startswith(_IPC):
+            if not server:
+                raise AuthenticationFailed(f"the key of the process at {address} is not known")
+            socket.curve_serverkey = server
+            socket.curve_publickey = self.keys.own.public
+            socket.curve_secretkey = self.keys.own.secret
+
+    def serve(self, socket: zmq.Socket[bytes], address: str, pair: Pair | None) -> None:
+        """Have a socket, before it binds, ask the door about all who connect, and prove its `pair`."""
+        self.check(address)
+        if address.startswith(_IPC):
+            socket.zap_domain = _SAME_USER
+        elif self.keys is not None:
+            assert pair is not None, "a server with keys has a pair to prove who it is"
+            socket.curve_server = True
+            socket.curve_secretkey = pair.secret
+            socket.zap_domain = _KEYS
+        else:
+            socket.zap_domain = _OPEN
+
+
+@dataclass(slots=True)
+class Door:
+    """Answers ZeroMQ's question who somebody is."""
+
+    users: Users = field(default_factory=dict)
+    """Whose keys open it."""
+
+    def answer(self, request: Sequence[bytes]) -> list[bytes]:
+        """The reply to one request of ZeroMQ's authentication protocol (RFC 27)."""
+        version, sequence, domain, address, _identity, mechanism, *credentials = request
+        user = self._user(domain, address, mechanism, credentials)
+        verdict = [b"400", b"not allowed", b"", b""] if user is None else [b"200", b"OK", user.encode(), b""]
+        return [version, sequence, *verdict]
+
+    def _user(
+        self, domain: bytes, address: bytes, mechanism: bytes, credentials: Sequence[bytes]
+    ) -> str | None:
+        if domain == _KEYS and mechanism == b"CURVE":
+            return self.users.get(z85.encode(credentials[0]).decode())
+        if domain == _SAME_USER and mechanism == b"NULL":
+            return _OWNER if _user_id(address) == os.geteuid() else None
+        return _ANYBODY if domain == _OPEN and mechanism == b"NULL" else None
+
+    def knows(self, user: str) -> bool:
+        """Whether somebody who was let in once would be let in now."""
+        return user in (_OWNER, _ANYBODY) or user in self.users.values()
+
+
+def may_be(user: str, role: str) -> bool:
+    """Whether the user that the door named may act in a role."""
+    proved = user.partition(" ")[0]
+    return role in ROLES and role in _GRANTED.get(proved, (proved,))
+
+
+def own_address() -> str:
+    """Where a master of this user serves if nothing else is said."""
+    return f"{_IPC}{_own_folder()}/master"
+
+
+def private_folder() -> Path:
+    """A new folder for the sockets of one cluster."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    if len(base) > _MOST_PATH // 2:
+        base = "/tmp"
+    return Path(tempfile.mkdtemp(prefix="spartan-ng-", dir=base))
+
+
+def beside(address: str, name: str) -> str:
+    """The address `name` in the folder of another `ipc://` address."""
+    return f"{_IPC}{Path(address.removeprefix(_IPC)).parent}/{name}"
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is a socket in a folder."""
+    return address.startswith(_IPC)
+
+
+def leave(address: str) -> None:
+    """Remove the folder of a local address if nobody uses it any more."""
+    if is_local(address):
+        with suppress(OSError):
+            Path(address.removeprefix(_IPC)).parent.rmdir()
+
+
+def is_taken(address: str) -> bool:
+    """Whether somebody serves at a local address; ZeroMQ would take their place."""
+    if not is_local(address):
+        return False
+    with sockets.socket(sockets.AF_UNIX) as probe:
+        try:
+            probe.connect(address.removeprefix(_IPC))
+        except OSError:
+            return False
+    return True
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach a `tcp://host:port` address."""
+    host = urlsplit(address).hostname or ""
+    if host == "*":
+        return False
+    try:
+        at = ipaddress.ip_address(host)
+    except ValueError:
+        return _name_is_loopback(host)
+    return bool((getattr(at, "ipv4_mapped", None) or at).is_loopback)
+
+
+def _name_is_loopback(host: str) -> bool:
+    try:
+        found = {info[4][0] for info in sockets.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(str(a).split("%")[0]).is_loopback for a in found)
+
+
+def _user_id(address: bytes) -> int:
+    """The user at the other end of a local socket, by SO_PEERCRED: libzmq says `name:user:group:process`."""
+    parts = address.split(b":")
+    return int(parts[-3]) if len(parts) >= 4 and parts[-3].isdigit() else -1
+
+
+def _own_folder() -> Path:
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    at = Path(base, "spartan-ng") if base else Path(tempfile.gettempdir(), f"spartan-ng-{os.geteuid()}")
+    at.mkdir(mode=0o700, exist_ok=True)
+    return at
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        problem = why_not_own(folder, private=True)
+    except FileNotFoundError:
+        return  # nobody is there, as whoever connects will say
+    if problem is not None:
+        raise AuthenticationFailed(f"sockets in {folder} are not safe: {problem}")
+    if len(str(folder)) > _MOST_PATH - len("/w") - 12:
+        raise OptionError(f"{folder} is too long a name for a folder of sockets")

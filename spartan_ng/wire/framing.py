@@ -1,0 +1,61 @@
+"""Long frames in pieces: no peer, proved or not, can have a frame of more than `FRAME_BYTES` received.
+
+ZeroMQ takes memory for a frame as it arrives, before it knows who sends it; its limit on their size is what
+bounds a stranger's memory. A message with longer frames travels as its frames' sizes and then their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from spartan_ng.wire.codec import Buffer
+
+FRAME_BYTES = 256 * 1024
+"""The longest frame that is sent."""
+ACCEPTED_BYTES = FRAME_BYTES + 1024
+"""The longest that is received; encryption adds some bytes."""
+
+_MARK = 0xC1
+"""The first byte of the frame of sizes; no msgpack text, no greeting and no header begins with it."""
+
+
+def split(frames: Sequence[Buffer]) -> Sequence[Buffer]:
+    """Frames that may be sent."""
+    if max([len(f) for f in frames]) <= FRAME_BYTES:
+        return frames
+    sizes = np.array([len(f) for f in frames], "<u8")
+    pieces: list[Buffer] = [bytes([_MARK]) + sizes.tobytes()]
+    for frame in frames:
+        view = memoryview(frame)
+        pieces += [view[at : at + FRAME_BYTES] for at in range(0, len(view), FRAME_BYTES)]
+    return pieces
+
+
+def join(frames: Sequence[Buffer]) -> Sequence[Buffer]:
+    """The frames that `split` was given; ValueError where it cannot have been."""
+    if not len(frames[0]) or frames[0][0] != _MARK:
+        return frames
+    sizes = np.frombuffer(frames[0][1:], "<u8")
+    if sum(int(s) for s in sizes) != sum([len(f) for f in frames[1:]]):
+        raise ValueError("pieces of frames do not add up")
+    rest = iter(frames[1:])
+    return [_gathered(rest, int(size)) for size in sizes]
+
+
+def _gathered(pieces: Iterator[Buffer], size: int) -> Buffer:
+    if size <= FRAME_BYTES:
+        whole: Buffer = next(pieces) if size else b""
+        if len(whole) != size:
+            raise ValueError("pieces of frames are not where they belong")
+        return whole
+    target = np.empty(size, np.uint8)
+    at = 0
+    while at < size:
+        piece = next(pieces, b"")
+        if not len(piece) or at + len(piece) > size:
+            raise ValueError("pieces of frames are not where they belong")
+        target[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
+    return target.data

@@ -1,0 +1,243 @@
+"""A socket that others connect to: who has proved to be who, and one guard over all that they say.
+
+ZeroMQ has asked the door about a peer before its first byte of ours arrives. That must be a greeting: one
+short frame, whose beginning is fixed. Whoever has greeted may say what their role may say, and nothing else;
+a message that cannot be read, or that raises where it is heard, costs its sender the connection.
+
+A peer's routing id is a secret of its own, so that nobody takes a connection over; its name is a hash of
+that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+import socket as sockets
+import stat
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import zmq
+
+from spartan_ng.wire.access import Access, Door, may_be
+from spartan_ng.wire.codec import Buffer, encode
+from spartan_ng.wire.framing import join
+from spartan_ng.wire.keys import Pair
+from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
+from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
+
+MOST_GREETING_BYTES = 4096
+_MOST_LOGGED = 200
+_MOST_PEERS = 1 << 14
+_GREETING = struct.Struct("<10sH")
+_MAGIC = b"spartan-ng"
+_log = logging.getLogger("spartan_ng.wire")
+
+
+def new_identity() -> bytes:
+    """A routing id that nobody can guess."""
+    return b"s" + secrets.token_bytes(16)
+
+
+def name_of(role: str, identity: bytes) -> str:
+    """What others call the peer with this routing id."""
+    return role[0] + hashlib.sha256(identity).hexdigest()[:12]
+
+
+def greeting(hello: Hello) -> list[Buffer]:
+    """The first frame on every connection."""
+    (header,) = encode(hello)
+    return [_GREETING.pack(_MAGIC, hello.protocol) + header]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who has greeted us."""
+
+    name: str
+    role: str
+    user: str
+    """What the door said."""
+    label: str
+    identity: bytes
+    connection: _Connection
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.name} ({self.label!r}, {self.user})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """One connection, to be cut; told by its inode from a later one with the same descriptor."""
+
+    descriptor: int
+    inode: int
+
+    @classmethod
+    def of(cls, frame: zmq.Frame) -> _Connection:
+        """The connection that a frame came by."""
+        descriptor = int(frame.get(zmq.SRCFD))
+        return cls(descriptor, _inode(descriptor))
+
+    def cut(self) -> None:
+        """End it, if it has not ended yet; ZeroMQ sees an end of file."""
+        if self.inode and _inode(self.descriptor) == self.inode:
+            with suppress(OSError), sockets.socket(fileno=os.dup(self.descriptor)) as end:
+                end.shutdown(sockets.SHUT_RDWR)
+
+
+def _inode(descriptor: int) -> int:
+    """The number of an open socket; 0 where it is none."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return 0
+    return status.st_ino if stat.S_ISSOCK(status.st_mode) else 0
+
+
+class Hearer(Protocol):
+    """What a server does with what its port lets through."""
+
+    def greeted(self, peer: Peer, hello: Hello) -> None:
+        """A peer has greeted; it may have done so before."""
+
+    def heard(self, peer: Peer, frames: Frames) -> Any:
+        """A peer that has greeted said something else."""
+
+    def gone(self, name: str) -> None:
+        """A peer's connection has been cut."""
+
+
+class Port:
+    """A bound ROUTER at `address`; all on the loop's thread.
+
+    Parameters
+    ----------
+    pair : the key pair that proves who we are, where there are keys
+    hearer : whom it tells
+    copy : whether messages are small
+    most_waiting : messages of one peer that may wait to be read; 0 for no limit
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        address: str,
+        access: Access,
+        pair: Pair | None,
+        hearer: Hearer,
+        copy: bool = False,
+        most_waiting: int = 0,
+    ) -> None:
+        self.door = Door()
+        self._loop = loop
+        self._hearer = hearer
+        self._copy = copy
+        self._peers: dict[bytes, Peer] = {}
+        self._names: dict[str, Peer] = {}
+        self.socket, self.address = loop.router(address, access, pair, self.door, most_waiting)
+        loop.watch(self.socket, self._read)
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Who has greeted, and has not been forgotten."""
+        return list(self._names.values())
+
+    def send(self, name: str, frames: Frames) -> bool:
+        """Send a message that is encoded; whether its receiver is there."""
+        peer = self._names.get(name)
+        return peer is not None and send_frames(self.socket, frames, peer.identity)
+
+    def forget(self, name: str) -> None:
+        """A peer is gone."""
+        peer = self._names.pop(name, None)
+        if peer is not None:
+            del self._peers[peer.identity]
+
+    def cut(self, name: str) -> None:
+        """Close a peer's connection, and forget it."""
+        peer = self._names.get(name)
+        if peer is not None:
+            self.forget(name)
+            peer.connection.cut()
+            self._hearer.gone(name)
+
+    def cut_unknown(self) -> None:
+        """Close the connections of those whom the door would not let in again."""
+        for peer in self.peers:
+            if not self.door.knows(peer.user):
+                _log.warning("%s is not allowed any more; its connection is cut", peer)
+                self.cut(peer.name)
+
+    def _read(self) -> None:
+        for _ in range(ROUND):
+            try:
+                first = self.socket.recv(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            rest: Frames
+            if self._copy:
+                rest = self.socket.recv_multipart()
+            else:
+                rest = [f.buffer for f in self.socket.recv_multipart(copy=False)]
+            identity = bytes(first.buffer)
+            try:
+                self._take(identity, first, rest)
+            except Exception as error:  # noqa: BLE001 - the guard: a message costs its sender the connection
+                self._refuse(identity, first, error)
+
+    def _take(self, identity: bytes, first: zmq.Frame, frames: Frames) -> None:
+        peer = self._peers.get(identity)
+        if len(frames[0]) >= _GREETING.size and frames[0][: len(_MAGIC)] == _MAGIC:
+            self._greet(identity, first, frames)
+        elif peer is not None:
+            self._hearer.heard(peer, join(frames))
+        else:
+            raise ValueError("the first message is no greeting")
+
+    def _greet(self, identity: bytes, first: zmq.Frame, frames: Frames) -> None:
+        if len(frames) != 1 or len(frames[0]) > MOST_GREETING_BYTES:
+            raise ValueError("a greeting is one short frame")
+        _, protocol = _GREETING.unpack_from(frames[0])
+        if protocol != PROTOCOL:
+            text = f"protocol {PROTOCOL} is spoken here, not {protocol}"
+            self._answer(identity, Refused("version", f"{text}; install the same version on both sides"))
+            return
+        hello: Hello = FROM_STRANGER([frames[0][_GREETING.size :]])
+        user = str(first.get("User-Id"))
+        if not may_be(user, hello.role):
+            text = f"whoever is let in as {user.partition(' ')[0]} is no {hello.role!r}"
+            self._answer(identity, Refused("role", text))
+            return
+        if identity not in self._peers and len(self._peers) >= _MOST_PEERS:
+            self._answer(identity, Refused("role", f"{_MOST_PEERS:,} others are here already"))
+            return
+        name = name_of(hello.role, identity)
+        self._peers[identity] = self._names[name] = peer = Peer(
+            name, hello.role, user, hello.label, identity, _Connection.of(first)
+        )
+        self._hearer.greeted(peer, hello)
+
+    def _answer(self, identity: bytes, message: Refused) -> None:
+        send_frames(self.socket, encode(message), identity)
+
+    def _refuse(self, identity: bytes, first: zmq.Frame, error: Exception) -> None:
+        peer = self._peers.get(identity)
+        whom = str(peer) if peer is not None else f"a stranger at {first.get('Peer-Address')}"
+        text = str(error)[:_MOST_LOGGED]
+        _log.warning("%s is cut off: %s: %s", whom, type(error).__name__, text, exc_info=_detail())
+        if peer is None:
+            _Connection.of(first).cut()
+            return
+        try:
+            self.cut(peer.name)
+        except Exception:  # noqa: BLE001 - the rest of the cluster goes on
+            _log.exception("forgetting %s failed", whom)
+
+
+def _detail() -> bool:
+    return _log.isEnabledFor(logging.DEBUG)
