@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import spartan_ng
 from tests.fuzz import found
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
+from tests.fuzz.campaign import Campaign
 from tests.fuzz.drawing import PLACES, Draw, Nothing
 from tests.fuzz.generator import generate, judged
 from tests.fuzz.minimizer import minimize
@@ -30,6 +32,13 @@ WHOLE = (
     Line("a4 = np.sum(a3, axis=0)", Rounding.SUMS),
     Line("a5 = np.sort(a0, axis=9)"),
 )
+CAMPAIGNS = [
+    (Mode("default"), 110),
+    (Mode("lazy", "interpret"), 80),
+    (Mode("mixed", "interpret"), 50),
+    (Mode("lazy", "interpret", workers=3), 50),
+    (Mode("lazy", "auto", kernels=2), 10),
+]
 INTERPRETED = Mode(tier="interpret")
 
 
@@ -64,6 +73,16 @@ def test_an_error_that_does_not_come_is_found(monkeypatch):
         finding = check(program, INTERPRETED, numpys_errors(program))
     assert finding is not None
     assert finding.kind == "raised nothing for AxisError"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("mode", "programs"), CAMPAIGNS, ids=lambda v: str(v).replace(" ", "-"))
+def test_programs_never_seen_before_are_numpys(mode, programs):
+    """Other programs in each run; a failure says how to run its program again."""
+    campaign = Campaign(mode, secrets.randbelow(2**31), programs, calls=(5, 25))
+    print(f"the first seed is {campaign.first}")
+    for failed in campaign.failures():
+        pytest.fail(f"{failed}\n\n{failed.script}")
 
 
 def test_a_script_runs_by_itself(tmp_path):

@@ -196,6 +196,9 @@ def _small(d: Draw, subject: bool) -> str:
 def _scalar(d: Draw) -> str:
     """A number of the subject's kind, or not."""
     kind = numpy.asarray(d.value).dtype.kind if d.subject else "f"
+    carried = [n for n, v in arrays_of(d.environment).items() if type(v) in (int, float)]
+    if carried and d.random.random() < 0.3:
+        return d.random.choice(carried)
     if kind == "c" and d.random.random() < 0.5:
         return d.pick("1j", "(2 - 1j)", "N.complex64(0.5j)")
     if kind in "iub" and d.random.random() < 0.8:
@@ -438,6 +441,7 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "inexact": _kind("fc"),
     "lines": _kind("iufc", 1, full=True),
     "matrix": _kind("iufc", 2, 2),
+    "stack": _kind("iuf", 3, 3),
     "vector": _kind("iuf", 1, 1),
     "square": lambda d: d.take(_square),
     "three": lambda d: d.take(lambda v: 0 < v.ndim < 3 and v.shape[-1] == 3 and v.dtype.kind in "if"),
