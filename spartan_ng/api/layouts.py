@@ -49,7 +49,7 @@ def _common_order(described: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The order of the axes of a result of such arrays, or None for C's."""
     small = [_miniature(*d) if len(d) == 2 else _miniature_of(layout_of(*d)) for d in described]
     flags: Any = [["readonly"]] * len(small) + [["writeonly", "allocate"]]
-    made = np.nditer([*small, None], op_flags=flags, op_dtypes=[bool] * len(flags)).operands[-1]
+    made = np.nditer([*small, None], ["zerosize_ok"], flags, [bool] * len(flags)).operands[-1]
     return order_of(made)
 
 

@@ -45,6 +45,9 @@ a0 = np.array([4, 2], 'i2'); a0[a0 > 3] *= 2.5
 
 a0 = np.unravel_index(np.arange(1), ())
 a0 = np.unravel_index(np.array(5), (2, 3))[1]
+
+a0 = np.ones(1); a0 = a0.T * 2; a0[1:] += a0[:-1]
+a0 = np.ones((0, 3)).T; a1 = a0 + np.ones((3, 1)); a2 = np.where(a0 > 0, 1, a0); a3 = np.sum(a0, axis=1)
 """
 
 
