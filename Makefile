@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
+# Tests start many processes; each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types imports pytest fuzz bench clean
 

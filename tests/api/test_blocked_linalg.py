@@ -131,11 +131,11 @@ def ill(n):
 
 
 MATRICES = {
-    "random": RANDOM.standard_normal((130, 130)),
-    "pivots": pivots(130),
-    "ill-conditioned": ill(130),
-    "turned": numpy.eye(130)[::-1] + 1e-3 * RANDOM.standard_normal((130, 130)),
-    "graded": numpy.logspace(0, 12, 130)[:, None] * RANDOM.standard_normal((130, 130)),
+    "random": RANDOM.standard_normal((98, 98)),
+    "pivots": pivots(98),
+    "ill-conditioned": ill(98),
+    "turned": numpy.eye(98)[::-1] + 1e-3 * RANDOM.standard_normal((98, 98)),
+    "graded": numpy.logspace(0, 12, 98)[:, None] * RANDOM.standard_normal((98, 98)),
 }
 
 
@@ -152,8 +152,8 @@ def test_solutions_are_as_good_as_numpys(name, kind):
     a = MATRICES[name].astype(kind)
     if a.dtype.kind == "c":
         a = a + a.dtype.type(1j) * numpy.flip(a, 1) / 2
-    for columns in (None, 1, 5, 130):
-        b = a[:, 3].copy() if columns is None else numpy.resize(a.T, (130, columns))
+    for columns in (None, 5, 98):
+        b = a[:, 3].copy() if columns is None else numpy.resize(a.T, (98, columns))
         _, x = moved(3, np.linalg.solve, a, b)
         wanted = numpy.linalg.solve(a, b)
         assert (x.shape, x.dtype) == (wanted.shape, wanted.dtype)
@@ -174,7 +174,7 @@ def test_determinants_and_inverses_are_numpys(name, kind):
             numpy.testing.assert_allclose(f.compute(), w, tolerance, tolerance)
 
 
-@pytest.mark.parametrize("place", [0, 70, 129])
+@pytest.mark.parametrize("place", [0, 70, 97])
 def test_singular_matrices_raise_and_have_no_determinant(place):
     a = MATRICES["random"].copy()
     a[:, place] = 0

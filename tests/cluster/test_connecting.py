@@ -59,7 +59,7 @@ def running(*servers):
         for s in reversed(servers):
             s.stop()
         for t in threads:
-            t.join(5)
+            t.join()
 
 
 @pytest.fixture

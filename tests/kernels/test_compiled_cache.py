@@ -31,11 +31,12 @@ def kernel(table):
 
 @pytest.fixture
 def a_compiler():
-    """Makes compilers as other processes have them, with processes of their own."""
-    made = []
+    """Makes compilers that know nothing of each other, as other processes have them, over one process."""
+    made: list[Compiler] = []
 
     def make():
         made.append(Compiler())
+        made[-1]._process = made[0]._process
         return made[-1]
 
     yield make

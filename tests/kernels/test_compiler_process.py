@@ -36,6 +36,14 @@ ENDLESS = "open({!r}, 'w').close()\nwhile True:\n    pass\n"
 """Keeps the compiler busy for ever, once it has made a file."""
 
 
+@pytest.fixture(scope="module")
+def shared():
+    """A process for tests that leave it as it was."""
+    one = CompilerProcess()
+    yield one
+    one.stop()
+
+
 @pytest.fixture
 def process():
     one = CompilerProcess()
@@ -77,16 +85,16 @@ def is_there(pid):
         return False
 
 
-def test_a_process_compiles_one_kernel_after_the_other(process):
+def test_a_process_compiles_one_kernel_after_the_other(shared):
     for value in (3, 4):
         name = f"kernel_{value}"
-        assert result(native.load(name, process.compile(name, STORE.format(value)))) == value
+        assert result(native.load(name, shared.compile(name, STORE.format(value)))) == value
 
 
-def test_what_it_makes_is_the_same_every_time(process):
-    codes = [process.compile("kernel", STORE.format(5)) for _ in range(2)]
-    process.rest()
-    codes.append(process.compile("kernel", STORE.format(5)))
+def test_what_it_makes_is_the_same_every_time(shared):
+    codes = [shared.compile("kernel", STORE.format(5)) for _ in range(2)]
+    shared.rest()
+    codes.append(shared.compile("kernel", STORE.format(5)))
     assert codes[0] == codes[1] == codes[2]
 
 
@@ -99,10 +107,10 @@ def test_what_it_makes_is_the_same_every_time(process):
         ("if", "SyntaxError"),
     ],
 )
-def test_what_cannot_be_compiled_says_why(process, text, words):
+def test_what_cannot_be_compiled_says_why(shared, text, words):
     with pytest.raises(CompileError, match=words):
-        process.compile("kernel", HEAD + text + "\n")
-    assert result(native.load("kernel", process.compile("kernel", STORE.format(6)))) == 6
+        shared.compile("kernel", HEAD + text + "\n")
+    assert result(native.load("kernel", shared.compile("kernel", STORE.format(6)))) == 6
 
 
 def test_it_prints_nothing_and_reads_no_settings(monkeypatch, tmp_path, capfd, process):
@@ -177,9 +185,9 @@ def test_an_idle_process_ends_and_comes_back(monkeypatch, compiler):
     assert result(compiled(compiler, STORE.format(2)).function) == 2
 
 
-def test_an_interrupt_does_not_reach_it(process):
-    process.compile("kernel", STORE.format(1))
-    pid = process._process.pid
+def test_an_interrupt_does_not_reach_it(shared):
+    shared.compile("kernel", STORE.format(1))
+    pid = shared._process.pid
     assert os.getpgid(pid) != os.getpgrp()
     assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
 
@@ -288,10 +296,10 @@ print("numba" in sys.modules, "llvmlite" in sys.modules)
         assert modules == "False True"
 
 
-def test_threads_call_a_kernel_side_by_side(process):
+def test_threads_call_a_kernel_side_by_side(shared):
     lines = "here = array_at(local(64), (8,), np.int64)", "here[:] = table[0, 1]", "table[0, 0] = here.sum()"
     source = HEAD + "\n    ".join([*lines, ""])
-    function = native.load("kernel", process.compile("kernel", source))
+    function = native.load("kernel", shared.compile("kernel", source))
     tables = [np.array([[0, i, 0]]) for i in range(4)]
 
     def call(table):
@@ -307,8 +315,8 @@ def test_threads_call_a_kernel_side_by_side(process):
 
 
 @pytest.mark.parametrize("table", [np.zeros((4, 3), np.int64)[:, ::2], np.zeros((3, 4), np.int64).T])
-def test_tables_are_contiguous(process, table):
-    function = native.load("kernel", process.compile("kernel", STORE.format(1)))
+def test_tables_are_contiguous(shared, table):
+    function = native.load("kernel", shared.compile("kernel", STORE.format(1)))
     with pytest.raises((TypeError, ValueError, BufferError)):
         function(table)
 
