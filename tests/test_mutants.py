@@ -1,0 +1,70 @@
+"""Faults that are put into the code: each is one, at its place, and there only when it is asked for."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from tests.mutants.sites import SWITCH, drawn, sites, switched
+
+TEXT = '''"""A module."""
+
+from __future__ import annotations
+
+import math
+
+
+def inside(x: int, low: int = 3) -> bool:
+    """Whether x is there: "é" counts two bytes before it."""
+    name = f"{x + 1}"; return "é" == "é" and not x < low and (
+        x <=
+        10
+    )
+
+
+@compiled
+def untouched(x):
+    return x + 1
+'''
+
+
+def run(text: str, active: int) -> Any:
+    space: dict[str, Any] = {SWITCH: lambda number: number == active, "compiled": lambda f: f}
+    exec(text.replace(f"from tests.mutants.switch import at as {SWITCH}\n", ""), space)
+    return space
+
+
+def test_every_kind_of_fault_is_found_and_nothing_that_does_not_run() -> None:
+    found = {(s.before, s.after) for s in sites("m.py", TEXT)}
+    assert found == {
+        ("3", "4"),
+        ("10", "11"),
+        ("x < low", "x <= low"),
+        ("x <= 10", "x < 10"),
+        ("not x < low", "x < low"),
+        ("'é' == 'é'", "'é' != 'é'"),
+        ("'é' == 'é' and (not x < low) and (x <= 10)", "'é' == 'é' or not x < low or x <= 10"),
+    }
+
+
+@pytest.mark.parametrize("site", sites("m.py", TEXT), ids=lambda s: s.after)
+def test_a_fault_is_there_only_when_its_switch_says_so(site) -> None:
+    text = switched(TEXT, [(5, site)])
+    assert ast.get_docstring(ast.parse(text)) == "A module."
+    right, wrong = run(text, -1)["inside"], run(text, 5)["inside"]
+    plain = run(TEXT, -1)["inside"]
+    values = range(15)
+    assert [right(x) for x in values] == [plain(x) for x in values]
+    assert [bool(wrong(x)) for x in values] != [plain(x) for x in values]
+
+
+def test_what_is_drawn_depends_on_the_seed_alone_and_never_overlaps(tmp_path) -> None:
+    (tmp_path / "m.py").write_text(TEXT)
+    one, again = drawn(tmp_path, ["m.py"], 20, 3), drawn(tmp_path, ["m.py"], 20, 3)
+    assert one == again
+    together = switched(TEXT, list(enumerate(one)))
+    assert together.count(f"{SWITCH}(") == len(one) > 2
+    inside = run(together, -1)["inside"]
+    assert [inside(x) for x in range(15)] == [run(TEXT, -1)["inside"](x) for x in range(15)]
