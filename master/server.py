@@ -22,6 +22,7 @@ from spartan_ng.wire.port import Peer, Port
 DEFAULT_ADDRESS = "tcp://127.0.0.1:7077"
 """Where a master with keys serves if nothing else is said."""
 _PROBE_S = 1.0
+_TICK_S = 0.25
 _SETTLE_S = 0.02
 """ZeroMQ reports a disconnection a moment before it forgets the peer."""
 _MOST_WAITING = 10_000
@@ -50,6 +51,7 @@ class MasterServer:
         self._probing = False
         self.loop.every(_PROBE_S, self._probe)
         self.loop.every(_PROBE_S, self._look_at_keys)
+        self.loop.every(_TICK_S, lambda: self._do(self._state.tick(self.loop.now())))
 
     def run(self) -> None:
         """Serve until `stop`, or until an admin says so; workers outlive it, and wait for the next."""

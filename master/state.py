@@ -24,6 +24,7 @@ from spartan_ng.wire.messages import (
     Cancel,
     CancelJob,
     Discard,
+    Doing,
     DropOwner,
     ForgetPlan,
     Hello,
@@ -58,6 +59,7 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("running", "worker lost"): "stopping",
     ("running", "last worker lost"): "gone",
     ("running", "client lost"): "stopping",
+    ("running", "timed out"): "stopping",
     ("stopping", "part finished"): "stopping",
     ("stopping", "last part finished"): "gone",
     ("stopping", "part failed"): "stopping",
@@ -66,6 +68,7 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("stopping", "worker lost"): "stopping",
     ("stopping", "last worker lost"): "gone",
     ("stopping", "client lost"): "stopping",
+    ("stopping", "timed out"): "stopping",
 }
 """`(state, event) → state` of a job. "last" means that no worker has a part left to report."""
 
@@ -100,6 +103,11 @@ class _Job:
     parts: dict[str, JobFinished] = field(default_factory=dict)
     stages: dict[str, int] = field(default_factory=dict)
     shown: int = 0
+    deadline_s: float = 0.0
+    since_s: float | None = None
+    """When the clock was first looked at while it ran."""
+    doing: dict[str, str] = field(default_factory=dict)
+    """What workers have been at for a while."""
 
 
 class MasterState:
@@ -116,6 +124,7 @@ class MasterState:
         self._since: list[int] = []
         """The epoch in which each rank got its present worker."""
         self._epoch = 0
+        self._now_s = 0.0
 
     @property
     def peers(self) -> list[str]:
@@ -150,6 +159,27 @@ class MasterState:
         if peer in self._workers:
             return self._worker_lost(peer)
         return self._client_lost(peer) if peer in self._clients else []
+
+    def tick(self, now_s: float) -> Instructions:
+        """What to say at a time, in seconds from some point."""
+        self._now_s = now_s
+        out: Instructions = []
+        for job, record in list(self._jobs.items()):
+            if record.since_s is None:
+                record.since_s = now_s
+            elif record.state == "running" and 0 < record.deadline_s <= now_s - record.since_s:
+                text = f"the job has run for more than {record.deadline_s:g} s: {self._described(record)}"
+                out += self._step(job, "timed out", "JobTimeout", text)
+        return out
+
+    def _described(self, record: _Job) -> str:
+        """How long a job has run, and who waits for whom."""
+        ran_s = 0.0 if record.since_s is None else self._now_s - record.since_s
+        parts = [f"{record.state} for {ran_s:.0f} s"]
+        for rank, name in enumerate(record.names):
+            if name in record.waiting and name in record.doing:
+                parts.append(f"worker {rank} {record.doing[name]}")
+        return "; ".join(parts)
 
     def members(self, lost: tuple[Member, ...] = ()) -> Members:
         """The workers in the order of their ranks."""
@@ -229,7 +259,9 @@ class MasterState:
             return [*rest, (peer, JobFailed(message.job, *problem))]
         assert plan is not None
         names = tuple(self._ranks[: message.ranks])
-        self._jobs[message.job] = _Job(peer, names, message.outputs, set(names))
+        self._jobs[message.job] = _Job(
+            peer, names, message.outputs, set(names), deadline_s=message.deadline_s
+        )
         retired = _own(peer, message.retired)
         run = RunJob(
             message.job,
@@ -243,6 +275,7 @@ class MasterState:
             tuple((peer, serial) for serial in message.released),
             retired,
             message.values,
+            timeout_s=message.timeout_s,
         )
         out: Instructions = []
         if (run.released or retired) and len(names) < len(self._ranks):
@@ -308,6 +341,12 @@ class MasterState:
         record.shown = done
         return [(record.client, Progress(message.job, done))]
 
+    def _doing(self, peer: str, message: Doing) -> Instructions:
+        record = self._jobs.get(message.job)
+        if record is not None:
+            record.doing[peer] = message.text
+        return []
+
     def _printed(self, peer: str, message: Printed) -> Instructions:
         record = self._jobs.get(message.job)
         if record is None or peer not in record.names or record.client not in self._clients:
@@ -351,7 +390,7 @@ class MasterState:
         return out
 
     def _status(self, peer: str, message: AskStatus) -> Instructions:
-        jobs = tuple((job, record.state) for job, record in self._jobs.items())
+        jobs = tuple((job, self._described(record)) for job, record in self._jobs.items())
         return [(peer, Status(self.members(), tuple(c.label for c in self._clients.values()), jobs))]
 
     def _bye(self, peer: str, message: Bye) -> Instructions:
@@ -387,6 +426,7 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("worker", JobFinished): MasterState._finished,
     ("worker", JobError): MasterState._failed,
     ("worker", StagesDone): MasterState._stages_done,
+    ("worker", Doing): MasterState._doing,
     ("worker", Printed): MasterState._printed,
     ("worker", Bye): MasterState._bye,
     ("client", Submit): MasterState._submit,

@@ -39,6 +39,7 @@ class Config:
     memory_bytes : memory budget of an embedded worker, None for what the machine has
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     timeout_s : how long to wait for an answer from a cluster
+    job_timeout_s : how long a job may run on a cluster, None for ever
     progress : show a progress bar; None shows it on a terminal only
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
         there to be compared with it
@@ -54,6 +55,7 @@ class Config:
     memory_bytes: int | None = None
     duplicate_bytes: int | None = None
     timeout_s: float = 30.0
+    job_timeout_s: float | None = None
     progress: bool | None = None
     kernels: str = "auto"
     products: str = "cuboid"
@@ -109,10 +111,17 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "products": PRODUCTS,
 }
 """The values of options that have few."""
-_LEAST = {"small_bytes": 0, "duplicate_bytes": 0, "threads": 1, "memory_bytes": 1, "timeout_s": 1e-3}
+_LEAST = {
+    "small_bytes": 0,
+    "duplicate_bytes": 0,
+    "threads": 1,
+    "memory_bytes": 1,
+    "timeout_s": 1e-3,
+    "job_timeout_s": 1e-3,
+}
 """The least values of options that are numbers."""
-_NONE_CHOOSES = frozenset({"threads", "memory_bytes", "duplicate_bytes"})
-"""Options of numbers that None leaves to the package."""
+_NONE_CHOOSES = frozenset({"threads", "memory_bytes", "duplicate_bytes", "job_timeout_s"})
+"""Options of numbers that None leaves to the package, or sets no limit to."""
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -131,7 +140,7 @@ def _checked(name: str, value: Any) -> Any:
         raise OptionError(f"config: {name}={value!r} is not a number")
     if not value >= _LEAST[name]:
         raise OptionError(f"config: {name}={value!r} is less than {_LEAST[name]}")
-    return float(value) if name == "timeout_s" else int(value)
+    return float(value) if name.endswith("timeout_s") else int(value)
 
 
 config = Config()

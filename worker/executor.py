@@ -141,6 +141,8 @@ class Executor:
         self.errstate: dict[str, Any] = {"all": "ignore"}
         """NumPy's error state inside kernels (the user's, when embedded)."""
         self.transfer = transfer
+        self.waiting: dict[str, tuple[int, str]] = {}
+        """By job: for which rank this one has waited for a while, and in which stage."""
         self._helpers = Threads(threads - 1)
         self._vanguard = Vanguard()
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
@@ -305,7 +307,14 @@ class Executor:
     def wait(self, run: Run, future: Future[Any], rank: int) -> Any:
         """The future's result, giving up when the job is cancelled; meanwhile do tasks of others, those of
         `rank` first, who is to send it."""
+        try:
+            return self._wait(run, future, rank)
+        finally:
+            self.waiting.pop(run.job, None)
+
+    def _wait(self, run: Run, future: Future[Any], rank: int) -> Any:
         pause = _IDLE_S if run.program.lends else _CHECK_S
+        asked = rank
         while True:
             try:
                 return future.result(timeout=pause)
@@ -313,6 +322,7 @@ class Executor:
                 if future.done():
                     raise
                 self.check(run)
+                self.waiting[run.job] = (asked, run.plan.stages[run.index].name)
             if run.program.lends:
                 worked = rank != self.rank and borrow(self, run, rank)
                 pause = _IDLE_S if worked else min(2 * pause, _CHECK_S)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
@@ -21,7 +21,8 @@ import zmq
 from scipy.sparse import csr_array
 
 from spartan_ng.errors import ConnectionFailed, JobCancelled, OutOfResources, SpartanError
-from spartan_ng.kernels.user import interrupt
+from spartan_ng.kernels.user import interrupt, running
+from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access, leave
 from spartan_ng.wire.codec import NOTHING, Blob, Buffer
@@ -34,6 +35,7 @@ from spartan_ng.wire.messages import (
     PROTOCOL,
     TO_WORKER,
     Authorized,
+    Doing,
     Hello,
     Key,
     Members,
@@ -107,6 +109,11 @@ class Runner(Protocol):
         """Run this rank's stages."""
         ...
 
+    @property
+    def waiting(self) -> Mapping[str, tuple[int, str]]:
+        """By job: for which rank this one has waited for a while, and in which stage."""
+        ...
+
     def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
         """Do what others have not done yet of a job."""
         ...
@@ -157,6 +164,9 @@ class WorkerServer:
         self._runners: dict[tuple[str, ...], Runner] = {}
         self._plans: dict[tuple[str, str], Future[Plan]] = {}
         self._cancelled: dict[str, threading.Event] = {}
+        self._begun: dict[str, tuple[float, str]] = {}
+        """When a part began, and what the master has been told that it does."""
+        self._timeouts: dict[str, float] = {}
         self._pressed: dict[str, float] = {}
         """Parts that have been told to stop, and when."""
         self.leaves_stuck = False
@@ -183,6 +193,7 @@ class WorkerServer:
         self._connect()
         self.loop.every(_LOOK_S, self._look)
         self.loop.every(_PRESS_S, self._press)
+        self.loop.every(_TIDY_S, self._report)
 
     def tell_printed(self, job: str, text: str) -> None:
         """Let a job's program know what its functions print. Thread-safe."""
@@ -319,6 +330,9 @@ class WorkerServer:
             runner = self._runner(part.rank, len(part.names), self.store, transfer, self._threads)
             self._runners[part.names] = runner
         cancelled = self._cancelled[run.job] = threading.Event()
+        self._begun[run.job] = (self.loop.now(), "")
+        self._timeouts[run.job] = run.timeout_s
+        self._peers.timeout_s = min(self._timeouts.values())
         self._jobs.submit(self._run_part, part, self._plans[at], runner, cancelled)
 
     def _stop_part(self, part: StopPart) -> None:
@@ -328,6 +342,21 @@ class WorkerServer:
         keys = set(part.keys)
         error = JobCancelled(f"job {part.job} was cancelled")
         self._peers.abort(lambda key: key[0] == part.job or key in keys, error)
+
+    def _report(self) -> None:
+        """Tell the master for whom parts wait, and what they run."""
+        for job, (begun, told) in list(self._begun.items()):
+            functions = running(job)
+            waits = next((r.waiting[job] for r in self._runners.values() if job in r.waiting), None)
+            if functions:
+                text = f"runs {named(functions)}"
+            elif waits is not None:
+                text = f"waits for worker {waits[0]} in stage {waits[1]!r}"
+            else:
+                text = "computes"
+            if text != told and self.loop.now() - begun > _TIDY_S / 2:
+                self._begun[job] = (begun, text)
+                self._tell(Doing(job, text))
 
     def _press(self) -> None:
         """Interrupt functions whose parts have been told to stop; one that never does takes us with it."""
@@ -376,7 +405,8 @@ class WorkerServer:
                 self.store.put(part.run.inputs[position], read_region(value, region))
 
     def _ended(self, job: str, instructions: Sequence[Instruction]) -> None:
-        del self._cancelled[job]
+        del self._cancelled[job], self._begun[job], self._timeouts[job]
+        self._peers.timeout_s = min(self._timeouts.values(), default=self._peers.timeout_s)
         self._pressed.pop(job, None)
         self._do(instructions)
 

@@ -26,6 +26,7 @@ from scipy import sparse
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
@@ -200,6 +201,8 @@ class ClusterBackend:
             tuple(keys),
             inline,
             progress is not None,
+            timeout_s=self._link.peers.timeout_s,
+            deadline_s=config.job_timeout_s or 0.0,
             values=pack(tuple(small)) if small else NOTHING,
         )
         done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)

@@ -26,6 +26,7 @@ class _Call:
     """A call that is under way."""
 
     job: str
+    function: UserFunction
     hit: bool = False
     """Whether it has been interrupted."""
 
@@ -65,6 +66,11 @@ def current_job() -> str | None:
     return None if call is None else call.job
 
 
+def running(job: str) -> tuple[UserFunction, ...]:
+    """The users' functions that run for a job now."""
+    return tuple({call.function: None for call in list(_calls.values()) if call.job == job})
+
+
 def interrupt(job: str) -> int:
     """Interrupt the users' functions that run for a job, as soon as they are in Python code; how many run."""
     with _lock:
@@ -79,7 +85,7 @@ def call_user(fn: UserFunction, operator: str, *args: Any, **keywords: Any) -> A
     """Call a user's function for `operator`; raises `UserFunctionError` where it raises."""
     thread = threading.get_ident()
     before = _calls.get(thread)  # a function may evaluate arrays itself
-    call = _calls[thread] = _Call(getattr(_acting, "job", ""))
+    call = _calls[thread] = _Call(getattr(_acting, "job", ""), fn)
     try:
         return fn.function(*args, **keywords)
     except Interrupted:

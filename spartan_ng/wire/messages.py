@@ -2,7 +2,7 @@
 
     client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
     admin → master    what a client may say, and  Shutdown
-    worker → master   Hello  StagesDone  JobFinished  JobError  Printed  Bye
+    worker → master   Hello  StagesDone  Doing  Printed  JobFinished  JobError  Bye
     master → client   Welcome  Refused  Members  Progress  Printed  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
                       Authorized
@@ -127,6 +127,10 @@ class Submit(Message, frozen=True):
     values: Blob = NOTHING
     """Small inputs that are not on the workers yet: `((position in inputs, value), ...)`."""
     plan: Blob = NOTHING
+    timeout_s: float = 30.0
+    """How long a worker may stay out of another's reach."""
+    deadline_s: float = 0.0
+    """How long the job may run; 0 for ever."""
 
 
 class RunJob(Message, frozen=True):
@@ -144,6 +148,7 @@ class RunJob(Message, frozen=True):
     retired: tuple[str, ...]
     values: Blob = NOTHING
     plan: Blob = NOTHING
+    timeout_s: float = 30.0
 
 
 class Cancel(Message, frozen=True):
@@ -170,6 +175,13 @@ class Progress(Message, frozen=True):
 
     job: str
     done: int
+
+
+class Doing(Message, frozen=True):
+    """What a worker's part of a job has been at for a while: for whom it waits, or which function it runs."""
+
+    job: str
+    text: str
 
 
 class Printed(Message, frozen=True):
@@ -365,7 +377,7 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(StagesDone, JobFinished, JobError, Printed, Bye)
+FROM_WORKER = Reader(StagesDone, Doing, Printed, JobFinished, JobError, Bye)
 FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
 FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye, Shutdown)
 TO_WORKER = Reader(

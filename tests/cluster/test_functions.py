@@ -3,17 +3,19 @@
 import ctypes
 import os
 import signal
+import threading
 import time
 
 import numpy as np
 import pytest
 
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.config import config
+from spartan_ng.errors import JobTimeout, UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from tests.cluster.conftest import once, start
 from tests.cluster.programs import evaluate, expected, total, user
-from tests.waiting import until
+from tests.waiting import Gate, until
 
 rng = np.random.default_rng(0)
 
@@ -121,3 +123,37 @@ def test_what_would_end_a_program_comes_back_with_the_users_line(session, error)
     with pytest.raises(UserFunctionError, match=rf"ends raised {error.__name__}: mine\n.*programs.py:\d+"):
         evaluate(session, total(user(ends, node)))
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+def test_a_deadline_ends_a_job(session, backend, tmp_path):
+    node = build.constant(rng.random((60, 4)))
+    endless = total(user(in_python(tmp_path / "started"), node))
+    with config.override(job_timeout_s=1.0), pytest.raises(JobTimeout, match="has run for more than 1 s"):
+        evaluate(session, endless)
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+    until(lambda: backend.status().jobs == ())
+
+
+def test_status_says_who_waits_for_whom(shared, session, tmp_path):
+    """The one worker that has the first row runs a function; those who sum its result wait for it."""
+    watcher = shared.connect()
+    x = np.ones((60, 4))
+    x[0] = 0.0
+    found = []
+    with Gate(tmp_path / "gate") as gate, config.override(tiling="row"):
+
+        def waits(tile):
+            if 0.0 in tile:
+                gate.enter()
+            return tile
+
+        product = build.matmul(user(waits, build.constant(x)), build.constant(np.ones((4, 60))), x.dtype)
+        node = build.fold("add", build.transpose(product, (1, 0)), (1,))
+        thread = threading.Thread(target=lambda: found.append(evaluate(session, node)))
+        thread.start()
+        until(lambda: "runs waits (at " in str(watcher.status().jobs))
+        until(lambda: "waits for worker 0 in stage" in str(watcher.status().jobs))
+        gate.open()
+        thread.join()
+    np.testing.assert_allclose(found[0], np.full(60, x.sum()))
+    watcher.close()

@@ -8,11 +8,13 @@ from spartan_ng.master.state import JOB_STEPS, MasterState
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import (
     PROTOCOL,
+    AskStatus,
     Authorized,
     Bye,
     Cancel,
     CancelJob,
     Discard,
+    Doing,
     DropOwner,
     ForgetPlan,
     Hello,
@@ -255,6 +257,32 @@ def test_progress_is_the_slowest_workers():
     assert state.handle("w0", StagesDone("c/1", 3)) == []
 
 
+def test_a_job_with_a_deadline_fails_and_says_who_waits_for_whom():
+    state = master(2)
+    submit(state, world=2, deadline_s=5.0)
+    assert state.tick(100.0) == []
+    state.handle("w0", Doing("c/1", "waits for worker 1 in stage 'fold add'"))
+    state.handle("w1", Doing("c/1", "runs f (at p.py:3)"))
+    assert state.tick(104.9) == []
+    out = state.tick(105.0)
+    ((to, failed),) = sent(out, JobFailed)
+    assert (to, failed.kind) == ("c", "JobTimeout")
+    assert "more than 5 s" in failed.message
+    assert "worker 0 waits for worker 1 in stage 'fold add'; worker 1 runs f (at p.py:3)" in failed.message
+    assert {name for name, _ in sent(out, CancelJob)} == {"w0", "w1"}
+    assert state.tick(200.0) == []
+
+
+def test_a_job_without_a_deadline_runs_for_ever_and_status_says_what_it_does():
+    state = master(2)
+    submit(state, world=2)
+    state.tick(0.0)
+    assert state.tick(1e6) == []
+    state.handle("w1", Doing("c/1", "computes"))
+    ((_, status),) = state.handle("c", AskStatus())
+    assert status.jobs == (("c/1", "running for 1000000 s; worker 1 computes"),)
+
+
 def test_what_functions_print_goes_to_their_program_with_the_workers_name():
     state = master(2, ("c", "d"))
     submit(state, world=2)
@@ -299,7 +327,7 @@ def test_the_work_for_a_job_does_not_grow_with_anything_but_workers():
 
 
 def test_every_job_state_answers_every_event():
-    events = {"cancelled", "client lost"} | {
+    events = {"cancelled", "client lost", "timed out"} | {
         prefix + e for prefix in ("", "last ") for e in ("part finished", "part failed", "worker lost")
     }
     assert set(JOB_STEPS) == set(itertools.product(("running", "stopping"), events))
