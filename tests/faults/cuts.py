@@ -23,11 +23,14 @@ from spartan_ng.config import config
 from spartan_ng.errors import SpartanError
 from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
+from spartan_ng.wire.access import Access
 from spartan_ng.worker.server import WorkerServer
 from tests.faults.network import Network
 from tests.faults.soak import JOBS
 
 WORKERS = 3
+OPEN = Access(insecure=True)
+"""What proves who somebody is has tests of its own."""
 TILINGS = (None, "row", "column", "block")
 _HANG_S = 300.0
 """A program that takes longer than this, on however busy a machine, hangs."""
@@ -42,12 +45,12 @@ class Cluster:
         if not shares_memory:
             for place in ("worker.server", "worker.transfer"):
                 self._stack.enter_context(patch(f"spartan_ng.{place}.host_identity", lambda: ""))
-        with patch("spartan_ng.master.server.Loop", lambda: network.loop("master")):
-            self.master = MasterServer("tcp://127.0.0.1:*")
+        with patch("spartan_ng.master.server.Loop", lambda *on_error: network.loop("master")):
+            self.master = MasterServer("tcp://127.0.0.1:*", OPEN)
         self.workers = []
         for n in range(WORKERS):
-            with patch("spartan_ng.worker.server.Loop", lambda n=n: network.loop(f"worker {n}")):
-                self.workers.append(WorkerServer(self.master.address, bind="tcp://127.0.0.1:*"))
+            with patch("spartan_ng.worker.server.Loop", lambda *on_error, n=n: network.loop(f"worker {n}")):
+                self.workers.append(WorkerServer(self.master.address, access=OPEN, bind="tcp://127.0.0.1:*"))
         self._threads = [
             threading.Thread(target=self._serve, args=(server,), daemon=True)
             for server in (self.master, *self.workers)
@@ -55,7 +58,9 @@ class Cluster:
         for thread in self._threads:
             thread.start()
         with patch("spartan_ng.backends.link.Loop", lambda: network.loop("client")):
-            self.client = ClusterBackend.connect(self.master.address, timeout_s=_HANG_S, workers=WORKERS)
+            self.client = ClusterBackend.connect(
+                self.master.address, timeout_s=_HANG_S, workers=WORKERS, insecure=True
+            )
         self.client._link.peers.timeout_s = 30.0  # by the network's clock
 
     @staticmethod

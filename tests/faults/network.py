@@ -20,6 +20,8 @@ from typing import Any
 
 import zmq
 
+from spartan_ng.wire.framing import join
+
 _IDLE_S = 0.0005
 """Threads beside the loops get so long to say something before the clock goes on."""
 _NOTICE_S = 8.0
@@ -161,6 +163,18 @@ class Wire:
             self.ends[to].arrive(self, frames)
 
 
+class Frame:
+    """A part of a message from a process of the same user."""
+
+    def __init__(self, buffer: bytes) -> None:
+        self.buffer = buffer
+
+    @staticmethod
+    def get(name: int | str) -> int | str:
+        """What ZeroMQ says of the connection: there is no descriptor to cut."""
+        return -1 if name == zmq.SRCFD else "owner"
+
+
 class Socket:
     """A DEALER with one wire after the other, or a ROUTER with a wire for each identity."""
 
@@ -173,6 +187,8 @@ class Socket:
         self.on_message: Callable[[Any], None] | None = None
         self.closed = False
         self._waiting: deque[list[bytes]] = deque()
+        self._arrived: deque[list[bytes]] = deque()
+        self._rest: list[bytes] = []
 
     @property
     def network(self) -> Network:
@@ -223,9 +239,21 @@ class Socket:
         """A message is here."""
         if self.closed or self.on_message is None:
             return
-        sender = [] if self.identity else [wire.ends[0].identity]
+        if not self.identity:
+            self._arrived.append([wire.ends[0].identity, *frames])
         handler = self.on_message
-        self.loop.post(lambda: None if self.closed else handler([*sender, *frames]))
+        self.loop.post(lambda: None if self.closed else handler(frames))
+
+    def recv(self, flags: int, copy: bool) -> Frame:
+        """The first part of the next message that a ROUTER has."""
+        if not self._arrived:
+            raise zmq.Again
+        first, *self._rest = self._arrived.popleft()
+        return Frame(first)
+
+    def recv_multipart(self, flags: int = 0, copy: bool = True) -> list[Any]:
+        """The other parts."""
+        return self._rest if copy else [Frame(part) for part in self._rest]
 
     def lose(self, wire: Wire) -> None:
         """This end notices that a connection is broken."""
@@ -307,10 +335,15 @@ class SimulatedLoop:
         return socket, socket.address
 
     def dealer(
-        self, address: str, name: str, keys: Any, events: Callable[[int], None] | None = None, **rest: Any
+        self,
+        address: str,
+        identity: bytes,
+        access: object,
+        server: object,
+        events: Callable[[int], None] | None = None,
     ) -> Socket:
         """A DEALER of an identity."""
-        socket = Socket(self, name.encode())
+        socket = Socket(self, identity)
         socket.on_event = events
         self._sockets.append(socket)
         socket.connect(address)
@@ -320,9 +353,19 @@ class SimulatedLoop:
         """Hear of a socket's connections."""
         socket.on_event = handler
 
-    def receive(self, socket: Socket, handler: Callable[[Any], None], copy: bool = False) -> None:
-        """Hear the messages of a socket."""
-        socket.on_message = handler
+    def receive(
+        self,
+        socket: Socket,
+        handler: Callable[[Any], None],
+        broken: Callable[[Exception], None],
+        copy: bool = False,
+    ) -> None:
+        """Hear the messages of a DEALER; what cannot be read is a fault of ours."""
+        socket.on_message = lambda frames: handler(join(frames))
+
+    def watch(self, socket: Socket, handler: Callable[[], None]) -> None:
+        """Hear that a ROUTER has messages."""
+        socket.on_message = lambda frames: handler()
 
     def release(self, socket: Socket) -> None:
         """Close a socket."""
