@@ -13,6 +13,7 @@ import numpy as np
 from spartan_ng.api import creation, joining, rearranging
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap_node
+from spartan_ng.api.layouts import lying_as
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -25,7 +26,7 @@ test = np.fft.test  # type: ignore[attr-defined]
 
 def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     """A row of the table on the lines along an axis; the result's length and dtype are NumPy's."""
-    a = as_handle(a)
+    a = given = as_handle(a)
     where = build.axis_index(axis, a.ndim)
     function: Any = getattr(np.fft, name)
     length = a.shape[where] if n is None else int(n)
@@ -39,7 +40,9 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     a = _fitted(a, shown, where)
     keywords = (("norm", norm),) if norm is not None else ()
     line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
-    return _fitted(line, half, where) if name in ("rfft", "ihfft") else line
+    if name in ("rfft", "ihfft"):
+        line = _fitted(line, half, where).copy()
+    return lying_as(line, given)
 
 
 def _fitted(a: ndarray, length: int, axis: int) -> ndarray:

@@ -229,7 +229,9 @@ def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
     first = [a[(0,) * a.ndim] for a in arrays]
     kind = np.asarray(function(*(f._force()[()] for f in first))).dtype
-    return operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
+    found = operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
+    found._cell.frozen = False  # without axes, NumPy's is an array, too
+    return found
 
 
 class _OfObjects:

@@ -2,7 +2,8 @@
 
 In a row's text `{word}` is drawn by the function of that word in `drawing.PLACES`, from left to right;
 `{a|b|c}` is one of several texts, and what stands between `<<` and `>>` may be left out. The first array of a
-row is its subject, which the places after it fit.
+row is its subject, which the places after it fit. What `reshape` and `ravel` give is written to only where
+their subject lies in C order for NumPy: of others, the layouts of all results before decide if they copy.
 """
 
 from __future__ import annotations
@@ -74,9 +75,11 @@ _EXACT = (
     "{array}.transpose({order of axes})",
     "np.swapaxes({lines}, {axis}, {axis})",
     "np.moveaxis({lines}, {axis}, {axis})",
-    "{array}.reshape({shape}<<, order={'C'|'F'}>>)",
-    "np.reshape({array}, {shape})",
-    "{array}.ravel(<<{'C'|'F'|'A'|'K'}>>)",
+    "{plain}.reshape({shape})",
+    "np.reshape({plain}, {shape})",
+    "{plain}.ravel(<<{'C'|'A'|'K'}>>)",
+    "{array}.reshape({shape}<<, order={'C'|'F'}>>).copy()",
+    "{array}.ravel(<<{'C'|'F'|'A'|'K'}>>).copy()",
     "{array}.flatten(<<{'C'|'F'}>>)",
     "np.{atleast_1d|atleast_2d|atleast_3d}({array})",
     "np.expand_dims({array}, {new axis})",
@@ -311,7 +314,7 @@ _WRITES = (
     "{target}.real[...] = {fits scalar}",
     "{target}.T[...] = {fits scalar}",
     "{target lines}[::-1][1:] = {fits scalar}",
-    "{target}.reshape(-1)[:2] = {fits scalar}",
+    "{plain target}.reshape(-1)[:2] = {fits scalar}",
     "np.multiply.at({target}, {first places}, {fits scalar})",
     "np.cumsum({target number}, axis={axis}, out={it})",
     "{target} {+|-|*}= {fits whole}",

@@ -449,6 +449,10 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "small also": lambda d: _small(d, False),
     "small vector": lambda d: d.name(lambda v: v.ndim == 1 and 0 < v.size <= 8 and v.dtype.kind in "if"),
     "vector also": lambda d: d.name(lambda v: v.ndim == 1 and v.size <= 40),
+    "plain": lambda d: d.take(lambda v: isinstance(v, numpy.ndarray) and v.flags.c_contiguous),
+    "plain target": lambda d: d.take(
+        lambda v: isinstance(v, numpy.ndarray) and v.flags.c_contiguous and v.flags.writeable
+    ),
     "target": _writable(),
     "target number": _writable("iufc"),
     "target real": _writable("iuf", 1),

@@ -48,6 +48,11 @@ a0 = np.unravel_index(np.array(5), (2, 3))[1]
 
 a0 = np.ones(1); a0 = a0.T * 2; a0[1:] += a0[:-1]
 a0 = np.ones((0, 3)).T; a1 = a0 + np.ones((3, 1)); a2 = np.where(a0 > 0, 1, a0); a3 = np.sum(a0, axis=1)
+
+a0 = np.fft.irfft(np.ones((2, 2)).T + 1j, 5, axis=-2); a0.reshape(-1)[:2] = 1
+a0 = np.fft.rfft(np.ones((2, 4)), axis=-1); a0.reshape(-1)[:2] = 1
+a0 = np.fft.fft(np.ones((2, 4)).T, axis=0); a0.reshape(-1)[:2] = 1
+a0 = np.vectorize(lambda x: x * 2)(np.count_nonzero(np.ones(3))); a0[...] = 5
 """
 
 
