@@ -11,6 +11,7 @@ stay valid.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import threading
 import weakref
@@ -64,8 +65,9 @@ class Segment:
         """A new segment, without pages yet; OutOfResources where the system has none to give."""
         descriptor = -1
         try:
-            descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC)
+            descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(descriptor, size)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
             return cls(descriptor, size)
         except OSError as error:
             if descriptor >= 0:

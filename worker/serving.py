@@ -203,6 +203,10 @@ class TileServer:
         except KeyError:
             self._fail(peer, message.number, _dropped(message.key))
             return
+        except Exception as error:  # noqa: BLE001 - a region that the tile does not have
+            self._store.release(message.key)
+            self._fail(peer, message.number, error)
+            return
         if not self._lease(peer, message, part):
             if not isinstance(part, np.ndarray) or part.nbytes <= _QUICK_BYTES or part.flags.c_contiguous:
                 self._answer(peer, message, part)

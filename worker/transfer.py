@@ -10,6 +10,7 @@ cannot be reached for `timeout_s` fails by name.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import weakref
@@ -367,7 +368,7 @@ class _Mappings:
     """Other processes' segments, mapped read-only; the ones used least recently are let go."""
 
     def __init__(self) -> None:
-        self._maps: OrderedDict[tuple[int, int], Mapping] = OrderedDict()
+        self._maps: OrderedDict[tuple[int, int, int], Mapping] = OrderedDict()
 
     def view(self, where: SharedArray, when_dead: Callable[[], None]) -> np.ndarray[Any, Any]:
         """The array at `where`; OSError if its process's memory may not be mapped."""
@@ -379,9 +380,10 @@ class _Mappings:
         return _strided(root, where)
 
     def _map(self, where: SharedArray) -> Mapping:
-        key = (where.pid, where.segment)
+        key = (where.pid, where.segment, where.size_bytes)
         mapped = self._maps.get(key)
         if mapped is not None:
+            _check_inside(where)
             self._maps.move_to_end(key)
             return mapped
         descriptor = open_shared(where, os.O_RDONLY)
@@ -396,8 +398,36 @@ class _Mappings:
 
 
 def open_shared(where: SharedArray, flags: int) -> int:
-    """A descriptor of our own for another process's segment."""
-    return os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
+    """A descriptor of our own for another process's segment.
+
+    Raises OSError where it may not be had, ValueError where it is no segment of that size, or the array does
+    not lie in it: memory that is not there ends the process that reads it.
+    """
+    _check_inside(where)
+    descriptor = os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
+    try:
+        _check_segment(descriptor, where.size_bytes)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_inside(where: SharedArray) -> None:
+    last = sum((n - 1) * s for n, s in zip(where.shape, where.strides, strict=True) if n > 0)
+    if where.offset < 0 or min(where.shape + where.strides, default=0) < 0:
+        raise ValueError("an array in shared memory begins before its segment")
+    if where.offset + last + where.dtype.itemsize > where.size_bytes:
+        raise ValueError("an array in shared memory ends behind its segment")
+
+
+def _check_segment(descriptor: int, size_bytes: int) -> None:
+    try:
+        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+    except OSError as error:
+        raise ValueError("what is named as shared memory is none") from error
+    if not seals & fcntl.F_SEAL_SHRINK or os.fstat(descriptor).st_size != size_bytes:
+        raise ValueError(f"a segment is not of {size_bytes:,} bytes for good")
 
 
 def describe_shared(segment: Segment, offset: int, array: np.ndarray[Any, Any]) -> SharedArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -77,6 +78,14 @@ class Archive(Mapping[str, Any]):
         self._opened.close()
 
 
+def _mapped(path: str, options: dict[str, Any]) -> Any:
+    """A `.npy` file as a map, or read where it cannot be one, with NumPy's own errors."""
+    if not options["allow_pickle"]:
+        with suppress(ValueError):
+            return np.load(path, "r", **options)
+    return np.load(path, **options)
+
+
 def load(
     file: Any,
     mmap_mode: Any = None,
@@ -93,7 +102,7 @@ def load(
         "max_header_size": max_header_size,
     }
     if mmap_mode is None and isinstance(file, str) and file.endswith(".npy"):
-        mapped = np.load(file, "r", **options) if not allow_pickle else np.load(file, **options)
+        mapped = _mapped(file, options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
             return make(Cell(np.asarray(mapped), borrowed=True))
         return wrap(np.array(mapped))

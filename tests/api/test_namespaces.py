@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy
 import pytest
 from scipy import sparse
@@ -272,3 +274,25 @@ def test_the_shortcut_is_a_shortcut():
     assert (a + b)._cell.value is not None
     with config.override(small_bytes=100):
         assert (a + b)._cell.value is None
+
+
+class Trap:
+    """Fails when it is unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("it was unpickled",))
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_load_unpickles_nothing_unless_asked(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    trap = numpy.empty(1, object)
+    trap[0] = Trap()
+    (numpy.save if suffix == "npy" else numpy.savez)(path, trap)
+    for given in (path, str(path)):
+        with pytest.raises(ValueError, match="allow_pickle"):
+            np.load(given)["arr_0"]
+    pickled = tmp_path / f"b.{suffix}"
+    pickled.write_bytes(pickle.dumps([1, 2]))
+    with pytest.raises(ValueError, match="pickle"):
+        np.load(pickled)

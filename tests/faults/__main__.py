@@ -6,6 +6,7 @@ import click
 
 from tests.faults.connects import connects
 from tests.faults.cuts import cuts
+from tests.faults.frames import frames
 from tests.faults.soak import soak
 
 
@@ -14,7 +15,7 @@ def main() -> None:
     """Harm a cluster, and look what becomes of it."""
 
 
-for _command in (connects, cuts, soak):
+for _command in (connects, cuts, frames, soak):
     main.add_command(_command)
 
 if __name__ == "__main__":

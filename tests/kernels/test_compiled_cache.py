@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -14,7 +15,14 @@ from spartan_ng.config import config
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled import select
-from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, _thin_out, cache_directory
+from spartan_ng.kernels.compiled.cache import (
+    CACHE_VARIABLE,
+    _thin_out,
+    cache_directory,
+    find,
+    keep,
+    kernel_name,
+)
 from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_compiles
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.plan.plan import Fused
@@ -98,6 +106,39 @@ def test_a_directory_that_cannot_be_written_is_replaced(monkeypatch, tmp_path):
     path = cache_directory()
     assert path.is_dir()
     assert tmp_path not in path.parents
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "folder above"])
+def test_what_others_could_have_written_is_not_run(tmp_path, monkeypatch, what):
+    base = tmp_path / "cache"
+    monkeypatch.setenv(CACHE_VARIABLE, str(base))
+    path = cache_directory()
+    keep(path, kernel_name("source"), b"code")
+    assert find(path, kernel_name("source")) == b"code"
+    at = {"folder": path, "file": path / kernel_name("source"), "folder above": base}[what]
+    at.chmod(0o777)
+    if what == "file":
+        assert find(path, kernel_name("source")) is None
+        assert not at.exists()
+        return
+    with pytest.warns(RuntimeWarning, match="others may write"):
+        other = cache_directory()
+    assert tmp_path not in other.parents
+    assert stat.S_IMODE(other.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_another_user_has_planted_is_not_run(tmp_path, monkeypatch, what):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    path = cache_directory()
+    keep(path, kernel_name("source"), b"code")
+    os.chown(path if what == "folder" else path / kernel_name("source"), 65534, 65534)
+    if what == "file":
+        assert find(path, kernel_name("source")) is None
+        return
+    with pytest.warns(RuntimeWarning, match="another user"):
+        assert cache_directory() != path
 
 
 def broken(content, how):

@@ -1,5 +1,6 @@
 """Where compiled kernels lie on disk: one folder for all that generated code depends on, bounded in size.
 
+It is machine code that will be run: a folder or a file that anybody else owns, or may write, is not used.
 Processes share it without locks. Files are put in place whole, and what cannot be read, whoever broke it, is
 removed and compiled anew; so a folder that is deleted, or thinned out, under a process does no harm.
 """
@@ -12,11 +13,13 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from spartan_ng.kernels.compiled.native import processor
+from spartan_ng.ownership import why_not_own
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
@@ -29,19 +32,31 @@ _COMPILED_WITH = ("child.py", "intrinsics.py", "vectors.py")
 
 
 def cache_directory() -> Path:
-    """The folder for the kernels of this version; a temporary one where the user's cannot be written."""
+    """The folder for the kernels of this version; a temporary one where the user's cannot be written, or
+    where others can, of which a warning says why."""
     root = os.environ.get(CACHE_VARIABLE)
     base = Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
     path = base / _version()
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        base.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.mkdir(exist_ok=True, mode=0o700)
+        problem = why_not_own(path)
+        if problem is None:
+            with tempfile.TemporaryFile(dir=path):
+                pass
     except OSError:
-        path = Path(tempfile.mkdtemp(prefix="spartan_ng_kernels_"))
-        atexit.register(shutil.rmtree, path, ignore_errors=True)
-        return path
+        return _temporary_directory()
+    if problem is not None:
+        text = f"compiled kernels are not kept: {problem}; {CACHE_VARIABLE} names another folder"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return _temporary_directory()
     _thin_out(base, MOST_BYTES)
+    return path
+
+
+def _temporary_directory() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="spartan_ng_kernels_"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
 
@@ -51,12 +66,13 @@ def kernel_name(source: str) -> str:
 
 
 def find(directory: Path, name: str) -> bytes | None:
-    """A kernel's machine code, and note its use; None, and no file left, where it is not there whole."""
+    """A kernel's machine code, and note its use; None, and no file left, where it is not there whole, or may
+    be somebody else's."""
     path = directory / name
     with suppress(OSError):
         content = path.read_bytes()
         code = content[_DIGEST_BYTES:]
-        if content == _sealed(code):
+        if why_not_own(path) is None and content == _sealed(code):
             os.utime(path)
             return code
         path.unlink()

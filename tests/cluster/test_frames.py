@@ -1,0 +1,169 @@
+"""What harmed clusters harms them no more: a bad message costs its sender the connection, and no more."""
+
+import os
+import secrets
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zmq
+
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.errors import AuthenticationFailed, ConnectionFailed
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from spartan_ng.wire.access import private_folder
+from spartan_ng.wire.keys import Keys, Pair, keygen
+from tests.cluster.conftest import start
+from tests.cluster.programs import evaluate, total
+from tests.faults.frames import MOST_STRANGERS_BYTES, campaign, cluster_with_keys
+from tests.faults.payloads import the_fifteen
+from tests.faults.stranger import KINDS, Stranger
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+NOBODY = 65534
+LONG_S = 60.0
+"""Only a cluster that hangs takes so long."""
+
+IGNORED = {"a greeting without a role", "a channel's header alone"}
+"""They are answered, or say nothing, and so cost nothing."""
+
+
+@pytest.fixture(scope="module")
+def ports():
+    with cluster_with_keys(1) as found:
+        yield found
+
+
+@pytest.mark.parametrize("port", [0, 1], ids=["master", "worker"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", the_fifteen(Path("unused")))
+def test_a_bad_message_costs_its_sender_the_connection(ports, tmp_path, port, kind, name):
+    mark = tmp_path / f"m{secrets.token_hex(4)}"
+    address, server = ports.addresses[port]
+    keys = Keys.load(ports.keys, "client")
+    with Stranger(address, kind, keys, server) as stranger:
+        stranger.say(the_fifteen(mark)[name])
+        if not (name in IGNORED and kind.startswith("valid")):
+            assert stranger.is_cut_off(LONG_S)
+    assert ports.dead == 0
+    assert not mark.exists()
+    assert len(ports.client.status().members.members) == 1
+
+
+def test_clients_are_served_meanwhile(ports):
+    ports.check()
+    assert ports.dead == 0
+
+
+def test_random_damage():
+    found = campaign(8, secrets.randbelow(1 << 32))
+    assert not found["dead"]
+    assert not found["ran"]
+    assert found["bytes of a stranger"] <= MOST_STRANGERS_BYTES
+
+
+@pytest.mark.parametrize("proof", ["none", "a key of its own"])
+def test_a_false_master_learns_nothing(tmp_path, proof):
+    """It has taken the address, but not the key: it does not even get a greeting."""
+    keygen(tmp_path)
+    context = zmq.Context()
+    false = context.socket(zmq.ROUTER)
+    if proof != "none":
+        pair = Pair.fresh()
+        false.curve_server, false.curve_secretkey = True, pair.secret
+    port = false.bind_to_random_port("tcp://127.0.0.1")
+    try:
+        with pytest.raises(ConnectionFailed):
+            ClusterBackend.connect(f"tcp://127.0.0.1:{port}", tmp_path, timeout_s=1.0)
+        assert not false.poll(0)
+    finally:
+        context.destroy(linger=0)
+
+
+@root
+def test_a_false_master_in_a_folder_of_another_user_is_not_connected_to():
+    folder = private_folder()
+    context = zmq.Context()
+    false = context.socket(zmq.ROUTER)
+    false.bind(f"ipc://{folder}/master")
+    os.chown(folder, NOBODY, NOBODY)
+    try:
+        with pytest.raises(AuthenticationFailed, match="another user"):
+            ClusterBackend.connect(f"ipc://{folder}/master", timeout_s=1.0)
+        assert not false.poll(0)
+    finally:
+        context.destroy(linger=0)
+        os.chown(folder, 0, 0)
+        (folder / "master").unlink(missing_ok=True)
+        folder.rmdir()
+
+
+ANOTHER_USER = """
+import os, sys, socket, zmq
+address, pids = sys.argv[1], sys.argv[2:]
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+path = address.removeprefix("ipc://")
+try:
+    os.listdir(os.path.dirname(path))
+    print("listed")
+except PermissionError:
+    pass
+with socket.socket(socket.AF_UNIX) as plain:
+    try:
+        plain.connect(path)
+        print("connected")
+    except PermissionError:
+        pass
+for pid in pids:
+    try:
+        print("mapped", [os.open(f"/proc/{pid}/fd/{n}", os.O_RDWR) for n in os.listdir(f"/proc/{pid}/fd")])
+    except PermissionError:
+        pass
+dealer = zmq.Context().socket(zmq.DEALER)
+dealer.linger = 0
+monitor = dealer.get_monitor_socket()
+dealer.connect(address)
+dealer.send(b"hello")
+while monitor.poll(1000):
+    event = int.from_bytes(monitor.recv_multipart()[0][:2], "little")
+    if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+        print("let in")
+    if event in (zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL):
+        break
+print("done")
+"""
+
+
+def another_user(address, pids):
+    done = subprocess.run(
+        [sys.executable, "-c", ANOTHER_USER, address, *map(str, pids)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+@root
+def test_another_user_gets_nothing_of_a_local_cluster():
+    for cluster in start(1):
+        client = cluster.connect()
+        folder = Path(cluster.address.removeprefix("ipc://")).parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        pids = [w.pid for w in cluster.workers]
+        worker = client.status().members.members[0].address
+        for address in (cluster.address, worker):
+            assert another_user(address, pids) == ["done"]
+        # Even where the folder lets him through, the kernel's word for his user does not.
+        folder.chmod(0o755)
+        for path in folder.iterdir():
+            path.chmod(0o777)
+        for address in (cluster.address, worker):
+            assert another_user(address, pids) == ["listed", "connected", "done"]
+        folder.chmod(0o700)
+        assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
+        client.close()
