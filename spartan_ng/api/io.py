@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import io as scipy_io
 from scipy import sparse
 
 from spartan_ng.api.cell import Cell
@@ -167,7 +166,9 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
 
 def mmread(source: Any) -> ndarray:
     """Read a Matrix Market file: a CSR array from a coordinate file, a dense one from an array file."""
-    found = scipy_io.mmread(source)
+    from scipy import io  # most programs read no such file, and importing it takes a while
+
+    found = io.mmread(source)
     return sparse_handle(found) if sparse.issparse(found) else wrap(np.asarray(found))
 
 
@@ -175,7 +176,9 @@ def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None
     """Write a Matrix Market file: coordinates of a CSR array, all elements of a dense one."""
     h = as_handle(a)
     value = h.tocsr() if h.format == "csr" else h._force()
-    scipy_io.mmwrite(target, value, comment, precision=precision)
+    from scipy import io
+
+    io.mmwrite(target, value, comment, precision=precision)
 
 
 def from_sparse(matrix: Any) -> ndarray:
