@@ -6,6 +6,7 @@ import os
 import random
 import socket as sockets
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -45,8 +46,9 @@ class Stranger:
             self.say([bytes(f) for f in greeting(Hello(PROTOCOL, "client", "a stranger"))])
 
     def say(self, frames: Sequence[bytes]) -> None:
-        """Send a message, now or once there is a connection."""
-        self._socket.send_multipart(frames)
+        """Send a message, now or once there is a connection; nothing, if we have been cut off already."""
+        with suppress(zmq.Again):
+            self._socket.send_multipart(frames, zmq.NOBLOCK)
 
     def is_cut_off(self, timeout_s: float) -> bool:
         """Whether the other end has refused or closed the connection in time."""
