@@ -184,7 +184,7 @@ _EXACT = (
     # outer and others' methods
     "np.{add|subtract|multiply|maximum|less}.outer({small}, {small also})",
     "np.apply_along_axis(lambda line: line[::-1], 0, {lines})",
-    "np.vectorize(lambda x: x * 2)({real})",
+    "np.vectorize(lambda x: x * 2)({float})",
     "np.piecewise({float}, [{it} < 0, {it} >= 1], [-1, lambda x: x * 2])",
     "np.interp({float}, [-2.0, 0.0, 4.0], [0.0, 1.0, 5.0])",
     # what Python sees
@@ -253,7 +253,8 @@ _ROUNDED = (
     "np.{degrees|radians|deg2rad}({real})",
     "np.{var|std}({number}<<, axis={axes}>><<, keepdims={flag}>><<, ddof={0|1}>>)",
     "np.{nanvar|nanstd|nanmean}({number}<<, axis={axes}>>)",
-    "np.mean({number}<<, axis={axes}>><<, where={mask}>><<, keepdims={flag}>><<, dtype={wider}>>)",
+    "np.mean({number}<<, axis={axes}>><<, keepdims={flag}>><<, dtype={wider}>>)",
+    "np.mean({lines}<<, axis={axes}>>, where={mask})",
     "np.average({number}<<, axis={axis}>>)",
     "np.prod({float}<<, axis={axes}>><<, where={mask}>>)",
     "np.cumprod({float}, axis={axis})",
@@ -336,7 +337,6 @@ _WRITES = (
     "np.{add|multiply}({target}, {fits whole}, out={it}, where={mask})",
     "np.negative({target number}, out={it})",
     "np.random.default_rng(3).shuffle({target lines})",
-    "{target}[{basic}], {it}[{basic}] = {it}[{basic}], {fits scalar}",
     "{target real}.partition({kth}, axis={that axis}); {it}.sort(axis={that axis})",
 )
 _OUT = (
