@@ -202,10 +202,19 @@ class MasterState:
         return [(name, self._authorized) for name in self._workers]
 
     def _worker_joined(self, peer: str, hello: Hello) -> Instructions:
-        self._workers[peer] = _Worker(
-            Member(peer, hello.label, hello.address, hello.host, hello.threads, hello.memory_bytes, hello.key)
-        )
         self._epoch += 1
+        self._workers[peer] = _Worker(
+            Member(
+                peer,
+                hello.label,
+                hello.address,
+                hello.host,
+                hello.threads,
+                hello.memory_bytes,
+                hello.key,
+                self._epoch,
+            )
+        )
         self._ranks.append(peer)
         self._since.append(self._epoch)
         return self._tell_members()

@@ -104,6 +104,8 @@ class _Request:
     future: Future[Any]
     keep: Any = None
     """What must live until the answer is there."""
+    since: int | None = None
+    """The epoch in which the worker has joined that is meant."""
 
 
 class Peers:
@@ -127,22 +129,23 @@ class Peers:
         self._mappings = _Mappings()
         loop.every(_LOOK_S, self._look)
 
-    def fetch(self, peer: str, key: Key, region: Region) -> Future[Any]:
-        """The region of a tile that the worker `peer` holds, as soon as it is complete there."""
+    def fetch(self, peer: str, key: Key, region: Region, since: int | None = None) -> Future[Any]:
+        """The region of a tile that the worker `peer` holds, as soon as it is complete there; WorkerLost
+        where it has joined in another epoch than `since`."""
         picks = any(isinstance(along, np.ndarray) for along in region)
         box, picked = ((), pack(region)) if picks else (region, NOTHING)
         message = Fetch(next(self._numbers), key, box, True, picked)
-        return self._ask(_Request(peer, message, Future()))
+        return self._ask(_Request(peer, message, Future(), since=since))
 
-    def put(self, peer: str, key: Key, tile: Any) -> Future[Any]:
+    def put(self, peer: str, key: Key, tile: Any, since: int | None = None) -> Future[Any]:
         """Give a tile to the worker `peer`; done when it is there."""
         number = next(self._numbers)
         member = self._members.get(peer)
         near = member is not None and member.host == host_identity() != ""
         if near and isinstance(tile, np.ndarray) and tile.nbytes >= SHARED_BYTES and not tile.dtype.hasobject:
             segment, array = _copy_out(tile)
-            return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment))
-        return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile))
+            return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment, since))
+        return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile, since))
 
     def borrow(self, peer: str, job: str) -> Future[Any]:
         """Ask the worker `peer` for a task of a job."""
@@ -186,7 +189,7 @@ class Peers:
 
     def _send(self, request: _Request) -> None:
         link = self._link(request.peer)
-        if link is None:
+        if link is None or request.since not in (None, link.member.since):
             gone = WorkerLost(f"worker {request.peer} is not a member of the cluster any more")
             _settle(request.future, gone)
             return

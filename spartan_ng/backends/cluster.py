@@ -164,7 +164,7 @@ class ClusterBackend:
                 box = tiling.box_on(ref.shape, rank)
                 if box is not None:
                     tile = _slice(ref.value, box)
-                    futures.append(self._link.peers.put(member.name, key, tile))
+                    futures.append(self._link.peers.put(member.name, key, tile, member.since))
             for future in futures:
                 self._wait(future)
         except BaseException:
@@ -300,7 +300,8 @@ class ClusterBackend:
             common = intersect(tile, box) if box else ()
             assert common is not None, "tiles() yields tiles that meet the box"
             region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
-            parts.append((common, self._link.peers.fetch(held.members[rank].name, held.key, region)))
+            member = held.members[rank]
+            parts.append((common, self._link.peers.fetch(member.name, held.key, region, member.since)))
         if ref.format == "csr":
             return _stack([(at, self._wait(f)) for at, f in parts], box, ref.dtype)
         out = np.empty(box_shape(box), ref.dtype)
@@ -362,9 +363,9 @@ class ClusterBackend:
     def _check_ranks(self, world: int) -> None:
         """WorkerLost where a rank of the plan has not the worker any more that it was planned for."""
         self._link.check()
-        now = {m.name for m in self._link.members.members}
+        now = self._link.members.members
         for rank, member in enumerate(self._settled.members[:world]):
-            if member.name not in now:
+            if member not in now:
                 raise WorkerLost(f"worker {rank} ({member.label}) died after the plan was made")
 
     def _settle(self) -> None:
@@ -381,21 +382,20 @@ class ClusterBackend:
         if held.value is not None:
             ref.value = held.value
         now = self._settled.members
-        alive = {m.name for m in now}
         users = [r for r in range(len(held.members)) if ref.tiling.box_on(ref.shape, r) is not None]
-        if all(r < len(now) and held.members[r].name == now[r].name for r in users) and not (
+        if all(r < len(now) and held.members[r] == now[r] for r in users) and not (
             ref.tiling.duplicate and len(now) > len(held.members)
         ):
             return
-        survivors = [held.members[r] for r in users if held.members[r].name in alive]
+        survivors = [held.members[r] for r in users if held.members[r] in now]
         if ref.tiling.duplicate and survivors:
-            if now[0].name in {m.name for m in survivors}:
+            if now[0] in survivors:
                 ref.tiling = Tiling.single(len(ref.shape))  # one of the copies: the others are not read
                 held.members = now
                 return
             held.members = (survivors[0],)
         elif len(survivors) < len(users):
-            gone = next(held.members[r] for r in users if held.members[r].name not in alive)
+            gone = next(held.members[r] for r in users if held.members[r] not in now)
             if ref.value is None:
                 held.lost = f"worker {held.members.index(gone)} ({gone.label})"
                 return

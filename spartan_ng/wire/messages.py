@@ -69,6 +69,8 @@ class Member(Message, frozen=True):
     memory_bytes: int
     key: str = ""
     """The public key of the process at `address`."""
+    since: int = 0
+    """The epoch in which it joined: one that has come back is another, without the tiles that it had."""
 
 
 class Members(Message, frozen=True):

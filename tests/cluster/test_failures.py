@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.config import config
@@ -278,4 +279,21 @@ def test_a_worker_that_falls_silent_is_given_up_and_may_come_back(cluster):
     np.testing.assert_allclose(evaluate(session, total(doubled(node))), 2 * expected(node))
     product = build.matmul(build.transpose(node, (1, 0)), node, np.dtype(float))
     np.testing.assert_allclose(evaluate(session, product), leaf(node).T @ leaf(node))
+    client.close()
+
+
+def test_a_worker_that_comes_back_has_not_the_tiles_that_it_had(shared):
+    """It keeps its name; nobody may wait for what it has dropped."""
+    client = shared.connect()
+    session = Session(client)
+    (ref,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
+    held = client._arrays[ref.serial]
+    before = tuple(replace(m, since=m.since - 1) for m in held.members)
+    held.members = before
+    with pytest.raises(WorkerLost, match="not a member of the cluster any more"):
+        client.gather(ref, box_of(ref.shape))
+    client._settled = replace(client._settled, members=before)
+    assert client.workers == 3
+    with pytest.raises(WorkerLost, match="took tiles"):
+        client.gather(ref, box_of(ref.shape))
     client.close()
