@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.kernels.blocks import Cut, Sweep
+from spartan_ng.kernels.blocks import Cut, Sweep, is_one_block
 from spartan_ng.kernels.body import Body, Runner, labelled_box
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.kernels.compiled.prepared import Compiled
@@ -47,7 +47,7 @@ def flaw(body: Compiled, cut: Cut, operands: list[Any]) -> str:
     """What a compiled stage makes otherwise than the interpreter of the same block; empty if nothing."""
     if body.stage.calls_users:
         return ""  # a user's function may say another thing whenever it is called
-    block = _proving_block(body.stage, body.tile, cut)
+    block = _proving_block(body, cut)
     with np.errstate(all="ignore"):
         wanted = _Interpreted(body.stage, operands, body.tile, block)
         trial = _Trial(body, cut, operands, block, wanted)
@@ -74,15 +74,19 @@ def _rounds(row: Row) -> bool:
     return adds and row.dtype.kind in "fc"
 
 
-def _proving_block(stage: Fused, tile: Box, cut: Cut) -> Box:
-    """The end of the last block, as much of it as a proof may take; what blocks keep whole stays whole."""
+def _proving_block(body: Compiled, cut: Cut) -> Box:
+    """The end of the last block, as much of it as a proof may take.
+
+    What no block cuts stays whole: loops may walk such an axis and its neighbour as one.
+    """
     runs = cut.runs if isinstance(cut, Sweep) else cut[-1].runs
     block = list(runs[-1][-1])
-    most = max(prod(box_shape(tile)) // SHARE, LEAST)
-    for d in sorted(range(len(block)), key=lambda d: block[d][0] - block[d][1]):
+    cuttable = [d for d, n in enumerate(body.sizes) if not is_one_block(body.tile[d], n)]
+    most = max(prod(box_shape(body.tile)) // SHARE, LEAST)
+    for d in sorted(cuttable, key=lambda d: block[d][0] - block[d][1]):
         lo, hi = block[d]
         size = prod(b - a for a, b in block)
-        if size > most and d not in stage.whole:
+        if size > most and d not in body.stage.whole:
             block[d] = hi - max(1, most * (hi - lo) // size), hi
     return tuple(block)
 
@@ -212,5 +216,5 @@ def _unequal(found: Any, wanted: Any, scale: float | None) -> str:
     wrong = int(np.count_nonzero(~same))
     if not wrong or (scale is not None and wrong <= _FEW * same.size):
         return ""
-    at = tuple(int(i[0]) for i in np.nonzero(~same))
+    at = tuple(np.argwhere(~same)[0])
     return f"{wrong} of {same.size} elements differ, the first {found[at]!r} is {wanted[at]!r} by NumPy"
