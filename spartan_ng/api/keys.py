@@ -64,7 +64,8 @@ def _canonical_part(k: Any) -> Any:
         return as_handle(np.asarray(k))
     if isinstance(k, Handle | np.ndarray | list | tuple) or is_array_like(k) or sparse.issparse(k):
         h = as_handle(k)
-        h = h.todense() if h.format == "csr" else h
+        if h.format == "csr" and h.dtype != bool:  # a mask may stay sparse
+            h = h.todense()
         if isinstance(k, list | tuple) and not h.size:
             return as_handle(np.zeros(h.shape, np.int64))
         if h.dtype.kind not in "biu":
