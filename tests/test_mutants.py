@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from tests.mutants import switch
 from tests.mutants.sites import SWITCH, drawn, sites, switched
 
 TEXT = '''"""A module."""
@@ -68,3 +72,22 @@ def test_what_is_drawn_depends_on_the_seed_alone_and_never_overlaps(tmp_path) ->
     assert together.count(f"{SWITCH}(") == len(one) > 2
     inside = run(together, -1)["inside"]
     assert [inside(x) for x in range(15)] == [run(TEXT, -1)["inside"](x) for x in range(15)]
+
+
+def test_processes_note_together_who_comes_by(tmp_path) -> None:
+    shared = tmp_path / "reached"
+    shared.write_bytes(bytes(100))
+    program = "from tests.mutants import switch as s; print(s.at({0}), s.at({1}), s.reached())"
+    environment = {**os.environ, switch.REACHED: str(shared), switch.NUMBER: "7"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program.format(*numbers)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for numbers in ((7, 3), (5, 3))
+    ]
+    assert said == ["True False [3, 7]\n", "False False [3, 5, 7]\n"]

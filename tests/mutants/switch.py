@@ -38,4 +38,4 @@ def clear() -> None:
 
 def reached() -> list[int]:
     """The faults that somebody has come by, in any process."""
-    return [number for number, was in enumerate(_reached) if was]
+    return [number for number, was in enumerate(_reached[:]) if was]
