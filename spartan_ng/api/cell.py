@@ -184,6 +184,8 @@ class Cell:
             self.value = laid_out(ref.value, self.order)
             own = ref.private or ref.value.flags.owndata
             self.borrowed = self.value is ref.value and not own
+            if self.value is not ref.value:  # one copy is enough: the next graph takes this one
+                self._node = None
 
     def writable(self) -> Any:
         """The value, for a write in place; None where a functional update is better.
