@@ -5,6 +5,8 @@ import secrets
 import stat
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import zmq
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.errors import AuthenticationFailed, ConnectionFailed
 from spartan_ng.graph import build
+from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import private_folder
 from spartan_ng.wire.keys import Keys, Pair, keygen
@@ -127,14 +130,16 @@ for pid in pids:
         pass
 dealer = zmq.Context().socket(zmq.DEALER)
 dealer.linger = 0
+dealer.reconnect_ivl = -1
 monitor = dealer.get_monitor_socket()
 dealer.connect(address)
-dealer.send(b"hello")
-while monitor.poll(1000):
+while monitor.poll(5000):
     event = int.from_bytes(monitor.recv_multipart()[0][:2], "little")
     if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
         print("let in")
     if event in (zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL):
+        break
+    if event in (zmq.EVENT_CLOSED, zmq.EVENT_DISCONNECTED):
         break
 print("done")
 """
@@ -158,12 +163,21 @@ def test_another_user_gets_nothing_of_a_local_cluster():
         worker = client.status().members.members[0].address
         for address in (cluster.address, worker):
             assert another_user(address, pids) == ["done"]
-        # Even where the folder lets him through, the kernel's word for his user does not.
-        folder.chmod(0o755)
-        for path in folder.iterdir():
-            path.chmod(0o777)
-        for address in (cluster.address, worker):
-            assert another_user(address, pids) == ["listed", "connected", "done"]
-        folder.chmod(0o700)
         assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
         client.close()
+
+
+@root
+def test_the_kernel_tells_another_user_where_the_folder_does_not_stop_him():
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        server = MasterServer(f"ipc://{folder}/master")
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        try:
+            os.chmod(folder, 0o755)
+            os.chmod(f"{folder}/master", 0o777)
+            assert another_user(server.address, []) == ["listed", "connected", "done"]
+        finally:
+            server.stop()
+            thread.join()
+        os.makedirs(folder, exist_ok=True)  # the master has removed what was empty
