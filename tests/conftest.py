@@ -1,7 +1,7 @@
 """What every test shares: no deadlines of Hypothesis's or the compiler's, for a busy machine to pass.
 
-Ctrl-C interrupts, whatever started the tests: a shell's background jobs begin with the signal ignored, and hand
-that on to the processes of tests that send it.
+Ctrl-C interrupts, whatever started the tests: a shell's background jobs begin with the signal ignored, and
+hand that on to the processes of tests that send it.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ class LocalCluster:
         self.address = ""
         self.master: subprocess.Popen[bytes] | None = None
         self.workers: list[subprocess.Popen[bytes]] = []
+        self._joined: list[subprocess.Popen[bytes]] = []
         self._threads = threads
         self._memory = memory
         self._timeout_s = timeout_s
@@ -89,11 +90,15 @@ class LocalCluster:
         return backend
 
     def _wait_for_workers(self, backend: ClusterBackend) -> None:
-        """Wait until all workers that live have joined; a worker that ends while it starts is an error."""
+        """Wait until all workers that live have joined; one that gives up while it starts is an error."""
         deadline = time.monotonic() + self._timeout_s
-        living = [w for w in self.workers if w.poll() is None]
-        while not backend.wait_for_workers(len(living), 0.1):
-            ended = next((w for w in living if w.poll() is not None), None)
+        new = [w for w in self.workers if w not in self._joined]
+        while True:
+            living = [w for w in self.workers if w.poll() is None]
+            ended = next((w for w in new if (w.poll() or 0) > 0), None)
+            if ended is None and backend.wait_for_workers(len(living), 0.1):
+                self._joined = living
+                return
             if ended is not None:
                 raise ConnectionFailed(
                     f"a local worker ended with code {ended.returncode} before it had joined"
@@ -144,7 +149,7 @@ class LocalCluster:
                 process.kill()
                 process.wait()
         self.master = None
-        self.workers = []
+        self.workers, self._joined = [], []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None

@@ -30,6 +30,8 @@ from spartan_ng.ownership import why_not_own
 from spartan_ng.wire.keys import ROLES, Keys, Pair, Users
 
 _IPC = "ipc://"
+_FOLDER = "spartan-ng-"
+"""How the names of folders for sockets begin."""
 _MOST_PATH = 100
 """Characters of a socket's path; the kernel takes 107."""
 
@@ -133,7 +135,7 @@ def private_folder() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     if len(base) > _MOST_PATH // 2:
         base = "/tmp"
-    return Path(tempfile.mkdtemp(prefix="spartan-ng-", dir=base))
+    return Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
 
 
 def beside(address: str, name: str) -> str:
@@ -147,10 +149,13 @@ def is_local(address: str) -> bool:
 
 
 def leave(address: str) -> None:
-    """Remove the folder of a local address if nobody uses it any more."""
+    """Remove the socket of a local address, and its folder if that is ours and nobody else uses it."""
     if is_local(address):
+        place = Path(address.removeprefix(_IPC))
         with suppress(OSError):
-            Path(address.removeprefix(_IPC)).parent.rmdir()
+            place.unlink(missing_ok=True)
+            if place.parent.name.startswith(_FOLDER):
+                place.parent.rmdir()
 
 
 def is_taken(address: str) -> bool:

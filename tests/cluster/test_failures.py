@@ -226,7 +226,7 @@ def test_a_users_function_that_kills_its_process(cluster):
         return tile
 
     node_first = float(leaf(node)[0, 0])
-    with pytest.raises(UserFunctionError, match=r"dies \(at .*test_failures.py:\d+\): the processes of two"):
+    with pytest.raises(UserFunctionError, match=r"dies \(at .*programs.py:\d+\): the processes of two"):
         evaluate(session, total(user(dies, node)))
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
     client.close()
