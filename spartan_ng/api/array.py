@@ -29,7 +29,7 @@ from spartan_ng.api.handle import (
     wrap,
 )
 from spartan_ng.api.protocols import Protocols
-from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape
+from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape, is_read_only
 from spartan_ng.config import config
 
 _QUICK = frozenset({int, tuple, slice})
@@ -385,8 +385,13 @@ class ndarray(Protocols):
         locked = bool(self._views) and self._views[-1] == Broadcast(self.shape)
         if not write and not locked:
             self._views = (*self._views, Broadcast(self.shape))
-        elif write and locked:
-            self._views = self._views[:-1]
+        elif write:
+            below = self._views[:-1] if locked else self._views
+            if is_read_only(below):
+                raise ValueError(
+                    "cannot set WRITEABLE flag to True of this array: what it shows is read-only"
+                )
+            self._views = below
         self._state = None
 
     def byteswap(self, inplace: bool = False) -> ndarray:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 
+_MOST_AXES = 64
 _NUMBERS = frozenset({int, float, bool, complex})
 _ELEMENTS = _NUMBERS | NUMERIC
 
@@ -48,7 +49,7 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
-    ndmax: int = 0,
+    ndmax: int = _MOST_AXES,
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays).
@@ -59,7 +60,7 @@ def array(
         h = _shared(object, dtype, order)
         return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
     kind = object.__class__
-    if ndmax:
+    if ndmax != _MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
         plain = object
@@ -129,22 +130,30 @@ def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
 
 
 @numpy_function(np.asanyarray)
-def asanyarray(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> ndarray:
     """As `asarray`, but an array of a subclass of NumPy's passes through."""
     if isinstance(a, np.ndarray) and is_subclass(a):
-        return np.asanyarray(a, dtype, order)  # type: ignore[return-value]
-    return asarray(a, dtype, order)
+        return np.asanyarray(a, dtype, order, copy=copy)  # type: ignore[return-value]
+    return asarray(a, dtype, order, copy=copy)
 
 
 @numpy_function(np.ascontiguousarray)
-def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
     """An array of at least one axis, in C order."""
     h = asarray(a, dtype, "C")
     return h.reshape(1) if h.ndim == 0 else h
 
 
 @numpy_function(np.asfortranarray)
-def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
     """As `asarray`, of at least one axis, in Fortran's order."""
     h = asarray(a, dtype, "F")
     return h.reshape(1) if h.ndim == 0 else h

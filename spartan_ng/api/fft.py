@@ -217,11 +217,20 @@ def _stored(result: ndarray, out: Any) -> ndarray:
     """The result, put into `out` if it is there."""
     if out is None:
         return result
+    if not isinstance(out, Handle | np.ndarray):
+        raise TypeError(f"return arrays must be of ArrayType, not {type(out).__name__}")
+    if out.ndim != result.ndim or any(n not in (1, m) for n, m in zip(result.shape, out.shape, strict=True)):
+        raise ShapeError(f"output array has wrong shape. It is {out.shape} for a result of {result.shape}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast the transform's output from {result.dtype!r} to {out.dtype!r} with casting rule "
+            "'same_kind'"
+        )
     if isinstance(out, Handle):
         out._write(result)
     else:
         out[...] = result._force()
-    return out  # type: ignore[no-any-return]
+    return out  # type: ignore[return-value]
 
 
 __all__ = [

@@ -159,7 +159,9 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, li
     return wrap(np.fromstring(string, dtype, count, sep=sep))
 
 
-def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> ndarray:
+def fromfile(
+    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, like: Any = None
+) -> ndarray:
     """Read an array from raw bytes or text."""
     return wrap(np.fromfile(file, dtype, count, sep, offset))
 

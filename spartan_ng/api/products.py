@@ -291,6 +291,8 @@ def trace(
 def kron(a: Any, b: Any) -> ndarray:
     """The Kronecker product."""
     a, b = as_handle(a), as_handle(b)
+    if not a.ndim or not b.ndim:
+        return a * b  # type: ignore[no-any-return]
     n = max(a.ndim, b.ndim)
     left, right = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
     x = a.reshape([k for pair in zip(left, (1,) * n, strict=True) for k in pair])

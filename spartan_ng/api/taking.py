@@ -216,6 +216,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
     node = build.broadcast(build.cast(options[0]._node(), kind), shape)
     for i, option in enumerate(options[1:], 1):
         node = build.map_("where", (index == i)._node(), build.cast(option._node(), kind), node)
+    if out is not None and out.shape != shape:
+        raise TypeError(f"choose: invalid shape for output array. It is {out.shape}, not {shape}")
     result = wrap_node(node)
     return stored("choose", result, out, casting="unsafe")
 
@@ -223,37 +225,36 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
 @numpy_function(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> ndarray:
     """Elements of each line at indices of their own."""
-    a, index = as_handle(arr), as_handle(indices)
-    if index.dtype.kind not in "iu":
-        raise IndexError(f"`indices` must be an integer array, not of {index.dtype}")
-    if axis is None:
-        a, axis = manipulation.ravel(a), 0
-    where = build.axis_index(axis, a.ndim)
-    if index.ndim != a.ndim:
-        raise ShapeError(
-            f"`indices` (shape {index.shape}) and `arr` (shape {a.shape}) must have the same number "
-            "of dimensions"
-        )
-    return a[_along(a, index, where)]  # type: ignore[no-any-return]
+    a = as_handle(arr)
+    lines = manipulation.ravel(a) if axis is None else a
+    return lines[_along(lines, as_handle(indices), axis)]  # type: ignore[no-any-return]
 
 
 @numpy_function(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Set elements of each line at indices of their own."""
-    a = manipulation.ravel(arr) if axis is None else arr
-    where = 0 if axis is None else build.axis_index(axis, a.ndim)
-    if as_handle(indices).ndim != a.ndim:
+    lines = manipulation.ravel(arr) if axis is None else arr
+    key = _along(lines, as_handle(indices), axis)
+    if axis is None and not arr.flags.c_contiguous:  # the one line is a copy
+        raise ValueError("assignment destination is read-only: the elements do not lie in one line")
+    lines[key] = values
+
+
+def _along(a: Handle, index: Handle, axis: Any) -> tuple[Any, ...]:
+    """The index of whole lines, with `index` for its axis; None is the one axis there is."""
+    if axis is None and index.ndim != 1:
         raise ShapeError(
-            f"`indices` (shape {as_handle(indices).shape}) and `arr` (shape {a.shape}) must have the same "
-            "number of dimensions"
+            f"when axis=None, `indices` must have a single dimension. They are of shape {index.shape}"
         )
-    a[_along(a, as_handle(indices), where)] = values
-
-
-def _along(a: Handle, index: Handle, axis: int) -> tuple[Any, ...]:
-    """The index of whole lines, with `index` for its axis."""
+    where = build.axis_index(0 if axis is None else axis, a.ndim)
+    if index.dtype.kind not in "iu":
+        raise IndexError(f"`indices` must be an integer array, not of {index.dtype}")
+    if index.ndim != a.ndim:
+        raise ShapeError(
+            f"`indices` and `arr` must have the same number of dimensions: shapes {index.shape}, {a.shape}"
+        )
     grid = (
-        index if i == axis else creation.arange(n).reshape((1,) * i + (-1,) + (1,) * (a.ndim - i - 1))
+        index if i == where else creation.arange(n).reshape((1,) * i + (-1,) + (1,) * (a.ndim - i - 1))
         for i, n in enumerate(a.shape)
     )
     return tuple(grid)
