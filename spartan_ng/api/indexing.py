@@ -197,11 +197,18 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     a._check_writable()
     new = as_handle(value, a.dtype if isinstance(value, list | tuple | int | float | complex) else None)
     if keys.is_simple(key):
+        if new.ndim and keys.is_element(key, a.ndim):
+            _check_element(a.dtype, new)
         _view(a, key)._write(new)
     elif keys.is_mask(key):
         _set_masked(a, key, new)
     else:
         _set_scattered(a, key, new)
+
+
+def _check_element(dtype: np.dtype[Any], value: Handle) -> None:
+    """NumPy's error where an element takes no array, even of one element; asked of an array of zeros."""
+    np.zeros(1, dtype)[0] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
 
 
 def _set_value(target: Any, key: Any, value: Any) -> None:

@@ -233,9 +233,8 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         known = known_count(masked.mask)
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
         return kept * math.prod(rest[i - 1] for i in axes if i > 0)
-    axes = build.axes_tuple(axis, a.ndim)
     if where is True:
-        return math.prod(a.shape[i] for i in axes)
+        return math.prod(a.shape[i] for i in build.axes_tuple(axis, a.ndim))
     mask = build.broadcast(where._node(), a.shape)
     return reduce("add", wrap_node(mask), axis, np.intp, keepdims=True)
 

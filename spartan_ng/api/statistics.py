@@ -52,7 +52,8 @@ def mean(
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
         return stored("mean", now, out, casting="unsafe")
-    build.axes_tuple(axis, a.ndim)  # its error where a sum takes an array without axes as one of one axis
+    if where is True:
+        build.axes_tuple(axis, a.ndim)  # its error where a sum takes an array without axes as one of one axis
     kind = np.dtype(dtype) if dtype is not None else None
     half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":

@@ -253,8 +253,7 @@ _ROUNDED = (
     "np.{degrees|radians|deg2rad}({real})",
     "np.{var|std}({number}<<, axis={axes}>><<, keepdims={flag}>><<, ddof={0|1}>>)",
     "np.{nanvar|nanstd|nanmean}({number}<<, axis={axes}>>)",
-    "np.mean({number}<<, axis={axes}>><<, keepdims={flag}>><<, dtype={wider}>>)",
-    "np.mean({lines}<<, axis={axes}>>, where={mask})",
+    "np.mean({number}<<, axis={axes}>><<, where={mask}>><<, keepdims={flag}>><<, dtype={wider}>>)",
     "np.average({number}<<, axis={axis}>>)",
     "np.prod({float}<<, axis={axes}>><<, where={mask}>>)",
     "np.cumprod({float}, axis={axis})",
@@ -337,6 +336,7 @@ _WRITES = (
     "np.{add|multiply}({target}, {fits whole}, out={it}, where={mask})",
     "np.negative({target number}, out={it})",
     "np.random.default_rng(3).shuffle({target lines})",
+    "{target}[{basic}], {it}[{basic}] = {it}[{basic}], {fits scalar}",
     "{target real}.partition({kth}, axis={that axis}); {it}.sort(axis={that axis})",
 )
 _OUT = (

@@ -53,6 +53,18 @@ a0 = np.fft.irfft(np.ones((2, 2)).T + 1j, 5, axis=-2); a0.reshape(-1)[:2] = 1
 a0 = np.fft.rfft(np.ones((2, 4)), axis=-1); a0.reshape(-1)[:2] = 1
 a0 = np.fft.fft(np.ones((2, 4)).T, axis=0); a0.reshape(-1)[:2] = 1
 a0 = np.vectorize(lambda x: x * 2)(np.count_nonzero(np.ones(3))); a0[...] = 5
+
+a0 = np.mean(np.array(2.0), axis=0, where=np.array(True))
+a0 = np.mean(np.array(2.0), axis=1, where=np.array(True))
+a0 = np.var(np.array(2.0), axis=0, where=np.array(True))
+a0 = np.std(np.array(2), axis=-1, where=np.array(True))
+a0 = np.mean(np.array(2.0), axis=-1, keepdims=True, where=np.array(True)); a1 = np.mean(np.array(2.0), axis=0)
+
+a0 = np.ones(1); a0[-1], a0[...] = a0[()], 3
+a0 = np.ones((2, 3)); a1 = np.zeros((1, 1)); a0[1, 2] = a1; a0[1] = a1[0]
+a0 = np.ones((2, 3)); a1 = np.arange(2); a0[0, 0] = a1
+a0 = np.ones((2, 3), 'i2'); a1 = np.ones((1, 2)); a0[..., 1, 2] = np.sum(a1, axis=1); a0[0, 1] = np.sum(a1)
+a0 = np.array(1.0); a1 = np.ones(1); a0[()] = a1; a0[...] = a1
 """
 
 
