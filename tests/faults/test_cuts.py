@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.cuts import outcomes
 
-NAMED = {"WorkerLost", "WorkerUnreachable", "MasterUnreachable"}
+NAMED = {"WorkerDied", "WorkerLost", "WorkerUnreachable", "MasterUnreachable"}
 
 
 @pytest.mark.parametrize("seed", [21, 27, 28, 47])
