@@ -40,6 +40,9 @@ class Config:
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     timeout_s : how long to wait for an answer from a cluster
     progress : show a progress bar; None shows it on a terminal only
+    reproducible : keep the last bits where that costs time, too: variances, scans, exponentials and
+    logarithms,
+        folds of sparse and small arrays are then the same in every tier and on any number of workers
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
         there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
@@ -57,6 +60,7 @@ class Config:
     progress: bool | None = None
     kernels: str = "auto"
     products: str = "cuboid"
+    reproducible: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _NAMES:
@@ -107,6 +111,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "progress": (None, True, False),
     "kernels": KERNELS,
     "products": PRODUCTS,
+    "reproducible": (False, True),
 }
 """The values of options that have few."""
 _LEAST = {"small_bytes": 0, "duplicate_bytes": 0, "threads": 1, "memory_bytes": 1, "timeout_s": 1e-3}

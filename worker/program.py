@@ -17,7 +17,7 @@ from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
-from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
@@ -37,7 +37,6 @@ from spartan_ng.plan.plan import (
     ScanTotals,
     SortParts,
     Stage,
-    Write,
 )
 from spartan_ng.worker.regions import Operand, identity, resolve
 
@@ -403,15 +402,6 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
     return work >= (_LENT_USER_FLOPS if stage.calls_users else _LENT_FLOPS) * plan.workers
 
 
-def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
-    """What folds a result's blocks; None where it is not reduced."""
-    if write.reducer is None:
-        return None
-    first, register = len(stage.reads), write.reducer.args[0]
-    operand = stage.reads[register] if register < first else stage.rows[register - first]
-    return Reducer(write.reducer, operand.labels)
-
-
 def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     """What the kernels need, once for all runs of the program."""
     if isinstance(stage, Fused) and task.box is not None:
@@ -429,7 +419,14 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         for part in task.parts:
             _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
-        task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
+        task.ordered = Ordered(
+            stage.reads,
+            stage.rows,
+            stage.domain,
+            task.box,
+            exact=stage.exact,
+            whole=any(w.units for w in stage.writes),
+        )
         task.reducers = [reducer_of(stage, w) for w in stage.writes]
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
         task.ordered = Ordered(stage.reads, scanned_rows(stage, plan), stage.domain, task.box)

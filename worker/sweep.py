@@ -54,7 +54,10 @@ def run_sweep(
     elif choice.body.is_whole:
         shared = _shared_states(choice.body, cut, places)
         make = _whole(choice.body, operands, places, shared)
-        first = [{places.own[k]: (s,)} if s is not None else {} for k, s in enumerate(shared)]
+        first = [
+            {} if s is None else {places.own[k]: [(task.box, (s,))] if stage.writes[k].units else (s,)}
+            for k, s in enumerate(shared)
+        ]
     else:
         make = _compiled(choice.body, operands, task, places)
         first = [{} for _ in stage.writes]
@@ -63,7 +66,7 @@ def run_sweep(
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
-            finish(ex, run, task, k, merged(task, k, every), places)
+            finish(ex, run, task, k, merged(k, every), places)
 
 
 def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:
@@ -123,7 +126,9 @@ def _whole(
 def _shared_states(body: Compiled, sweep: Sweep, places: Places) -> list[Any]:
     """States that all runs fill together, each its own part; None for the other results."""
     return [
-        first_state(body, -1 - k, body.tile) if w.reducer is not None and sweep.split in w.labels else None
+        first_state(body, -1 - k, body.tile)
+        if w.reducer is not None and (w.units or sweep.split in w.labels)
+        else None
         for k, w in enumerate(places.writes)
     ]
 
@@ -136,5 +141,5 @@ def _collect(
     for block in blocks:
         for k, state in enumerate(states(block)):
             if state is not None:
-                add_state(task, k, out[k], places.box(k, block), state)
+                add_state(task, k, out[k], places.box(k, block), block, state)
     return out

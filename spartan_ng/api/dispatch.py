@@ -79,7 +79,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
-        if keywords and not beyond.isdisjoint(keywords):
+        if config.reproducible or (keywords and not beyond.isdisjoint(keywords)):
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return checked(*args, **keywords)

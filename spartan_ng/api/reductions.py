@@ -20,6 +20,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.order import is_in_numpys_order
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -48,7 +49,10 @@ def reduce(
     where = True if where is _NONE else where
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
-    if value is not None and flags is not None and out is None and is_prompt(value):
+    prompt = value is not None and flags is not None and out is None and is_prompt(value)
+    if prompt and value.dtype.kind in "fc" and name in FOLDS and not is_strict():
+        prompt = flags is True and dtype is None and is_in_numpys_order(value) and not config.reproducible
+    if prompt:
         numpys: Any = getattr(np, name)
         keywords = {} if initial is _NONE else {"initial": forced(initial)}
         if flags is not True:

@@ -1,7 +1,8 @@
 """How one array is cut over the workers: a grid of parts, or a full copy on each worker.
 
-Axis `a` of size n is cut into `parts[a]` nearly equal parts; part p is `[p*n//parts, (p+1)*n//parts)`. Where
-the data or the workers ask for it, the cuts of an axis are given instead, as `splits[a]`.
+Axis `a` of size n is cut into `parts[a]` nearly equal parts; part p begins at the multiple of `step_of(n,
+parts)` next to `p*n/parts`, so that long axes are cut between units of folds (`ops.order`) only. Where the
+data or the workers ask for it, the cuts of an axis are given instead, as `splits[a]`.
 The tile at grid index `idx` lives on rank `sum(idx[a] * strides[a])`. The strides make views exact:
 the transpose of a (2, 2) grid with strides (2, 1) has strides (1, 2), so that tile (i, j) of A.T lives
 with tile (j, i) of A. No axis is cut into more parts than it has elements.
@@ -18,10 +19,38 @@ from itertools import product
 
 from spartan_ng.arrays.extent import Box
 
+LEAST_GRAINED = 1 << 8
+"""Axes shorter than this are cut anywhere."""
+_LONGEST_GRAIN = 1 << 15
+
+
+def grain(n: int) -> int:
+    """What an axis of n elements is cut at multiples of, if its parts are long enough: a power of two."""
+    return 1 if n < LEAST_GRAINED else min(max(power_below(n // 64), 16), _LONGEST_GRAIN)
+
+
+def power_below(n: int) -> int:
+    """The greatest power of two up to n, or 1."""
+    return 1 << max(n.bit_length() - 1, 0)
+
+
+def step_of(n: int, parts: int) -> int:
+    """What an axis of n elements is cut at multiples of, for so many parts: a quarter of one at most."""
+    return min(grain(n), power_below(n // (4 * parts)))
+
 
 def cut(n: int, parts: int, index: int) -> tuple[int, int]:
     """The half-open interval of part `index` when `n` elements are cut into `parts`."""
-    return index * n // parts, (index + 1) * n // parts
+    step = step_of(n, parts)
+    if step == 1:
+        return index * n // parts, (index + 1) * n // parts
+    hi = n if index + 1 == parts else _nearest(n, parts, index + 1, step)
+    return _nearest(n, parts, index, step), hi
+
+
+def _nearest(n: int, parts: int, index: int, step: int) -> int:
+    """The multiple of `step` next to `index * n / parts`."""
+    return (2 * index * n + parts * step) // (2 * parts * step) * step
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +133,7 @@ class Tiling:
                 points = self.splits[axis]
                 spans.append(range(bisect_right(points, lo), bisect_left(points, hi) + 1))
                 continue
-            first, last = (lo * p) // max(n, 1), ((hi - 1) * p) // max(n, 1)
+            first, last = max((lo * p) // max(n, 1) - 1, 0), max(((hi - 1) * p) // max(n, 1) - 1, 0)
             while first + 1 < p and cut(n, p, first)[1] <= lo:
                 first += 1
             while last + 1 < p and cut(n, p, last)[1] < hi:

@@ -71,8 +71,38 @@ def block_sizes(
     held: frozenset[int] | None = None,
     sparse: frozenset[int] = frozenset(),
     calls: bool = False,
+    single: bool = False,
 ) -> tuple[int, ...]:
-    """The extents of a block along each domain dimension.
+    """The extents of a block along each domain dimension: along those that are folded, whole units.
+
+    With `single`, no more of those than one, of the longest of the results' units.
+    """
+    sizes = _cached_sizes(stage, tile, held, sparse, calls)
+    longest = longest_units(stage)
+    return tuple(
+        n if d not in longest else longest[d] if single else -(-n // longest[d]) * longest[d]
+        for d, n in enumerate(sizes)
+    )
+
+
+def longest_units(stage: Fused) -> dict[int, int]:
+    """For each dimension that blocks cut between units only the length of the longest."""
+    longest: dict[int, int] = {}
+    for write in stage.writes:
+        for f in write.units:
+            if f.dim not in (WHOLE, *stage.whole):
+                longest[f.dim] = max(longest.get(f.dim, 1), f.length)
+    return longest
+
+
+def _cached_sizes(
+    stage: Fused,
+    tile: Box,
+    held: frozenset[int] | None,
+    sparse: frozenset[int],
+    calls: bool,
+) -> tuple[int, ...]:
+    """The extents of a block that the cache holds.
 
     `held` names the registers that stay in the cache between steps (None: every row, and what is read
     twice); the other rows take no memory. `sparse` names the slots of CSR operands,

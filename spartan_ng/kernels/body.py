@@ -25,7 +25,7 @@ from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.folds import FOLDS, fold_all
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate as evaluate_matrices
@@ -335,7 +335,9 @@ def _fold(row: Row) -> Evaluate:
             value = sparse_fold(known.name, x, axes, row.dtype)
             if value is not None:
                 return value
-        return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
+        x, kept = dense(x), iter(row.shape)  # folded axes are whole
+        shape = tuple(n if a in axes else next(kept) for a, n in enumerate(x.shape))
+        return fold_all(known, x, axes, row.dtype, dense(where), shape)
 
     return evaluate
 

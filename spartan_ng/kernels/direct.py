@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.config import config
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, ArgFold
+from spartan_ng.ops.folds import FOLDS, ArgFold, fold_all
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate
 from spartan_ng.ops.scans import SCANS
@@ -96,8 +97,8 @@ def _has_step(node: Node) -> bool:
         return False
     if node.op is Op.DATA:
         return node.data is not None and isinstance(node.data.value, np.ndarray | np.generic)
-    if node.fn == "bincount":
-        return len(node.inputs) == 1 or node.inputs[1].ndim == 1
+    if node.fn == "bincount":  # weighted, its last bits are those of units
+        return len(node.inputs) == 1 or (node.inputs[1].ndim == 1 and not config.reproducible)
     if node.op is Op.SCAN:
         return node.fn in SCANS and len(node.inputs) == 1
     if node.op is Op.JOIN_UPDATE:
@@ -150,7 +151,7 @@ def _fold(node: Node, x: Any, where: Any = None) -> Any:
     row = FOLDS[str(node.fn)]
     if isinstance(row, ArgFold):
         return row.find(x, axis=axes[0])
-    return row.finalize(row.block(x, axes, node.dtype, where, 0))
+    return fold_all(row, x, axes, node.dtype, where)
 
 
 def _scan(node: Node, x: Any) -> Any:

@@ -1,8 +1,12 @@
-"""What a reduced result does with its blocks: states, combined in order, and a value at the end."""
+"""What a reduced result does with its blocks: states, combined in order, and a value at the end.
+
+Where the order shows (`ops.order`), a block's state has one element a unit along the folded axes. States of
+blocks are put together as they lie (`gathered`), and only then combined, along trees.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,23 +15,36 @@ from scipy import sparse
 
 from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
+from spartan_ng.config import config
 from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
+from spartan_ng.ops import order
+from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State, each_unit
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import WHOLE, Row, Write
+from spartan_ng.plan.plan import WHOLE, Folded, Fused, Read, Row, ScanTile, Write
 
 
 class Reducer:
     """The reduced result of a stage, described by the plan's `row`; `labels` are those of its operand."""
 
-    def __init__(self, row: Row, labels: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        row: Row,
+        labels: tuple[int, ...] = (),
+        units: tuple[Folded, ...] = (),
+        shape: tuple[int, ...] = (),
+        exact: bool = False,
+    ) -> None:
+        """`units` are those of the write, `shape` is that of the whole operand; `exact` as in the stage."""
         self.row = row
         self.labels = labels
+        self.units = units
+        self.shape = shape
+        self.exact = exact
         self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
         self._block = {
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
@@ -36,28 +53,101 @@ class Reducer:
         }[row.kind]
 
     def block(self, args: list[Any], box: Box) -> State:
-        """The state of the block at `box` of the domain."""
+        """The state of the block at `box` of the domain; with units, those of its units."""
         return self._block(args, box)
+
+    def of_one_unit(self, state: State) -> State:
+        """A block's state as that of its only unit."""
+        for f in self.units:
+            state = tuple(np.expand_dims(s, f.axis) for s in state)
+        return state
+
+    def span(self, f: Folded, box: Box) -> order.Span:
+        """The units that a box has of a folded axis."""
+        if f.dim == WHOLE:
+            return 0, order.count(f.size, f.length)
+        lo, hi = box[f.dim]
+        return lo // f.length, max(-(-hi // f.length), lo // f.length + 1)
+
+    def gathered(self, states: Iterable[tuple[Box, State]], tile: Box) -> State:
+        """The states of all units of a tile, from those of its blocks, for one box of the result."""
+        out: State = ()
+        firsts = [self.span(f, tile) for f in self.units]
+        for box, state in states:
+            spans = [self.span(f, box) for f in self.units]
+            if spans == firsts:
+                return state
+            if not out:
+                shape = list(np.shape(state[0]))
+                for f, (lo, hi) in zip(self.units, firsts, strict=True):
+                    shape[f.axis] = hi - lo
+                out = tuple(np.empty(shape, np.asarray(s).dtype) for s in state)
+            where: list[slice] = [slice(None)] * len(np.shape(state[0]))
+            for f, (lo, hi), (first, _) in zip(self.units, spans, firsts, strict=True):
+                where[f.axis] = slice(lo - first, hi - first)
+            for target, s in zip(out, state, strict=True):
+                target[tuple(where)] = s
+        return out
+
+    def handed_over(self, state: State, tile: Box, partial: tuple[int, ...]) -> State:
+        """The states of a tile's units as those of subtrees, with an axis for each dimension in `partial`
+        before the others."""
+        cut = [f for f in self.units if f.dim in partial]
+        for f in reversed(self.units):
+            if f not in cut:
+                state = order.tree(self.combine, state, f.axis)
+            elif f is cut[-1]:
+                state = order.climb(
+                    self.combine, state, f.axis, self.span(f, tile)[0], order.count(f.size, f.length)
+                )
+        lead = [f.axis - sum(g.axis < f.axis for g in self.units if g not in cut) for f in cut]
+        return tuple(np.moveaxis(s, lead, range(len(lead))) for s in state)
+
+    def total(self, state: State) -> State:
+        """The state of all units as one."""
+        for f in reversed(self.units):
+            state = order.tree(self.combine, state, f.axis)
+        return state
+
+    def grown(self, state: State, spans: Sequence[Sequence[order.Span]]) -> State:
+        """The state of all subtrees, which lie along the leading axes, as one."""
+        for axis in reversed(range(len(spans))):
+            state = order.grow(self.combine, state, axis, spans[axis])
+        return state
 
     def combine(self, a: State, b: State) -> State:
         """The state of `a`'s blocks followed by `b`'s; may reuse the memory of `a`."""
         if self.fold is not None:
-            if len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
+            if not self.units and len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
                 return (self.fold.ufunc(a[0], b[0], out=a[0]),)  # type: ignore[union-attr]
             return self.fold.combine(a, b)
         if isinstance(self.row.fn, UserFunction):
             return (call_user(self.row.fn, "fold", a[0], b[0]),)
         if self.row.dtype.kind == "b":
             return (np.logical_or(a[0], b[0]),)
-        if isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
+        if not self.units and isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
             return (np.add(a[0], b[0], out=a[0]),)
         return (a[0] + b[0],)
 
-    def combine_all(self, states: Sequence[State]) -> State:
-        """The state of all blocks, in their order; may reuse the memory of the first."""
-        if isinstance(self.fold, DeviationFold) and len(states) > 2:
-            return self.fold.combine_all(states)
-        return reduce(self.combine, states)
+    def run_state(self, states: Iterable[tuple[Box, State]]) -> Any:
+        """What a run of blocks knows of a box of the result: one state, or those of its blocks with units."""
+        if self.units:
+            return list(states)
+        return reduce(self.combine, (state for _, state in states))
+
+    def values(self, runs: Sequence[Any], tile: Box, partial: tuple[int, ...]) -> list[Any]:
+        """What all runs over a tile come to, from what `run_state` has said of each, in their order: the
+        value, or where the grid has cut dimensions `partial`, the arrays of states, which have axes for them
+        before the others. May reuse the memory of the first."""
+        if self.units:
+            state = self.gathered((pair for run in runs for pair in run), tile)
+            if partial:
+                return list(self.handed_over(state, tile, partial))
+            return [self.finalize(self.total(state))]
+        state = reduce(self.combine, runs)
+        if not partial:
+            return [self.finalize(state)]
+        return [np.asarray(dense(s))[(None,) * len(partial)] for s in state]
 
     def finalize(self, state: State) -> Any:
         """The value of a state."""
@@ -70,16 +160,19 @@ class Reducer:
         where = args[1] if len(args) > 1 else None
         x = args[0]
         if is_sparse(x) and where is None:
-            value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
-            if value is not None:
-                return (value,)
-        x, where = dense(x), dense(where)
-        if isinstance(self.fold, PrefixFold):
-            state = prefix_state(self.fold.name, x, self.row.dtype)
+            state = self._sparse_fold(x, axes)
             if state is not None:
                 return state
-        if isinstance(self.fold, DeviationFold):
-            return self.block_and_sum(args)[1]
+        x, where = dense(x), dense(where)
+        if self.units:
+            assert not isinstance(self.fold, ArgFold), "an index does not round"
+            lengths = self._lengths(axes)
+            if isinstance(self.fold, DeviationFold):
+                return self.block_and_sum(args)[1]
+            if isinstance(self.fold, PrefixFold) and not self.exact:
+                name, dtype = self.fold.name, self.row.dtype
+                return each_unit(lambda part: self._prefixes(part, name, dtype), x, axes, lengths)
+            return self.fold.units(x, axes, self.row.dtype, where, self.shape, lengths)
         along = self.labels[axes[0]] if axes else WHOLE
         offset = box[along][0] if along != WHOLE else 0
         return self.fold.block(x, axes, self.row.dtype, where, offset)
@@ -88,9 +181,49 @@ class Reducer:
         """Of squared deviations: the state of the sum, which is made on the way, and their own."""
         assert isinstance(self.fold, DeviationFold), "only deviations know their sum"
         (axes,) = self.row.params
-        x = dense(args[0])
+        x, lengths = dense(args[0]), self._lengths(axes)
+        if self.exact or not config.compiles:
+            return self.fold.units_and_sums(x, axes, self.row.dtype, self.shape, lengths)
+        total, *states = each_unit(lambda part: self._deviations(part, axes), x, axes, lengths)
+        return (total,), tuple(states)
+
+    def _deviations(self, x: Any, axes: tuple[int, ...]) -> State:
+        """A unit's sum and deviations, by a kernel, if there is one."""
+        assert isinstance(self.fold, DeviationFold), "asked of deviations only"
         found = sum_and_deviations(x, axes, self.row.dtype)
-        return self.fold.block_and_sum(x, axes, self.row.dtype) if found is None else found
+        if found is None:
+            return self.fold.unit(x, axes, self.row.dtype, self.shape)
+        return (*found[0], *found[1])
+
+    def _prefixes(self, x: Any, name: str, dtype: np.dtype[Any]) -> State:
+        """A unit's sum and extreme prefix, by a kernel, if there is one."""
+        assert self.fold is not None, "asked of a fold"
+        return prefix_state(name, x, dtype) or self.fold.block(x, self.row.params[0], dtype, None, 0)
+
+    def _lengths(self, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """The units of folded axes, in the fold's own order of them."""
+        lengths = {f.axis: f.length for f in self.units}
+        return tuple(lengths[a] for a in axes)
+
+    def _sparse_fold(self, x: Any, axes: tuple[int, ...]) -> State | None:
+        """The fold of a sparse block, or of its units, which are rows (or columns of one turned)."""
+        assert self.fold is not None, "a fold has a row"
+        cut = [f for f in self.units if f.length < f.size]
+        if len(cut) > 1 or (self.units and is_compressed(x)):
+            return None
+        (axis, length) = (cut[0].axis, cut[0].length) if cut else (0, max(x.shape[0], 1))
+        states = []
+        for lo in range(0, max(x.shape[axis], 1), length):
+            part = (
+                x if length >= x.shape[axis] else x[lo : lo + length] if axis == 0 else x[:, lo : lo + length]
+            )
+            value = sparse_fold(self.fold.name, part, axes, self.row.dtype)
+            if value is None:
+                return None
+            for a in sorted(f.axis for f in self.units):
+                value = np.expand_dims(value, a)
+            states.append(value)
+        return (states[0],) if len(states) == 1 else (np.concatenate(states, axis),)
 
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
@@ -107,15 +240,37 @@ class Reducer:
         return (value,)
 
     def _bincount(self, args: list[Any], box: Box) -> State:
-        (length,) = self.row.params
         x, weights = args[0], args[1] if len(args) > 1 else None
         weights = dense(weights) if is_compressed(weights) else weights
+        if not self.units or weights is None:
+            return self._count(x, weights)
+        (f,) = self.units
+        starts = range(0, max(len(x), 1), max(f.length, 1))
+        parts = [self._count(x[i : i + f.length], weights[i : i + f.length]) for i in starts]
+        return (np.stack([p for (p,) in parts]),)
+
+    def _count(self, x: Any, weights: Any) -> State:
+        (length,) = self.row.params
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
         marks = sparse.csc_array((ones, x, starts), shape=(length, len(x)))
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
         return ((marks @ rows).reshape(length, *weights.shape[1:]),)
+
+
+def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
+    """What folds a result's blocks; None where it is not reduced."""
+    if write.reducer is None:
+        return None
+    operand = operand_of(stage, write.reducer)
+    return Reducer(write.reducer, operand.labels, write.units, operand.shape, stage.exact)
+
+
+def operand_of(stage: Fused | ScanTile, row: Row) -> Read | Row:
+    """What a reducer folds."""
+    first, register = len(stage.reads), row.args[0]
+    return stage.reads[register] if register < first else stage.rows[register - first]
 
 
 def sums_on_the_way(writes: Sequence[Write]) -> dict[int, int]:

@@ -2,24 +2,22 @@
 
 Spartan (ATC '15), section 3.1 (`fold`). A fold's state is a tuple of arrays that have the result's
 shape; `combine` is associative, and is always applied in the order of the blocks, so that it need
-not commute.
+not commute. Where it rounds, blocks and states are those of `ops.order`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-State = tuple[Any, ...]
-_SHORT = 1 << 12
-"""Elements of states for which NumPy's calls take longer than what they do."""
-_PIECE = 1 << 16
-"""Elements whose squared deviations are made in one go: they and their distances stay in the cache."""
+from spartan_ng.ops import order
+
+State = order.State
 
 
 @lru_cache(maxsize=1024)
@@ -55,6 +53,8 @@ class Fold:
 
     def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
         """The state of one block; `offset` is the block's first global index along `axes[0]`."""
+        if order.is_inexact(self.ufunc, out):
+            return (order.fold(self.ufunc, self.masked(x, where, out), axes, out),)
         kind = None if out.kind in "mM" else out  # NumPy takes no unit of time there
         if where is None:
             if self.ufunc is np.add and x.dtype == bool and out.kind == "i" and len(axes) == x.ndim:
@@ -62,6 +62,22 @@ class Fold:
             return (self.ufunc.reduce(x, axis=axes, dtype=kind),)
         initial = self.identity if self.identity is not None else _initial(self.ufunc, out)
         return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
+
+    def masked(self, x: Any, where: Any, out: np.dtype[Any]) -> Any:
+        """The elements that `where` selects, and the identity in the place of the others."""
+        return x if where is None else np.where(where, x, out.type(self.identity))
+
+    def units(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        where: Any,
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> State:
+        """The states of the units in a box of an array of `shape`, see `ops.order`."""
+        return (order.unit_states(self.ufunc, self.masked(x, where, out), axes, out, shape, lengths),)
 
     def combine(self, a: State, b: State) -> State:
         """The state of two neighbouring blocks."""
@@ -135,6 +151,18 @@ class PrefixFold:
         sums = np.add.accumulate(x, axis=axis, dtype=out)
         return (np.take(sums, -1, axis), self.extreme.reduce(sums, axis=axis))
 
+    def units(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        where: Any,
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> State:
+        """As in `Fold`."""
+        return each_unit(lambda part: self.block(part, axes, out, where, 0), x, axes, lengths)
+
     def combine(self, a: State, b: State) -> State:
         """The prefixes of the later block begin with the sum of the earlier one."""
         return (a[0] + b[0], self.extreme(a[1], a[0] + b[1]))
@@ -166,31 +194,50 @@ class DeviationFold:
         return (np.dtype(np.float64), out, out, out)
 
     def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
-        """The state of one block."""
+        """The state of a whole array."""
         assert where is None, "masked variances are made of sums"
-        return self.block_and_sum(x, axes, out)[1]
+        lengths = order.units(x.shape, axes)
+        state = self.units(x, axes, out, where, x.shape, lengths)
+        for a in sorted(axes, reverse=True):
+            state = order.tree(self.combine, state, a)
+        return state
 
-    def block_and_sum(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State]:
-        """The state of `add` for one block, which is made on the way, and this fold's."""
-        axis = max(axes, key=lambda a: x.shape[a])
-        n = x.shape[axis]
-        step = max(_PIECE * n // max(x.size, 1), 1)
-        along = (slice(None),) * axis
-        pieces = [x[(*along, slice(i, i + step))] for i in range(0, max(n, 1), step)]
-        sums, states = zip(*(self._piece(p, axes, out) for p in pieces), strict=True)
-        return (reduce(np.add, sums),), reduce(self.combine, states)
+    def units(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        where: Any,
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> State:
+        """As in `Fold`."""
+        return self.units_and_sums(x, axes, out, shape, lengths)[1]
 
-    def _piece(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[Any, State]:
-        """The sum of a piece of a block, and its state."""
-        total = x.sum(axis=axes, dtype=out, keepdims=True)
+    def units_and_sums(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> tuple[State, State]:
+        """The states of `add` for the units in a box, which are made on the way, and this fold's."""
+        sums, *states = each_unit(lambda part: self.unit(part, axes, out, shape), x, axes, lengths)
+        return (sums,), tuple(states)
+
+    @staticmethod
+    def unit(x: Any, axes: tuple[int, ...], out: np.dtype[Any], shape: tuple[int, ...]) -> State:
+        """The sum of a unit, and its state."""
+        x = x.astype(out, copy=False)
         rows = prod(x.shape[a] for a in axes)
+        total = order.unit(np.add, x, axes, shape)
         mean = total / out.type(max(rows, 1))
-        distance = x - mean
-        off = distance.sum(axis=axes, dtype=out)
+        distance = np.subtract(x, np.expand_dims(mean, axes), order="C")
+        off = order.unit(np.add, distance, axes, shape)
         rest = off / out.type(max(rows, 1))
-        squares = np.square(distance, out=distance).sum(axis=axes, dtype=out) - off * rest
-        total, mean = total.reshape(rest.shape), mean.reshape(rest.shape)
-        return total, (np.full(rest.shape, rows, np.float64), mean, rest, squares)
+        squares = order.unit(np.add, np.square(distance, out=distance), axes, shape) - off * rest
+        return total, np.full(np.shape(rest), rows, np.float64), mean, rest, squares
 
     def combine(self, a: State, b: State) -> State:
         """Two means, weighted by their counts, and what their distance adds to the squares."""
@@ -206,22 +253,23 @@ class DeviationFold:
             a[3] + b[3] + distance * step * a[0].astype(a[1].dtype),
         )
 
-    def combine_all(self, states: Sequence[State]) -> State:
-        """The state of all blocks: neighbours pairwise, in order, short states all pairs at a time."""
-        if states[0][0].size > _SHORT:
-            return reduce(self.combine, states)
-        arrays: State = tuple(np.stack(parts) for parts in zip(*states, strict=True))
-        while len(arrays[0]) > 1:
-            even = len(arrays[0]) // 2 * 2
-            pairs = self.combine(tuple(x[0:even:2] for x in arrays), tuple(x[1:even:2] for x in arrays))
-            if even < len(arrays[0]):
-                pairs = tuple(np.concatenate([p, x[even:]]) for p, x in zip(pairs, arrays, strict=True))
-            arrays = pairs
-        return tuple(x[0] for x in arrays)
-
     def finalize(self, state: State) -> Any:
         """The sum of squares."""
         return state[3]
+
+
+def each_unit(make: Callable[[Any], State], x: Any, axes: tuple[int, ...], lengths: tuple[int, ...]) -> State:
+    """The states that `make` gives for the units of a box, unit by unit."""
+    states: list[State] = []
+    numbers = [order.count(x.shape[a], n) for a, n in zip(axes, lengths, strict=True)]
+    for index in np.ndindex(*numbers):
+        where: list[slice] = [slice(None)] * x.ndim
+        for a, i, n in zip(axes, index, lengths, strict=True):
+            where[a] = slice(i * n, (i + 1) * n)
+        states.append(make(x[tuple(where)]))
+    kept = np.shape(states[0][0])
+    stacked = (np.stack(s).reshape(*numbers, *kept) for s in zip(*states, strict=True))
+    return tuple(np.moveaxis(s, tuple(range(len(axes))), axes) for s in stacked)
 
 
 def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
@@ -259,6 +307,36 @@ _ROWS: list[AnyFold] = [
     PrefixFold("greatest prefix sum", np.maximum),
     DeviationFold("squared deviations"),
 ]
+
+
+def is_ordered(fold: AnyFold, dtype: np.dtype[Any]) -> bool:
+    """Whether a fold to `dtype` rounds, so that it has to keep to the order of `ops.order`."""
+    if isinstance(fold, Fold):
+        return order.is_inexact(fold.ufunc, dtype)
+    return not isinstance(fold, ArgFold)
+
+
+def fold_all(
+    fold: AnyFold,
+    x: Any,
+    axes: tuple[int, ...],
+    out: np.dtype[Any],
+    where: Any = None,
+    shape: tuple[int, ...] = (),
+) -> Any:
+    """The fold of all of `x` along `axes`; `shape` is that of the array, if `x` is a part of it along other
+    axes."""
+    if not is_ordered(fold, out):
+        return fold.finalize(fold.block(x, axes, out, where, 0))
+    assert not isinstance(fold, ArgFold), "an index does not round"
+    if isinstance(fold, Fold):
+        return order.fold(fold.ufunc, fold.masked(x, where, out), axes, out, shape or x.shape)
+    shape = shape or x.shape
+    state = fold.units(x, axes, out, where, shape, order.units(shape, axes))
+    for a in sorted(axes, reverse=True):
+        state = order.tree(fold.combine, state, a)
+    return fold.finalize(state)
+
 
 FOLDS: dict[str, AnyFold] = {row.name: row for row in _ROWS}
 """Every fold by its name."""

@@ -19,8 +19,9 @@ from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
-from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
+from spartan_ng.plan.plan import VALUE, WHOLE, Folded, Read, Row
 from spartan_ng.plan.steps import turning
+from spartan_ng.plan.units import folded_operand, folded_units, uncuttable
 
 _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
@@ -45,7 +46,9 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     )
 
 
-def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int]) -> StageSketch:
+def sketch_stage(
+    draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int], workers: int
+) -> StageSketch:
     """A stage as tiling sees it; `arrays` are the nodes behind the slots, `measured` is what is known of
     users' updates from earlier runs."""
     if draft.separate:
@@ -57,12 +60,18 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
+    units = [_units(r, draft, arrays) for r in draft.results]
+    uncut = set[int]().union(*(uncuttable(u, workers) for u in units))
+    cuttable = tuple(d for d in cuttable if d not in uncut)
     reads = [_access(r, arrays) for r in draft.reads]
     late: tuple[int, ...] = ()
     if draft.after is not None:
         late = tuple(draft.out[d] for d in draft.after.uncut)
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
-    writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r)) for r in draft.results)
+    writes = tuple(
+        Access(r.slot, r.out, state_bytes=_state_bytes(r), units=u)
+        for r, u in zip(draft.results, units, strict=True)
+    )
     sketch = StageSketch(
         draft.domain,
         cuttable,
@@ -74,6 +83,19 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
+
+
+def _units(result: Result, draft: Draft, arrays: Sequence[Node]) -> tuple[Folded, ...]:
+    """The units of a reduced result, where the order of the fold shows."""
+    if result.reducer is None:
+        return ()
+    operand, format = folded_operand(draft, result.reducer, lambda slot: _format(arrays[slot]))
+    return folded_units(result.reducer, operand, format, draft.uncut)
+
+
+def _format(node: Node) -> str:
+    """How an array is stored: what is compressed, and not there yet, is made dense."""
+    return "dense" if node.format == "compressed" and node.data is None else node.format
 
 
 def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:

@@ -10,6 +10,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
+from spartan_ng.ops import order
 from spartan_ng.ops.folds import FOLDS, DeviationFold
 from tests.test_programs import running_on
 
@@ -137,7 +138,7 @@ def test_pieces_of_a_block_by_numpy(axes, order):
     fold = FOLDS["squared deviations"]
     assert isinstance(fold, DeviationFold)
     x = np.asarray(np.random.default_rng(5).standard_normal((70, 3000, 3)) + 1e9, order=order)
-    (total,), (count, middle, rest, squares) = fold.block_and_sum(x, axes, x.dtype)
+    total, count, middle, rest, squares = fold.unit(x, axes, x.dtype, x.shape)
     exact = x.astype(np.longdouble)
     np.testing.assert_allclose(total, exact.sum(axes), rtol=1e-14)
     assert (count == x.size // squares.size).all()
@@ -147,13 +148,13 @@ def test_pieces_of_a_block_by_numpy(axes, order):
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 1500)])
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 32])
-def test_states_of_many_blocks(shape, count):
+def test_states_of_many_units(shape, count):
     fold = FOLDS["squared deviations"]
     assert isinstance(fold, DeviationFold)
-    x = np.random.default_rng(count).normal(1e6, 1.0, (count, 40, *shape))
-    states = [fold.block(block, (0,), x.dtype, None, 0) for block in x]
-    total = fold.combine_all(states)
-    assert [np.shape(part) for part in total] == [shape] * 4
-    expected = x.reshape(count * 40, *shape).var(axis=0) * count * 40
+    x = np.random.default_rng(count).normal(1e6, 1.0, (count * 40, *shape))
+    state = fold.units(x, (0,), x.dtype, None, x.shape, (40,))
+    assert [part.shape for part in state] == [(count, *shape)] * 4
+    total = order.tree(fold.combine, state, 0)
+    expected = x.var(axis=0) * count * 40
     np.testing.assert_allclose(fold.finalize(total), expected, rtol=1e-10)
     np.testing.assert_array_equal(total[0], count * 40.0)

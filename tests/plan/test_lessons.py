@@ -10,6 +10,7 @@ from scipy import sparse
 
 import spartan_ng as sp
 from spartan_ng import session
+from spartan_ng.arrays import cut
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph.node import topological
@@ -44,7 +45,7 @@ def many(extents, tiles):
 def expected(a, workers):
     out = np.zeros(BINS)
     for p in range(workers):
-        lo, hi = p * len(a) // workers, (p + 1) * len(a) // workers
+        lo, hi = cut(len(a), workers, p)
         out[8 * (lo % 100) : 8 * (lo % 100) + 8] += a[lo:hi, :8].sum(0)
     return out
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.layout import Layout
+from spartan_ng.kernels.compiled.pairwise import CAPACITY, DEPTH
 from spartan_ng.kernels.compiled.segments import Ending, Segment
 from spartan_ng.plan.plan import Row
 
@@ -22,9 +23,10 @@ HEAD = """\
 import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, accumulate_multiply, array_at, ceil, choose, compiled, copysign, count_up, floor,
-    greatest, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
+    accumulate_add, accumulate_multiply, address_of, array_at, ceil, choose, compiled, copysign, count_up,
+    floor, greatest, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
 )
+from spartan_ng.kernels.compiled.pairwise import begin, drain, finish
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
 
 f4, f8, b1 = np.float32, np.float64, np.bool_
@@ -55,8 +57,12 @@ class _Emitter:
         dtypes += [e.dtype for e in segment.endings]
         self.codes = [code(d) for d in dtypes]
         self.widths = [d.itemsize for d in dtypes]
-        self.folded = [i for i in range(len(segment.endings)) if layout.reduced[i][-1]]
-        """Endings that fold the innermost loop."""
+        self.lines_of = [i for i, level in enumerate(layout.lines) if level >= 0]
+        """Endings that add lines pairwise."""
+        self.folded = [
+            i for i in range(len(segment.endings)) if layout.reduced[i][-1] and i not in self.lines_of
+        ]
+        """Other endings that fold the innermost loop."""
         self.laned = [i for i in self.folded if self._is_laned(segment.endings[i])]
         self.lanes = _LANES[self.depth == 1]
 
@@ -70,14 +76,52 @@ class _Emitter:
             dtype = self.segment.endings[i].dtype
             nbytes = self.lanes * dtype.itemsize
             self._say(f"l{i} = array_at(local({nbytes}), ({self.lanes},), {code(dtype)})")
-        for level in range(self.depth - 1):
+        for i in self.lines_of:
+            self._say(*self._buffers(i))
+        self._nest(0)
+        return f"@compiled\ndef {title}(t):\n" + "\n".join(self.lines) + "\n"
+
+    def _nest(self, level: int) -> None:
+        """The loops from a level on, with the lines that begin there."""
+        beginning = [i for i in self.lines_of if self.layout.lines[i] == level]
+        size = " * ".join(f"n{k}" for k in range(level, self.depth))
+        for i in beginning:
+            self._say(f"begin(m{i}, w{i}, {size})")
+        if level == self.depth - 1:
+            indent = self.indent
+            self._line()
+            self.indent = indent
+        else:
             self._say(f"for k{level} in range(n{level}):")
             self.indent += 1
             for name in self.names:
-                base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
-                self._say(f"{name}_q{level} = {base} + k{level} * {name}_d{level}")
-        self._line()
-        return f"@compiled\ndef {title}(t):\n" + "\n".join(self.lines) + "\n"
+                self._say(f"{name}_q{level} = {self._base(name, level)} + k{level} * {name}_d{level}")
+            self._nest(level + 1)
+            self.indent -= 1
+        for i in beginning:
+            ending = self.segment.endings[i]
+            self._say(f"c{i} = array_at({self._base(f's{i}', level)}, (1,), {code(ending.dtype)})")
+            self._say(f"c{i}[0] = c{i}[0] + finish({self._line_of(i)})")
+
+    @staticmethod
+    def _base(name: str, level: int) -> str:
+        """An array's address where a loop begins."""
+        return f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
+
+    def _buffers(self, i: int) -> list[str]:
+        """What an ending that adds lines keeps of them."""
+        dtype = self.segment.endings[i].dtype
+        return [
+            f"b{i} = address_of(local({CAPACITY * dtype.itemsize}))",
+            f"m{i} = array_at(local({(DEPTH + 3) * 8}), ({DEPTH + 3},), i8)",
+            f"w{i} = array_at(local({DEPTH * 8}), ({DEPTH},), i8)",
+            f"t{i} = array_at(local({DEPTH * 8}), ({DEPTH},), {code(dtype)})",
+        ]
+
+    def _line_of(self, i: int) -> str:
+        """The arguments that stand for an ending's line."""
+        dtype = self.segment.endings[i].dtype
+        return f"m{i}, w{i}, t{i}, b{i}, {code(dtype)}, {dtype.itemsize}"
 
     @property
     def fields(self) -> int:
@@ -123,11 +167,10 @@ class _Emitter:
         """The innermost loop; in strips where it folds."""
         level = self.depth - 1
         for k, name in enumerate(self.names):
-            base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
-            self._say(f"{name}_a = {base}")
+            self._say(f"{name}_a = {self._base(name, level)}")
             if self.layout.inner[k] == "z" and name[0] == "x":
                 self._say(f"{name} = load({name}_a, {self.codes[k]})")
-        if not self.folded:
+        if not self.folded and not self.lines_of:
             self._say(f"m = n{level}")
             self._strip()
             return
@@ -145,7 +188,14 @@ class _Emitter:
         for k, name in enumerate(self.names):
             if self.layout.inner[k] == "c":
                 self._say(f"{name}_v = array_at({name}_a, (m,), {self.codes[k]})")
+        for i in self.lines_of:
+            dtype = self.segment.endings[i].dtype
+            self._say(f"b{i}_v = array_at(b{i} + m{i}[0] * {dtype.itemsize}, (m,), {code(dtype)})")
         for i in self.folded:
+            if self.segment.endings[i].ordered:
+                self._say(f"c{i} = array_at(s{i}_a, (1,), {code(self.segment.endings[i].dtype)})")
+                self._say(f"a{i} = c{i}[0]")
+                continue
             self._say(f"a{i} = {self._start(i)}")
             if i in self.laned:
                 self._say(f"l{i}[:] = a{i}")
@@ -167,8 +217,14 @@ class _Emitter:
         self._element(in_lanes=False)
         self.indent -= 1
         for i in self.folded:
+            if self.segment.endings[i].ordered:
+                self._say(f"c{i}[0] = a{i}")
+                continue
             self._say(f"c{i} = array_at(s{i}_a, (1,), {code(self.segment.endings[i].dtype)})")
             self._say(f"c{i}[0] = {self._step(i, f'c{i}[0]', f'a{i}')}")
+        for i in self.lines_of:
+            self._say(f"m{i}[0] += m", f"if m{i}[0] >= {STRIP}:")
+            self._say(f"    drain({self._line_of(i)})")
 
     def _element(self, in_lanes: bool) -> None:
         """One element: operands, rows, stores, folds."""
@@ -219,6 +275,9 @@ class _Emitter:
                 text = f"choose({args[1]}, {text}, {self._start(i)})"
         if text:
             self._say(f"e{i} = {text}")
+        if i in self.lines_of:
+            self._say(f"b{i}_v[i] = e{i}")
+            return
         if i in self.folded:
             self._fold_line(i, in_lanes)
             return
@@ -239,7 +298,7 @@ class _Emitter:
             return
         ending = self.segment.endings[i]
         row = FOLD_TEXTS[ending.fold]
-        if row.line and ending.dtype.kind == "f":
+        if row.line and ending.dtype.kind == "f" and not ending.ordered:
             self._say(f"a{i} = {row.line.format(f'a{i}', f'e{i}')}")
         else:
             self._say(f"a{i} = {self._step(i, f'a{i}', f'e{i}')}")

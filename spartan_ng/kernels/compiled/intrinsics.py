@@ -63,11 +63,22 @@ def local(typing_context: Any, nbytes: Any) -> Any:
     """A place for so many bytes (a number in the text) that lasts as long as the function's call."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), nbytes.literal_value))
+        with builder.goto_entry_block():  # numba's own would store zeros, one byte after the other
+            place = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes.literal_value))
         place.align = 64
         return builder.bitcast(place, ir.IntType(8).as_pointer())
 
     return types.voidptr(nbytes), generate
+
+
+@intrinsic
+def address_of(typing_context: Any, place: Any) -> Any:
+    """The address of a `local` place."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ptrtoint(args[0], ir.IntType(64))
+
+    return types.int64(types.voidptr), generate
 
 
 def _accumulating(instruction: str) -> Any:

@@ -17,8 +17,17 @@ from spartan_ng.kernels.body import fills, labelled_box
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
-from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
-from spartan_ng.plan.plan import WHOLE, Fused, Read
+from spartan_ng.kernels.compiled.segments import (
+    Ending,
+    NumpyStep,
+    Segment,
+    Space,
+    Step,
+    split,
+    viewed_axes,
+)
+from spartan_ng.ops.order import count
+from spartan_ng.plan.plan import WHOLE, Folded, Fused, Read
 
 Blocks = tuple[Box, ...]
 """A run of blocks."""
@@ -75,6 +84,8 @@ class Compiled:
         """Whether the stage is all loops, which one kernel runs."""
         self.shared = self.is_whole and len(stage.writes) > 1
         """Whether loops put reduced results into states of the tile's size, and not of a block's."""
+        self.units = {-1 - k: w.units for k, w in enumerate(stage.writes) if w.units} if self.is_whole else {}
+        """The reduced results of whose units all states lie in one array."""
         self.walks = [_walk(r, tile, o) for r, o in zip(stage.reads, operands, strict=True)]
         box = tuple((0, n) for n in sizes)
         self.loops = {i: self._loop(s, box) for i, s in enumerate(self.steps) if isinstance(s, Segment)}
@@ -98,7 +109,7 @@ class Compiled:
         if 0 <= register < self.first:
             return tuple(m for m in self.walks[register].axes if m[0] != WHOLE)
         if register < 0:
-            return self._state_moves(register) if self.shared else ()
+            return self._state_moves(register) if self.shared and register not in self.units else ()
         if register not in self.plain:
             return ()
         row = self.stage.rows[register - self.first]
@@ -111,6 +122,37 @@ class Compiled:
         labels = self.stage.writes[-1 - register].labels
         strides = _packed(extents_of(e.shape, self.tile), e.dtype.itemsize)
         return tuple((d, self.tile[d][0], s) for d, s in zip(labels, strides, strict=True) if d != WHOLE)
+
+    def offsets(self, register: int, lows: np.ndarray[Any, Any]) -> Any:
+        """How far each of the blocks that begin at `lows` is from the first, in bytes of an array."""
+        if register not in self.units:
+            return sum((lows[:, d] - lo) * stride for d, lo, stride in self.moves(register))
+        space, _ = self._units_space(register)
+        strides = _packed(self.units_shape(register), self.ending(register).dtype.itemsize)
+        lengths = {f.axis: f.length for f in self.units[register]}
+        out = np.zeros(len(lows), np.int64)
+        for k, (d, _) in enumerate(space):
+            if d != WHOLE:
+                length = lengths.get(k, 1)
+                out += (lows[:, d] // length - self.tile[d][0] // length) * strides[k]
+        return out
+
+    def units_shape(self, register: int) -> tuple[int, ...]:
+        """The shape of an array with the states of all units of a tile."""
+        space, folded = self._units_space(register)
+        counts = {f.axis: count(hi - lo, f.length) for f, (lo, hi) in folded}
+        return tuple(
+            counts[k] if k in counts else n if d == WHOLE else self.tile[d][1] - self.tile[d][0]
+            for k, (d, n) in enumerate(space)
+        )
+
+    def _units_space(self, register: int) -> tuple[Space, list[tuple[Folded, tuple[int, int]]]]:
+        """The axes of what is folded, and the tile's part of those that are."""
+        (space,) = (
+            s.space for s in self.steps if isinstance(s, Segment) for e in s.endings if e.register == register
+        )
+        folded = self.units[register]
+        return space, [(f, (0, f.size) if f.dim == WHOLE else self.tile[f.dim]) for f in folded]
 
     def ending(self, register: int) -> Ending:
         """The loop's fold that makes a reduced result."""
@@ -195,6 +237,9 @@ class Compiled:
     def _ending_strides(self, e: Ending, box: Box) -> tuple[int, ...]:
         if e.register >= 0:
             return self._stored_strides(e.register, box)
+        if e.register in self.units:
+            width, shape = e.dtype.itemsize, self.units_shape(e.register)
+            return tuple(s for k, s in enumerate(_packed(shape, width)) if k in e.kept)
         return _packed(extents_of(e.shape, self.tile if self.shared else box), e.dtype.itemsize)
 
     def _own_strides(self, register: int, box: Box) -> tuple[int, ...]:
@@ -317,7 +362,6 @@ def build_table(body: Compiled, blocks: Blocks) -> RunTable:
         for place, register in zip(part.places, body.arrays(loop.segment), strict=True):
             columns.append(at + place)
             registers.append(body.plain.get(register, register))
-            for d, lo, stride in body.moves(register):
-                table[:, at + place] += (lows[:, d] - lo) * stride
+            table[:, at + place] += body.offsets(register, lows)
         at += len(part.table)
     return table, np.array(columns, np.intp), registers

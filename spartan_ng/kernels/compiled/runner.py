@@ -83,6 +83,9 @@ class CompiledRunner:
         for register, place in places.items():
             if register < body.first:
                 np.copyto(place, self._value(register, block))
+        for k, reducer in enumerate(self.reducers):
+            if reducer is not None and (state := self._states[k]) is not None:
+                self._states[k] = reducer.of_one_unit(state)
         block_states(self.reducers, self._sums, lambda r: self._value(r, block), block, self._states)
         return self._states
 

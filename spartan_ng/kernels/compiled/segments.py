@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.kernels.blocks import longest_units
 from spartan_ng.kernels.compiled.folds import PRODUCT, fold_obstacle
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, obstacle
 from spartan_ng.kernels.reducers import sums_on_the_way
-from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
+from spartan_ng.ops.folds import FOLDS, is_ordered
+from spartan_ng.ops.order import units
+from spartan_ng.plan.plan import WHOLE, Fused, Read, Row, Write
 
 Space = tuple[tuple[int, int], ...]
 """The axes of a loop: the domain dimension (or WHOLE) and the global size of each."""
@@ -46,6 +49,10 @@ class Ending:
     shape: tuple[tuple[int, int], ...]
     """Domain dimension and global size of each axis of the result, those of size 1 that no axis of the
     loop stands for included."""
+    ordered: bool = False
+    """Whether the order shows: see `ops.order`."""
+    line: tuple[int, ...] = ()
+    """The axes of the loop that make one line, to be added pairwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,7 @@ class Splitter:
     def split(self) -> list[Step]:
         """The steps in an order in which they can run."""
         for i, row in enumerate(self.rows, self.first):
-            space, reason = self._space(row)
+            space, reason = self._space(i, row)
             self.places[i] = _Place(self._level(row, space), space, reason)
         for i in reversed(range(self.first, self.end)):
             self._sink(i)
@@ -119,7 +126,24 @@ class Splitter:
             return self._steps(lone_maps=True)  # then one kernel runs the whole stage
         return steps
 
-    def _space(self, row: Row) -> tuple[Space | None, str]:
+    def _is_one_unit(self, number: int, row: Row) -> bool:
+        """Whether a block has no more of a fold than one unit (and no tree)."""
+        if not isinstance(row.fn, str) or not is_ordered(FOLDS[row.fn], row.dtype):
+            return True
+        if number < self.end:
+            (axes,) = row.params
+            shape = tuple(n for _, n in self.shapes[row.args[0]])
+            return all(shape[a] <= n for a, n in zip(axes, units(shape, axes), strict=True))
+        longest = longest_units(self.stage)
+        return all(
+            f.length == (f.size if f.dim in (WHOLE, *self.stage.whole) else longest[f.dim])
+            for f in self._write_of(number).units
+        )
+
+    def _write_of(self, number: int) -> Write:
+        return self.stage.writes[self.reduced[number - self.end]]
+
+    def _space(self, number: int, row: Row) -> tuple[Space | None, str]:
         """The loop that could compute a row, or None and why there is none."""
         if row.format != "dense":
             return None, "sparse"
@@ -134,6 +158,8 @@ class Splitter:
             reason = fold_obstacle(name, operands[0], row.dtype)
             if not reason and any(self.shapes[a] != self.shapes[row.args[0]] for a in row.args):
                 reason = "a broadcast mask"
+            if not reason and not self._is_one_unit(number, row):
+                reason = "several units of a fold in a block"
             return (None, reason) if reason else (self.shapes[row.args[0]], "")
         if row.kind == "contract":
             return self._product_space(row)
@@ -267,11 +293,30 @@ class Splitter:
             (axes,) = row.params
             kept = tuple(k for k in range(len(space)) if k not in axes)
             fold = str(row.fn)
+            if row.dtype.kind == "f" and fold in ("add", "multiply"):
+                line = self._line(i, axes, space) if fold == "add" else ()
+                return Ending(register, fold, row.args, kept, row.dtype, self.shapes[i], True, line)
         else:
             labels = self._space_labels(row, space)
             kept = tuple(labels.index(x) if x in labels else -1 for x in row.params[2])
             fold = PRODUCT
         return Ending(register, fold, row.args, kept, row.dtype, self.shapes[i])
+
+    def _line(self, number: int, axes: tuple[int, ...], space: Space) -> tuple[int, ...]:
+        """The last axes of the loop, if they are folded, up to the first that units cut."""
+        line: list[int] = []
+        for k in reversed(range(len(space))):
+            d, n = space[k]
+            if n == 1:
+                continue
+            if k not in axes:
+                break
+            line.insert(0, k)
+            if number >= self.end:
+                length = next((f.length for f in self._write_of(number).units if f.axis == k), 0)
+                if d != WHOLE and length < n:
+                    break
+        return tuple(line)
 
 
 def _axes(shape: tuple[int, ...], labels: tuple[int, ...], whole: tuple[int, ...]) -> Space:

@@ -27,6 +27,7 @@ from spartan_ng.config import config
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import PATIENCE_S, Kernel, compiler
+from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.scans import scan_obstacle
@@ -86,6 +87,8 @@ class Tier:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
         if not config.compiles or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
+            return None
+        if self.stage.exact and (self._is_sampled or OF_OUR_OWN & {r.fn for r in self.stage.rows}):
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
@@ -155,7 +158,7 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     steps = split(stage, [d for d, _, _ in operands])
     if not compiles(steps, stage):
         return None
-    sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
+    sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps), single=True)
     body = Compiled(stage, tile, sizes, operands)
     return Choice(body, cut(stage, tile, sizes, together=True))
 

@@ -27,6 +27,7 @@ class WholeRunner:
         self._bases |= {r: _address(self._scratch[b]) for r, b in body.buffers.numbers.items()}
         self._bases |= {-1 - k: _address(o) for k, o in enumerate(outs) if o is not None}
         self._own = [r for r in body.reduced if outs[-1 - r] is None]
+        assert not body.units.keys() & set(self._own), "units have one array for all runs"
         self._operands = (operands, outs)  # kept alive: the kernel sees only addresses
 
     def run(self, blocks: Blocks) -> list[State | None]:
@@ -52,7 +53,9 @@ def _address(array: Any) -> int:
 
 
 def first_state(body: Compiled, register: int, box: Box) -> np.ndarray[Any, Any]:
-    """The state of no blocks, for a result over `box`."""
+    """The state of no blocks, for a result over `box`; with units, those of all units of the tile."""
     e = body.ending(register)
     masked = len(e.args) > 1 and e.fold != PRODUCT
+    if register in body.units:
+        return np.full(body.units_shape(register), start(e.fold, e.dtype, masked), e.dtype)
     return np.full(extents_of(e.shape, box), start(e.fold, e.dtype, masked), e.dtype)

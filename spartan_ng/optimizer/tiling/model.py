@@ -313,7 +313,9 @@ class _Builder:
         if stage.update_bytes is None:
             array = self.arrays[write.array]
             state = array.nbytes if write.state_bytes is None else write.state_bytes
-            return combine_bytes(array.shape, grids, options, write.labels, reduced, state)
+            return combine_bytes(
+                array.shape, grids, options, write.labels, reduced, state, stage.domain, write.units
+            )
         rows = [
             [
                 stage.update_bytes * (self.profile.workers - 1)

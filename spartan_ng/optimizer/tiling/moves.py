@@ -14,9 +14,12 @@ from math import lcm, prod
 
 import numpy as np
 
+from spartan_ng.arrays import LEAST_GRAINED, Tiling, grain, step_of
 from spartan_ng.optimizer.tiling.options import Options
 from spartan_ng.optimizer.tiling.profile import Table
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Span
+from spartan_ng.plan.plan import Folded
+from spartan_ng.plan.units import leading
 
 _SAFE = 1 << 60
 """Products below this stay far enough from the end of 64-bit integers."""
@@ -55,17 +58,24 @@ def combine_bytes(
     labels: tuple[int, ...],
     reduced: tuple[int, ...],
     state_bytes: int,
+    domain: tuple[int, ...] = (),
+    folded: tuple[Folded, ...] = (),
 ) -> Table:
     """Bytes of partial states pulled for each (grid, result tiling) when `reduced` dimensions are cut.
 
-    Each part of the reduced dimensions has a state of the result's `shape` and of `state_bytes`; a worker
-    that holds a tile of the result pulls that tile's box of every state it has not computed itself.
+    Each part of the reduced dimensions has a state of the result's `shape` and of `state_bytes`, or one for
+    each subtree that it hands over of the `folded` axes of `domain`; a worker that holds a tile of the
+    result pulls that tile's box of every state it has not computed itself.
     """
     units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
     scale = _scale(shape, units) if grids.even and tilings.even else 0
     small = tuple(units) if scale else shape
     return _as_bytes(
-        _combine(small, grids, tilings, labels, reduced), scale or 1, state_bytes, shape, grids.workers
+        _combine(small, grids, tilings, labels, reduced, domain if folded else (), folded),
+        scale or 1,
+        state_bytes,
+        shape,
+        grids.workers,
     )
 
 
@@ -77,7 +87,7 @@ def _scale(shape: tuple[int, ...], units: list[int]) -> int:
     """
     scale = 1
     for n, unit in zip(shape, units, strict=True):
-        if n % unit:
+        if n % unit or unit >= LEAST_GRAINED or n // unit % grain(n):
             return 0
         scale *= n // unit
     return scale
@@ -154,6 +164,8 @@ def _combine(
     tilings: Options,
     labels: tuple[int, ...],
     reduced: tuple[int, ...],
+    domain: tuple[int, ...],
+    folded: tuple[Folded, ...],
 ) -> Table:
     """Elements of states pulled for each (grid, result tiling)."""
     wide = _wide((), shape, grids.workers * grids.workers)
@@ -168,9 +180,27 @@ def _combine(
             lo[None], own_lo[:, None, :, axis]
         )
         share = share * np.maximum(overlap, 0)
-    states = np.array([_parts(g.parts, reduced) for g in grids.tilings], need.dtype)
-    elements: Table = states[:, None] * need.sum(-1)[None, :] - share.sum(-1)
+    counts = [_states(g, reduced, grids.workers, domain, folded) for g in grids.tilings]
+    states = np.array([every for every, _ in counts], need.dtype)
+    own = np.array([each for _, each in counts], need.dtype)
+    elements: Table = states[:, None] * need.sum(-1)[None, :] - (share * own[:, None, :]).sum(-1)
     return elements
+
+
+def _states(
+    grid: Tiling, reduced: tuple[int, ...], workers: int, domain: tuple[int, ...], folded: tuple[Folded, ...]
+) -> tuple[int, list[int]]:
+    """How many partial states there are under a grid, and how many of them each rank has made."""
+    if not folded:
+        return _parts(grid.parts, reduced), [1] * workers
+    lead = leading(folded, grid, domain)
+    every = prod(sum(map(len, parts)) for _, parts in lead)
+    own = []
+    for rank in range(workers):
+        index = grid.index_on(rank)
+        counts = (len(parts[index[d] if len(parts) > 1 else 0]) for d, parts in lead) if index else (0,)
+        own.append(prod(counts))
+    return every, own
 
 
 def _parts(parts: tuple[int, ...], dimensions: tuple[int, ...]) -> int:
@@ -196,8 +226,19 @@ def bounds(
         rim = ((0, 0), (0, 0), (0, 1))
         at = list(labels)
         index, parts = np.pad(index, rim)[:, :, at], np.pad(parts, rim, constant_values=1)[:, :, at]
-    lo, hi = index * sizes // parts, (index + 1) * sizes // parts
+    lo, hi = _cuts(index, parts, sizes), _cuts(index + 1, parts, sizes)
     return (lo, hi) if options.even else _at_splits(options, shape, labels, index, lo, hi)
+
+
+def _cuts(index: Table, parts: Table, sizes: Table) -> Table:
+    """Where part `index` begins: `arrays.cut` on tables."""
+    steps = np.array(
+        [[step_of(int(n), int(p)) for n, p in zip(sizes.flat, row, strict=True)] for row in parts[:, 0]]
+    )
+    steps = steps.reshape(parts.shape).astype(sizes.dtype)
+    near = (2 * index * sizes + parts * steps) // (2 * parts * steps) * steps
+    out: Table = np.where(steps == 1, index * sizes // parts, np.where(index == parts, sizes, near))
+    return out
 
 
 def _at_splits(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.arrays import step_of
 from spartan_ng.optimizer.tiling.options import Cuts
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Load, StageSketch
@@ -58,9 +59,11 @@ def cut_points(n: int, weights: tuple[int, ...], load: Load | None = None) -> tu
         after = np.clip(np.searchsorted(load.ends, goals), 1, n)
         nearer = np.abs(load.ends[after - 1] - goals) <= np.abs(load.ends[after] - goals)
         points = after - nearer
-    order = np.arange(1, parts)
+    step = step_of(n, parts)  # folds are cut between their units only
+    points = (points + step // 2) // step * step
+    order = np.arange(1, parts) * step
     points = np.maximum.accumulate(np.maximum(points, order) - order) + order
-    points = np.minimum(points, n - parts + order)
+    points = np.minimum(points, (n - 1) // step * step - parts * step + step + order)
     return tuple(int(p) for p in points)
 
 
