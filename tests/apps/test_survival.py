@@ -33,7 +33,8 @@ def waltons():
 
 def test_kaplan_meier(anywhere, waltons):
     t, e = waltons["T"].to_numpy(), waltons["E"].to_numpy()
-    reference = lifelines.KaplanMeierFitter().fit(t, e)
+    with np.errstate():  # the fitter silences errors, and leaves it at that
+        reference = lifelines.KaplanMeierFitter().fit(t, e)
     model = KaplanMeier().fit(t, e)
     curve = reference.survival_function_["KM_estimate"]
     np.testing.assert_allclose(model.survival_.survival, curve.loc[model.survival_.times], rtol=1e-12)
