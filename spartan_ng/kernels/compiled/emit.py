@@ -195,8 +195,12 @@ class _Emitter:
         if self.layout.inner[number] == "c":
             self._say(f"{name}_v[i] = {text}")
             return
-        step = f" + i * {name}_w" if self.layout.inner[number] == "s" else ""
-        self._say(f"array_at({name}_a{step}, (1,), {self.codes[number]})[0] = {text}")
+        self._say(f"array_at({self._place(number)}, (1,), {self.codes[number]})[0] = {text}")
+
+    def _place(self, number: int) -> str:
+        """The address of a loop's element `i` in an array that does not lie contiguous."""
+        step = f" + i * {self.names[number]}_w" if self.layout.inner[number] == "s" else ""
+        return f"{self.names[number]}_a{step}"
 
     def _fold(self, i: int, ending: Ending, value: dict[int, str], in_lanes: bool) -> None:
         target = code(ending.dtype)
@@ -226,7 +230,7 @@ class _Emitter:
         if self.layout.inner[number] == "c":
             here = f"s{i}_v[i]"
         else:
-            self._say(f"g{i} = array_at(s{i}_a + i * s{i}_w, (1,), {target})")
+            self._say(f"g{i} = array_at({self._place(number)}, (1,), {target})")
             here = f"g{i}[0]"
         if text:
             self._say(f"{here} = {self._step(i, here, f'e{i}')}")
