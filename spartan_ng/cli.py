@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
@@ -174,9 +175,10 @@ def worker(
 
     cores = len(os.sched_getaffinity(0))
     threadpool_limits(threads or cores, user_api="blas")  # several workers share a host's cores
-    address = address or own_address()
-    access = _access(keys, "worker", insecure)
-    server = WorkerServer(address, threads or cores, memory, access, bind)
+    with _failing(nannied):
+        address = address or own_address()
+        access = _access(keys, "worker", insecure)
+        server = WorkerServer(address, threads or cores, memory, access, bind)
     _warn(access, address)
     server.leaves_stuck = nannied
     sys.stdout = cast("TextIO", Prints(sys.stdout, server.tell_printed))
@@ -213,6 +215,20 @@ def _end(nanny: Nanny) -> None:
     nanny.process.terminate()
     time.sleep(_LEAVE_S)
     nanny.process.kill()
+
+
+@contextmanager
+def _failing(nannied: bool) -> Iterator[None]:
+    """Around what a worker cannot do without: nobody starts it again to fail again."""
+    from spartan_ng.backends.nanny import FAILED
+
+    try:
+        yield
+    except SpartanError as error:
+        if not nannied:
+            raise
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(FAILED)
 
 
 def _access(keys: str | None, role: str, insecure: bool) -> Access:

@@ -180,7 +180,9 @@ class Peers:
         self._fail(lambda r: r.peer == peer, error)
 
     def close(self, error: Exception) -> None:
-        """Fail all that waits. On the loop's thread."""
+        """Fail all that waits, and leave all workers. On the loop's thread."""
+        for peer in list(self._links):
+            self._give_up(peer, error)
         self._fail(lambda r: True, error)
 
     def _ask(self, request: _Request) -> Future[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from spartan_ng.wire.access import Access, Door, is_taken
 from spartan_ng.wire.codec import Buffer, Message, encode
 from spartan_ng.wire.framing import ACCEPTED_BYTES, join, split
 from spartan_ng.wire.keys import Pair
+from spartan_ng.wire.monitor import Monitor
 
 Frames = Sequence[Buffer]
 Socket = zmq.Socket[bytes]
@@ -37,9 +37,6 @@ HANDSHAKE_S = 15.0
 CONNECT_TIMEOUT_S = 2.0
 """A first packet that nobody answers is given up after this long, and sent again."""
 
-_EVENT_BYTES = 2
-"""A monitor's message begins with its event's number (zmq_socket_monitor(3)); pyzmq's parser imports all of
-asyncio."""
 ROUND = 64
 """Messages taken from one socket before the others get their turn."""
 
@@ -57,7 +54,7 @@ class Loop:
         self._timers: list[list[Any]] = []
         self._calls: deque[Callable[[], None]] = deque()
         self._sockets: list[Socket] = []
-        self._monitors: dict[Socket, Socket] = {}
+        self._monitors: dict[Socket, Monitor] = {}
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._awake = False
         self.stopped = False
@@ -144,18 +141,8 @@ class Loop:
         return socket
 
     def monitor(self, socket: Socket, handler: Callable[[int], None]) -> None:
-        """Call `handler` with each connection event of `socket`; earlier ones are lost."""
-        events: Socket = socket.get_monitor_socket()
-        events.linger = 0
-        self._monitors[socket] = events
-
-        def read() -> None:
-            with contextlib.suppress(zmq.Again):
-                while True:
-                    number = events.recv_multipart(zmq.NOBLOCK)[0][:_EVENT_BYTES]
-                    handler(int.from_bytes(number, sys.byteorder))
-
-        self.watch(events, read)
+        """Call `handler` with each connection event of `socket`."""
+        self._monitors[socket].handler = handler
 
     def receive(
         self,
@@ -190,14 +177,13 @@ class Loop:
         self.watch(socket, read)
 
     def release(self, socket: Socket) -> None:
-        """Close a socket and its monitor."""
-        monitor = self._monitors.pop(socket, None)
-        if monitor is not None:
-            self.unwatch(monitor)
-            socket.disable_monitor()
-            monitor.close()
+        """Close a socket, and all its connections before."""
         self.unwatch(socket)
         self._sockets.remove(socket)
+        monitor = self._monitors.pop(socket)
+        self.unwatch(monitor.events)
+        monitor.part()
+        monitor.close()
         socket.close(linger=0)
 
     def run(self) -> None:
@@ -229,9 +215,10 @@ class Loop:
         if self.closed:
             return
         self.closed = True
-        for socket, events in self._monitors.items():
-            socket.disable_monitor()
-            events.close()
+        for monitor in self._monitors.values():
+            if not linger_s:
+                monitor.part()
+            monitor.close()
         for socket in self._sockets:
             socket.close(linger=int(linger_s * 1000))
         self.context.term()
@@ -248,6 +235,8 @@ class Loop:
         socket.maxmsgsize = ACCEPTED_BYTES
         socket.ipv6 = "[" in address
         self._sockets.append(socket)
+        monitor = self._monitors[socket] = Monitor(socket)
+        self.watch(monitor.events, monitor.read)
         return socket
 
     def _serve_zap(self, door: Door) -> None:

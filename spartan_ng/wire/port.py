@@ -12,12 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import secrets
-import socket as sockets
-import stat
 import struct
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +25,7 @@ from spartan_ng.wire.framing import join
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
 from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
+from spartan_ng.wire.monitor import Connection
 
 MOST_GREETING_BYTES = 4096
 _MOST_LOGGED = 200
@@ -64,39 +61,10 @@ class Peer:
     """What the door said."""
     label: str
     identity: bytes
-    connection: _Connection
+    connection: Connection
 
     def __str__(self) -> str:
         return f"{self.role} {self.name} ({self.label!r}, {self.user})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Connection:
-    """One connection, to be cut; told by its inode from a later one with the same descriptor."""
-
-    descriptor: int
-    inode: int
-
-    @classmethod
-    def of(cls, frame: zmq.Frame) -> _Connection:
-        """The connection that a frame came by."""
-        descriptor = int(frame.get(zmq.SRCFD))
-        return cls(descriptor, _inode(descriptor))
-
-    def cut(self) -> None:
-        """End it, if it has not ended yet; ZeroMQ sees an end of file."""
-        if self.inode and _inode(self.descriptor) == self.inode:
-            with suppress(OSError), sockets.socket(fileno=os.dup(self.descriptor)) as end:
-                end.shutdown(sockets.SHUT_RDWR)
-
-
-def _inode(descriptor: int) -> int:
-    """The number of an open socket; 0 where it is none."""
-    try:
-        status = os.fstat(descriptor)
-    except OSError:
-        return 0
-    return status.st_ino if stat.S_ISSOCK(status.st_mode) else 0
 
 
 class Hearer(Protocol):
@@ -218,7 +186,7 @@ class Port:
             return
         name = name_of(hello.role, identity)
         self._peers[identity] = self._names[name] = peer = Peer(
-            name, hello.role, user, hello.label, identity, _Connection.of(first)
+            name, hello.role, user, hello.label, identity, _connection(first)
         )
         self._hearer.greeted(peer, hello)
 
@@ -231,12 +199,17 @@ class Port:
         text = str(error)[:_MOST_LOGGED]
         _log.warning("%s is cut off: %s: %s", whom, type(error).__name__, text, exc_info=_detail())
         if peer is None:
-            _Connection.of(first).cut()
+            _connection(first).cut()
             return
         try:
             self.cut(peer.name)
         except Exception:  # noqa: BLE001 - the rest of the cluster goes on
             _log.exception("forgetting %s failed", whom)
+
+
+def _connection(frame: zmq.Frame) -> Connection:
+    """The connection that a frame came by."""
+    return Connection.of(int(frame.get(zmq.SRCFD)))
 
 
 def _detail() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket as sockets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -15,6 +16,7 @@ import zmq
 
 from spartan_ng.wire.keys import Keys, Pair
 from spartan_ng.wire.messages import PROTOCOL, Hello
+from spartan_ng.wire.monitor import Monitor
 from spartan_ng.wire.port import greeting, new_identity
 
 KINDS = ("no key", "wrong key", "valid key before hello", "valid key after hello")
@@ -39,7 +41,9 @@ class Stranger:
             self._socket.curve_serverkey = server or Pair.fresh().public
             self._socket.curve_publickey = pair.public
             self._socket.curve_secretkey = pair.secret
-        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket()
+        self._monitor = Monitor(self._socket)
+        self._monitor.handler = self._note
+        self._cut_off = False
         self._socket.routing_id = new_identity()
         self._socket.connect(address)
         if kind == "valid key after hello":
@@ -52,11 +56,15 @@ class Stranger:
 
     def is_cut_off(self, timeout_s: float) -> bool:
         """Whether the other end has refused or closed the connection in time."""
-        while self._monitor.poll(int(timeout_s * 1000)):
-            event = int.from_bytes(self._monitor.recv_multipart()[0][:2], "little")
-            if event in _CUT:
-                return True
-        return False
+        deadline = time.monotonic() + timeout_s
+        while not self._cut_off and self._monitor.events.poll(
+            max(0, int((deadline - time.monotonic()) * 1000))
+        ):
+            self._monitor.read()
+        return self._cut_off
+
+    def _note(self, event: int) -> None:
+        self._cut_off |= event in _CUT
 
     def __enter__(self) -> Self:
         return self
@@ -64,8 +72,8 @@ class Stranger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.disable_monitor()
-        self._monitor.close(linger=0)
+        self._monitor.part()
+        self._monitor.close()
         self._socket.close(linger=0)
         self._context.term()
 

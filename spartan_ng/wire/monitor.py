@@ -1,0 +1,100 @@
+"""Which connections a socket of ZeroMQ's has; they end before the socket does.
+
+libzmq 4.3 ends the whole process (`errno_assert` in `session_base_t::clean_pipes`) where a connection breaks
+while its socket is being closed, and a message of several frames was sent in part. So whoever closes a socket
+cuts its connections first, and waits until ZeroMQ has noticed: what has no connection has none to lose.
+"""
+
+from __future__ import annotations
+
+import os
+import socket as sockets
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import zmq
+
+_EVENT_BYTES, _VALUE_BYTES = 2, 4
+"""How a monitor's message begins (zmq_socket_monitor(3)); pyzmq's parser imports all of asyncio."""
+_NOTICE_S = 1.0
+"""ZeroMQ notices an end at once, but where it reads no more: there it never does, and nothing breaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One connection, to be cut; told by its inode from a later one with the same descriptor."""
+
+    descriptor: int
+    inode: int
+
+    @classmethod
+    def of(cls, descriptor: int) -> Connection:
+        """The connection that has a descriptor now."""
+        return cls(descriptor, _inode(descriptor))
+
+    def cut(self) -> None:
+        """End it, if it has not ended yet; ZeroMQ sees an end of file."""
+        if self.inode:
+            with suppress(OSError), sockets.socket(fileno=os.dup(self.descriptor)) as end:
+                if _inode(end.fileno()) == self.inode:
+                    end.shutdown(sockets.SHUT_RDWR)
+
+
+class Monitor:
+    """Follows the connections of a `socket` that has none yet; `handler` hears what happens to them."""
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self.handler: Callable[[int], None] | None = None
+        self._socket = socket
+        self.events: zmq.Socket[bytes] = socket.get_monitor_socket()
+        self.events.linger = 0
+        self._open: dict[int, Connection] = {}
+
+    def read(self) -> None:
+        """Take notice of what has happened."""
+        for event in self._news():
+            if self.handler is not None:
+                self.handler(event)
+
+    def part(self) -> None:
+        """Cut all connections, and wait until ZeroMQ has noticed."""
+        deadline = time.monotonic() + _NOTICE_S
+        for _ in self._news():
+            pass
+        for connection in self._open.values():
+            connection.cut()
+        while self._open and self.events.poll(max(0, int((deadline - time.monotonic()) * 1000))):
+            for event in self._news():
+                if event == zmq.EVENT_ACCEPTED:
+                    self._open[next(reversed(self._open))].cut()
+
+    def close(self) -> None:
+        """Follow no longer."""
+        self._socket.disable_monitor()
+        self.events.close()
+
+    def _news(self) -> Iterator[int]:
+        """Events that nobody has heard of yet."""
+        with suppress(zmq.Again):
+            while True:
+                text = self.events.recv_multipart(zmq.NOBLOCK)[0]
+                event = int.from_bytes(text[:_EVENT_BYTES], sys.byteorder)
+                descriptor = int.from_bytes(text[_EVENT_BYTES:][:_VALUE_BYTES], sys.byteorder)
+                if event in (zmq.EVENT_ACCEPTED, zmq.EVENT_CONNECTED):
+                    self._open[descriptor] = Connection.of(descriptor)
+                elif event == zmq.EVENT_DISCONNECTED:
+                    self._open.pop(descriptor, None)
+                yield event
+
+
+def _inode(descriptor: int) -> int:
+    """The number of an open socket; 0 where it is none."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return 0
+    return status.st_ino if stat.S_ISSOCK(status.st_mode) else 0
