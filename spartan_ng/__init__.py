@@ -10,11 +10,12 @@ Beyond NumPy's names: `compute` and `persist` evaluate several arrays together, 
 everything is made of, `connect` moves the program to a cluster, and `tile_as` cuts an array by hand.
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from spartan_ng import api as _api
 from spartan_ng import errors
-from spartan_ng.api import fft, linalg, random, special, testing
+from spartan_ng.api import fft, linalg, testing
 from spartan_ng.api import scalar as _scalar  # noqa: F401 (gives numbers their class)
 from spartan_ng.api.array import *
 from spartan_ng.api.bits import *
@@ -54,9 +55,20 @@ from spartan_ng.api.taking import *
 from spartan_ng.api.ufuncs import *
 from spartan_ng.api.windows import *
 from spartan_ng.config import config
-from spartan_ng.plan.explain import Explanation
 from spartan_ng.public import connect, disconnect, explain, tile_as
-from spartan_ng.version import __version__
+
+if TYPE_CHECKING:
+    from spartan_ng.api import random, special
+    from spartan_ng.plan.explain import Explanation
+    from spartan_ng.version import __version__
+
+_LATE = {
+    "Explanation": "spartan_ng.plan.explain:Explanation",
+    "__version__": "spartan_ng.version:__version__",
+    "random": "spartan_ng.api.random",
+    "special": "spartan_ng.api.special",
+}
+"""What takes long to import, and most programs do without."""
 
 __all__ = [
     "Explanation",
@@ -112,5 +124,10 @@ __all__ += _api.windows.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """NumPy's own modules and classes, such as `ma`."""
-    return _of_numpy(name)
+    """What comes when it is first asked for, and NumPy's own modules and classes, such as `ma`."""
+    if name not in _LATE:
+        return _of_numpy(name)
+    module, _, attribute = _LATE[name].partition(":")
+    found = importlib.import_module(module)
+    globals()[name] = found = getattr(found, attribute) if attribute else found
+    return found

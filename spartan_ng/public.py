@@ -1,17 +1,42 @@
-"""The few functions that join the array API to the session: they need both."""
+"""The few functions that join the array API to the session, which is imported when it is first needed."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, Any
 
-from spartan_ng import session
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.creation import asarray
 from spartan_ng.api.handle import wrap_node
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import MASTER_VARIABLE
 from spartan_ng.graph import build
-from spartan_ng.optimizer.tiling.forced import exactly
-from spartan_ng.plan.explain import Explanation
+from spartan_ng.graph.evaluation import Door, open_door
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.plan.explain import Explanation
+
+
+def _evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef]:
+    from spartan_ng import session
+
+    return session.evaluate(nodes, order)
+
+
+def _is_in_process() -> bool:
+    """Whether the session that has yet to begin will run here, not on a cluster the environment names."""
+    return not os.environ.get(MASTER_VARIABLE)
+
+
+def _is_dear(node: Node, stored: Container[Node]) -> bool:
+    from spartan_ng import session
+
+    return session.is_dear(node, stored)
+
+
+open_door(Door(_evaluate, _is_in_process, _is_dear))
 
 
 def connect(
@@ -36,6 +61,8 @@ def connect(
     MasterUnreachable, AuthenticationFailed, VersionMismatch : all `ConnectionFailed`, within
         `config.timeout_s` seconds
     """
+    from spartan_ng import session
+
     session.connect(address, keys, workers, insecure)
 
 
@@ -44,6 +71,8 @@ def disconnect() -> None:
 
     Values that only the workers hold are lost with the connection; `compute` what you still need first.
     """
+    from spartan_ng import session
+
     session.embed()
 
 
@@ -62,6 +91,9 @@ def tile_as(x: Any, tiling: str) -> ndarray:
     ShapeError (a ValueError) : `x` cannot be cut so over the workers there are
     MemoryBudgetError : the copies of a duplicate exceed `config.duplicate_bytes`; raised when it is evaluated
     """
+    from spartan_ng import session
+    from spartan_ng.optimizer.tiling.forced import exactly
+
     x = asarray(x)
     exactly(x.shape, x._node().format, session.current().backend.workers, tiling)
     return wrap_node(build.tile_as(x._node(), tiling))
@@ -74,4 +106,6 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     and seconds; `.to_dict()` gives the same to programs. With `run`, the plan runs, and measured
     bytes and seconds stand beside the predicted ones.
     """
+    from spartan_ng import session
+
     return session.current().explain([asarray(a)._node() for a in arrays], run)

@@ -78,3 +78,23 @@ def test_the_version_is_the_installed_one() -> None:
     else:
         assert expected == _project()["project"]["version"], "install again: the version has changed"
     assert spartan_ng.__version__ == expected
+
+
+LIBRARIES = "scipy zmq msgspec numexpr numba llvmlite cloudpickle threadpoolctl tqdm click"
+ROOMS = "session optimizer plan kernels worker wire backends"
+PROGRAM = """
+import sys
+import spartan_ng as np
+a = np.arange(12.0).reshape(3, 4)
+b = a @ a.T + np.eye(3)
+b[1] += np.linalg.inv(b)[0] * a.sum()
+np.sort(b[b > 1]), np.random.default_rng(0).random(3), np.fft.fft(a[0]), np.mean(a, axis=0), repr(a)
+print(*sys.modules)
+"""
+
+
+def test_a_program_of_small_arrays_imports_numpy_and_no_more() -> None:
+    """What it never uses is most of the time that an import takes."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    late = {*LIBRARIES.split(), *(f"spartan_ng.{room}" for room in ROOMS.split())}
+    assert not late & set(done.stdout.split())

@@ -9,12 +9,12 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api import products, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
 from spartan_ng.api.operands import check_cast, small_values, stored
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -34,7 +34,7 @@ def is_operand(other: Any) -> bool:
     if isinstance(other, np.ndarray):
         return not is_subclass(other)
     foreign = hasattr(other, "__array_ufunc__") or getattr(other, "__array_priority__", 0) > 0
-    return not foreign or sparse.issparse(other)
+    return not foreign or is_sparse(other)
 
 
 def _theirs(numpys: Any, a: Any, b: Any) -> Any:

@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api import ufuncs
 from spartan_ng.api.cell import Cell, Masked
@@ -26,6 +25,7 @@ from spartan_ng.api.handle import (
     wrap_node,
 )
 from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
@@ -68,7 +68,7 @@ def array(
             plain = [i._number if type(i) is Late.scalar else i for i in object]
         if plain is object or _ELEMENTS.issuperset(map(type, plain)):
             return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
-    if isinstance(object, Handle) and not sparse.issparse(object):
+    if isinstance(object, Handle) and not is_sparse(object):
         h = as_handle(object, dtype)
         if copy and h is object:
             h = h.copy(order)
@@ -120,7 +120,7 @@ def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
         if h is not None and in_order(h, order) is h:  # type: ignore[arg-type]
             return h
         raise ValueError("Unable to avoid copy while creating an array as requested")
-    if sparse.issparse(a):
+    if is_sparse(a):
         raise ValueError("Unable to avoid copy while creating an array as requested")
     if isinstance(a, np.ndarray) and is_subclass(a):
         return as_handle(a, dtype)

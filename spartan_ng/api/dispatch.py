@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import at_once_bytes, in_process
 
@@ -115,7 +115,7 @@ def _known(arguments: Iterable[Any], known: list[Any]) -> int:
                 parts: list[Any] = []
                 nbytes += _known(a, parts)
                 a = tuple(parts) if isinstance(a, tuple) else parts
-            elif sparse.issparse(a) or is_array_like(a):
+            elif is_sparse(a) or is_array_like(a):
                 return _MUCH
             elif not isinstance(a, type):
                 nbytes += weight(a)

@@ -11,13 +11,13 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api.cell import Cell, Masked, order_of
 from spartan_ng.api.errstate import note
 from spartan_ng.api.forcing import run, value_of
 from spartan_ng.api.views import Reshape, View, appended, layout_of, written
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -383,7 +383,7 @@ def in_order(a: ndarray, order: Any) -> ndarray:
 
 def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
     """A scipy.sparse matrix as an array of format "csr"."""
-    value = sparse.csr_array(matrix, dtype=dtype)
+    value = csr_array(matrix, dtype=dtype)
     if not value.has_canonical_format:  # elementwise functions look at each element once
         value = value.copy()
         value.sum_duplicates()
@@ -402,7 +402,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         if dtype is not None and a.dtype != dtype:
             return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
         return a  # type: ignore[return-value]
-    if sparse.issparse(a):
+    if is_sparse(a):
         return sparse_handle(a, dtype)
     if isinstance(a, np.generic):
         if dtype is not None and np.dtype(dtype).hasobject:

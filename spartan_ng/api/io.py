@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def mmread(source: Any) -> ndarray:
     from scipy import io  # most programs read no such file, and importing it takes a while
 
     found = io.mmread(source)
-    return sparse_handle(found) if sparse.issparse(found) else wrap(np.asarray(found))
+    return sparse_handle(found) if is_sparse(found) else wrap(np.asarray(found))
 
 
 def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None) -> None:

@@ -7,11 +7,11 @@ from types import EllipsisType, NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api import reductions, sorting
 from spartan_ng.api.handle import Handle, as_handle, is_array_like, settle, wrap, wrap_node
 from spartan_ng.api.views import bounded, expanded
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
@@ -62,7 +62,7 @@ def _canonical_part(k: Any) -> Any:
         return k
     if isinstance(k, bool | np.bool_):
         return as_handle(np.asarray(k))
-    if isinstance(k, Handle | np.ndarray | list | tuple) or is_array_like(k) or sparse.issparse(k):
+    if isinstance(k, Handle | np.ndarray | list | tuple) or is_array_like(k) or is_sparse(k):
         h = as_handle(k)
         if h.format == "csr" and h.dtype != bool:  # a mask may stay sparse
             h = h.todense()

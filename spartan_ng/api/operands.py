@@ -6,11 +6,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.dispatch import warn_user, weight
 from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, forced, is_array_like, wrap_node
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -59,7 +59,7 @@ def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
     h = as_handle(a)
     h = h.todense() if h.format == "csr" else h
     kind: np.dtype[Any] = np.dtype(dtype)
-    is_array = is_array_like(a) or sparse.issparse(a) or isinstance(a, np.ndarray)
+    is_array = is_array_like(a) or is_sparse(a) or isinstance(a, np.ndarray)
     is_array = is_array or (isinstance(a, Handle) and not isinstance(a, np.generic) and not a._cell.frozen)
     if is_array and not np.can_cast(h.dtype, kind, casting):  # type: ignore[arg-type]
         raise TypeError(
@@ -89,7 +89,7 @@ def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
             known.append(a)
             continue
         alike = False
-        if isinstance(a, list | tuple) or sparse.issparse(a) or is_array_like(a):
+        if isinstance(a, list | tuple) or is_sparse(a) or is_array_like(a):
             a = as_handle(a)._peek()
             if a is None:
                 return None

@@ -39,7 +39,9 @@ def map(function: Callable[..., Any], *arrays: Any, dtype: Any = None, extent: b
     if not found:
         raise TypeError("map: at least one array is needed")
     if isinstance(function, ufuncs.ufunc | np.ufunc) and dtype is None and not extent:
-        return ufuncs.UFUNCS[function.__name__](*found)  # type: ignore[no-any-return]
+        ufunc = ufuncs.of_name(function.__name__)
+        if ufunc is not None:
+            return ufunc(*found)  # type: ignore[no-any-return]
     shape = build.broadcast_shapes("map", *(a.shape for a in found))
     if dtype is None:
         keywords = {"extent": tuple((0, 1) for _ in shape)} if extent else {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api import printing, products, ufuncs
 from spartan_ng.api.dispatch import FUNCTIONS, gathered
@@ -13,6 +12,7 @@ from spartan_ng.api.forcing import value_of
 from spartan_ng.api.handle import Handle, as_handle, settle, wrap
 from spartan_ng.api.methods import Methods
 from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.sparse import csr_array
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -95,7 +95,7 @@ class Protocols(Methods):
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
         if any(hasattr(i, "__array_ufunc__") and not isinstance(i, _NUMPYS) for i in inputs):
             return NotImplemented
-        ours = ufuncs.UFUNCS.get(function.__name__)
+        ours = ufuncs.of_name(function.__name__)
         if function is np.matmul:
             return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
         if ours is None or ours.np is not function:
@@ -162,5 +162,5 @@ class Protocols(Methods):
         settle(self)
         ref = self._node().data
         if self.format == "csr" and ref is not None:
-            return sparse.csr_array(value_of(ref), copy=True)
-        return sparse.csr_array(self._force())
+            return csr_array(value_of(ref), copy=True)
+        return csr_array(self._force())

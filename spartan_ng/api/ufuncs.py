@@ -1,6 +1,9 @@
 """The universal functions by NumPy's names, each from its row of the table of elementwise functions."""
 
+from __future__ import annotations
+
 from spartan_ng.api.universal import ufunc
+from spartan_ng.ops.elementwise import ELEMENTWISE
 
 # arithmetic
 add = ufunc("add")
@@ -106,20 +109,20 @@ ldexp = ufunc("ldexp")
 # complex numbers
 conjugate = conj = ufunc("conjugate")
 
-# special functions, public in `special`
-expit = ufunc("expit")
-erf = ufunc("erf")
-erfc = ufunc("erfc")
-gammaln = ufunc("gammaln")
-ndtr = ufunc("ndtr")
-log_ndtr = ufunc("log_ndtr")
-xlogy = ufunc("xlogy")
-
 # clipping, by the `clip` that takes other arguments
 clip3 = ufunc("clip")
 
-UFUNCS: dict[str, ufunc] = {u.__name__: u for u in list(globals().values()) if isinstance(u, ufunc)}
-"""Every ufunc by its row's name."""
+_UFUNCS: dict[str, ufunc] = {u.__name__: u for u in list(globals().values()) if isinstance(u, ufunc)}
+
+
+def of_name(name: str) -> ufunc | None:
+    """The ufunc of a row's name, among them SciPy's of `special`; None where there is no such row."""
+    if name in _UFUNCS or name not in ELEMENTWISE:
+        return _UFUNCS.get(name)
+    from spartan_ng.api import special
+
+    return getattr(special, name, None)
+
 
 __all__ = [
     "abs",

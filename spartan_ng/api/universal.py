@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.api import cumulative, reductions, segments
 from spartan_ng.api.cell import Masked
@@ -41,6 +40,7 @@ from spartan_ng.api.operands import (
     stored,
     unfiltered,
 )
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
@@ -70,13 +70,14 @@ class ufunc:
     Parameters
     ----------
     name : a row of the table
+    module : where it is found by its name
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, module: str = _TABLE) -> None:
         row = ELEMENTWISE[name]
         self.row = row
         self.__name__ = name
-        self.__module__ = _TABLE
+        self.__module__ = module
         self.np: Any = row.function
         self.nin, self.nout = row.nin, row.nout
         self.nargs = row.nin + row.nout
@@ -138,7 +139,7 @@ class ufunc:
             if x.shape != y.shape and x.ndim and y.ndim and not stay_small((x, y)):
                 return self._lazy((a, b))
         except AttributeError:  # a sequence, which NumPy takes as it is
-            if sparse.issparse(x) or sparse.issparse(y):
+            if is_sparse(x) or is_sparse(y):
                 return self._lazy((a, b))
             if is_array_like(a) or is_array_like(b):
                 return self._two(*(as_handle(o) if is_array_like(o) else o for o in (a, b)))

@@ -6,7 +6,6 @@ One core alone writes half of what the memory takes, less where pages are fresh.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +32,8 @@ def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     def copy_part(span: tuple[int, int]) -> None:
         key = (*[slice(None)] * outermost, slice(*span))
         np.copyto(out[key], value[key])
+
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(parts) as threads:
         list(threads.map(copy_part, pairwise(bounds)))

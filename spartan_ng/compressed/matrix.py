@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.compressed.groups import Coding, Group
 from spartan_ng.compressed.layouts import Array
 
@@ -102,7 +102,7 @@ class CompressedMatrix:
 
     def tocsr(self) -> Any:
         """All elements as a CSR array."""
-        return sparse.csr_array(self.toarray())
+        return csr_array(self.toarray())
 
     def copy(self) -> CompressedMatrix:
         """Itself: it never changes."""

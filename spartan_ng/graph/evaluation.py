@@ -1,6 +1,8 @@
 """The one door from the array API to the session: evaluate nodes to arrays with values.
 
-The session opens it when it is imported (imports point from session to graph, never back).
+The session opens it when it is imported (imports point from session to graph, never back). That is when the
+first graph is evaluated: with the session come the optimizer, the kernels and the workers, which a program
+that NumPy computes on the driver never meets.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from spartan_ng.graph.node import Node
 
 
 def _closed(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
-    raise AssertionError("spartan_ng.session has not been imported")
+    raise AssertionError("nobody has opened the door: spartan_ng has not been imported")
 
 
 def _never(node: Node, stored: Container[Node]) -> bool:

@@ -6,15 +6,14 @@ a zero operand makes a zero result (so that sparse blocks stay sparse), and its 
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy._core import umath
-from scipy.special import (
-    _ufuncs as special,
-)  # ufuncs even under SCIPY_ARRAY_API, which wraps the public names
 
 Zero = Literal["none", "unary", "any", "all", "first"]
 """When the result is zero: never for sure; for a zero operand; for any zero operand; for all zero; for a zero
@@ -28,24 +27,38 @@ class Elementwise:
 
     Parameters
     ----------
-    name : NumPy's name
-    function : called on blocks, with `out=` where it is a ufunc
+    name : NumPy's name, or SciPy's
+    call : called on blocks, with `out=` where it is a ufunc; a name of scipy.special, which is imported when
+        the function is first asked for
     nin, nout : number of operands and results
     zero : when the result is zero for sure
     flops : cost of one element, in floating-point operations
     """
 
     name: str
-    function: Callable[..., Any]
+    call: Callable[..., Any] | str
     nin: int = 1
     nout: int = 1
     zero: Zero = "none"
     flops: int = 1
 
     @property
+    def function(self) -> Callable[..., Any]:
+        """What computes a block."""
+        call = self.call
+        return _of_scipy(call) if isinstance(call, str) else call
+
+    @property
     def is_ufunc(self) -> bool:
         """Whether the function takes `out=` and `where=` as ufuncs do."""
-        return isinstance(self.function, np.ufunc)
+        return isinstance(self.call, np.ufunc | str)
+
+
+@functools.cache
+def _of_scipy(name: str) -> Callable[..., Any]:
+    """A function of scipy.special: a ufunc, also under SCIPY_ARRAY_API, which wraps the public names."""
+    found: Callable[..., Any] = getattr(importlib.import_module("scipy.special._ufuncs"), name)
+    return found
 
 
 def _cast(x: Any, *, dtype: np.dtype[Any]) -> Any:
@@ -156,13 +169,14 @@ _ROWS = [
     Elementwise("cast", _cast, zero="unary"),
     Elementwise("real", np.real, zero="unary"),
     Elementwise("imag", np.imag, zero="unary"),
-    Elementwise("expit", special.expit, flops=25),
-    Elementwise("erf", special.erf, zero="unary", flops=30),
-    Elementwise("erfc", special.erfc, flops=30),
-    Elementwise("gammaln", special.gammaln, flops=40),
-    Elementwise("ndtr", special.ndtr, flops=30),
-    Elementwise("log_ndtr", special.log_ndtr, flops=160),
-    Elementwise("xlogy", special.xlogy, 2, flops=25),
+    # SciPy's
+    Elementwise("expit", "expit", flops=25),
+    Elementwise("erf", "erf", zero="unary", flops=30),
+    Elementwise("erfc", "erfc", flops=30),
+    Elementwise("gammaln", "gammaln", flops=40),
+    Elementwise("ndtr", "ndtr", flops=30),
+    Elementwise("log_ndtr", "log_ndtr", flops=160),
+    Elementwise("xlogy", "xlogy", 2, flops=25),
 ]
 
 ELEMENTWISE: dict[str, Elementwise] = {row.name: row for row in _ROWS}

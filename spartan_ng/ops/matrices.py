@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,8 @@ def evaluate(
 
 def _lu(panel: Any) -> tuple[Any, Any, Any]:
     """Partial pivoting on a tall matrix: packed factors, where each row comes from, and the sign of that."""
+    from scipy import linalg
+
     factors, swaps, _ = linalg.get_lapack_funcs("getrf", (panel,))(panel)
     rows = np.arange(panel.shape[0])
     for i, j in enumerate(swaps):
@@ -66,6 +67,8 @@ def _lu(panel: Any) -> tuple[Any, Any, Any]:
 
 def _triangular(factor: Any, columns: Any, lower: bool, unit: bool = False) -> Any:
     """The solution of a triangular system, which is not singular, for right-hand sides that lie in rows."""
+    from scipy import linalg
+
     rows = columns.reshape(-1, columns.shape[-1])
     found = linalg.solve_triangular(factor, rows.T, lower=lower, unit_diagonal=unit, check_finite=False)
     return found.T.reshape(columns.shape)
