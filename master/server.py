@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-import zmq
-
 from spartan_ng.master.state import Instructions, MasterState
 from spartan_ng.wire.access import Access, leave, own_address
 from spartan_ng.wire.codec import encode
@@ -55,7 +53,6 @@ class MasterServer:
 
     def run(self) -> None:
         """Serve until `stop`, or until an admin says so; workers outlive it, and wait for the next."""
-        self.loop.monitor(self._port.socket, self._connection_event)
         try:
             self.loop.run()
         finally:
@@ -90,8 +87,9 @@ class MasterServer:
             self._do(self._state.authorize(tuple(users.items())))
             self._port.cut_unknown()
 
-    def _connection_event(self, event: int) -> None:
-        if event == zmq.EVENT_DISCONNECTED and not self._probing:
+    def disconnected(self) -> None:
+        """Somebody is gone: find out who."""
+        if not self._probing:
             self._probing = True
             self.loop.after(_SETTLE_S, self._probe)
 

@@ -102,6 +102,9 @@ class TileServer:
         for lease in [at for at in self._leases if at[0] == name]:
             self._unlease(*lease)
 
+    def disconnected(self) -> None:
+        """Readers come back, or the master says that they do not."""
+
     def forget_all(self) -> None:
         """The cluster is gone, with all readers."""
         for name in list(self._readers):

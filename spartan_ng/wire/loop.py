@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import ceil
 from typing import Any
 
@@ -22,7 +22,7 @@ from spartan_ng.wire.access import Access, Door, is_taken
 from spartan_ng.wire.codec import Buffer, Message, encode
 from spartan_ng.wire.framing import ACCEPTED_BYTES, join, split
 from spartan_ng.wire.keys import Pair
-from spartan_ng.wire.monitor import Monitor
+from spartan_ng.wire.monitor import Connection, Monitor
 
 Frames = Sequence[Buffer]
 Socket = zmq.Socket[bytes]
@@ -143,6 +143,10 @@ class Loop:
     def monitor(self, socket: Socket, handler: Callable[[int], None]) -> None:
         """Call `handler` with each connection event of `socket`."""
         self._monitors[socket].handler = handler
+
+    def connections(self, socket: Socket) -> Collection[Connection]:
+        """A socket's connections, the oldest first."""
+        return self._monitors[socket].connections
 
     def receive(
         self,

@@ -12,7 +12,7 @@ import socket as sockets
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -53,6 +53,11 @@ class Monitor:
         self.events: zmq.Socket[bytes] = socket.get_monitor_socket()
         self.events.linger = 0
         self._open: dict[int, Connection] = {}
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """Those that have not ended, the oldest first."""
+        return self._open.values()
 
     def read(self) -> None:
         """Take notice of what has happened."""

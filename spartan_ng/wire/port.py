@@ -30,6 +30,8 @@ from spartan_ng.wire.monitor import Connection
 MOST_GREETING_BYTES = 4096
 _MOST_LOGGED = 200
 _MOST_PEERS = 1 << 14
+MOST_STRANGERS = 512
+"""Connections that have not greeted; of more, the oldest are cut. Each may have one frame under way."""
 _GREETING = struct.Struct("<10sH")
 _MAGIC = b"spartan-ng"
 _log = logging.getLogger("spartan_ng.wire")
@@ -79,6 +81,9 @@ class Hearer(Protocol):
     def gone(self, name: str) -> None:
         """A peer's connection has been cut."""
 
+    def disconnected(self) -> None:
+        """Somebody's connection has ended."""
+
 
 class Port:
     """A bound ROUTER at `address`; all on the loop's thread.
@@ -108,6 +113,8 @@ class Port:
         self._peers: dict[bytes, Peer] = {}
         self._names: dict[str, Peer] = {}
         self.socket, self.address = loop.router(address, access, pair, self.door, most_waiting)
+        self._is_crowded = False
+        loop.monitor(self.socket, self._connection_event)
         loop.watch(self.socket, self._read)
 
     @property
@@ -157,6 +164,26 @@ class Port:
                 self._take(identity, first, rest)
             except Exception as error:  # noqa: BLE001 - the guard: a message costs its sender the connection
                 self._refuse(identity, first, error)
+
+    def _connection_event(self, event: int) -> None:
+        if event == zmq.EVENT_ACCEPTED:
+            self._limit_strangers()
+        elif event == zmq.EVENT_DISCONNECTED:
+            self._hearer.disconnected()
+
+    def _limit_strangers(self) -> None:
+        """Whoever only occupies a connection makes room for who comes after him."""
+        connections = self._loop.connections(self.socket)
+        if len(connections) <= MOST_STRANGERS:
+            self._is_crowded = False
+            return
+        known = {p.connection for p in self._peers.values()}
+        strangers = [c for c in connections if c not in known]
+        for connection in strangers[:-MOST_STRANGERS]:
+            connection.cut()
+        if len(strangers) > MOST_STRANGERS and not self._is_crowded:
+            self._is_crowded = True
+            _log.warning("more than %d have connected and say nothing; the oldest are cut", MOST_STRANGERS)
 
     def _take(self, identity: bytes, first: zmq.Frame, frames: Frames) -> None:
         peer = self._peers.get(identity)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,12 @@ from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import private_folder
 from spartan_ng.wire.keys import Keys, Pair, keygen
+from spartan_ng.wire.port import MOST_STRANGERS
 from tests.cluster.conftest import start
 from tests.cluster.programs import evaluate, total
-from tests.faults.frames import MOST_STRANGERS_BYTES, campaign, cluster_with_keys
+from tests.faults.frames import ANYBODY, MOST_STRANGERS_BYTES, Campaign, cluster_with_keys
 from tests.faults.payloads import the_fifteen
-from tests.faults.stranger import KINDS, Stranger
+from tests.faults.stranger import KINDS, Stranger, connected
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 NOBODY = 65534
@@ -62,11 +64,29 @@ def test_clients_are_served_meanwhile(ports):
     assert ports.dead == 0
 
 
-def test_random_damage():
-    found = campaign(8, secrets.randbelow(1 << 32))
-    assert not found["dead"]
-    assert not found["ran"]
-    assert found["bytes of a stranger"] <= MOST_STRANGERS_BYTES
+@pytest.mark.parametrize("port", [0, 1], ids=["master", "worker"])
+def test_who_only_occupies_connections_makes_room_for_others(ports, port):
+    address, _ = ports.addresses[port]
+    more = 20
+    with ExitStack() as stack:
+        occupied = [stack.enter_context(connected(address)) for _ in range(MOST_STRANGERS + more)]
+        for first in occupied[:more]:
+            while first.recv(100):  # ZeroMQ's greeting, and then the end
+                pass
+        client = ClusterBackend.connect(ports.addresses[0][0], ports.keys, timeout_s=LONG_S)
+        assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
+        client.close()
+    ports.check()
+    assert ports.dead == 0
+
+
+def test_random_damage(ports):
+    campaign = Campaign(8, secrets.randbelow(1 << 32))
+    campaign.harm(ports, "with keys", ANYBODY)
+    found = campaign.found
+    assert found.dead == 0
+    assert not found.ran
+    assert found.stranger_bytes <= MOST_STRANGERS_BYTES
 
 
 @pytest.mark.parametrize("proof", ["none", "a key of its own"])

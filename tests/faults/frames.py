@@ -1,8 +1,9 @@
-"""Frames that nobody should send, to every port of a cluster with keys: nobody dies, and nothing runs.
+"""Frames that nobody should send, to every port of a cluster: nobody dies, and nothing runs.
 
 For each kind of stranger (without a key, with a wrong one, with a right one before and after the greeting,
-and plain bytes) random damage to right messages, and all that has harmed clusters before, goes to the ports
-of master and workers, while a client's programs go on.
+plain bytes, and a process of another user, over TCP and at local sockets that he can reach) random damage to
+right messages, and all that has harmed clusters before, goes to the ports of master and workers, while a
+client's programs go on.
 """
 
 from __future__ import annotations
@@ -12,40 +13,59 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 import numpy as np
 
 from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.local import LocalCluster
 from spartan_ng.graph import build
 from spartan_ng.session import Session
-from spartan_ng.wire.keys import Keys, keygen
+from spartan_ng.wire.keys import Keys
 from tests.cluster.programs import doubled, evaluate
-from tests.faults.payloads import any_message, damaged, the_fifteen
-from tests.faults.stranger import KINDS, Stranger, noise, resident_bytes, shout
+from tests.faults.keyed import KeyedCluster
+from tests.faults.payloads import any_message, the_fifteen
+from tests.faults.stranger import KINDS, crowd, noise, say, shout
+from tests.faults.usage import own_bytes
 
 MOST_STRANGERS_BYTES = 1 << 20
 """What a stranger's bytes may take of a process."""
-_EACH = 25
+EACH = 25
 """A client's program runs after so many messages."""
-_LONG = 64 << 20
-"""Bytes that a stranger sends at once."""
+_WARM = 20
+"""What a program takes when it runs for the first times is nobody's harm."""
+_CROWD = 40
+"""Strangers who send much at once."""
+PLAIN, LOCAL = "plain bytes", "another user at local sockets"
+IS_ROOT = os.geteuid() == 0
+ANYBODY = (*KINDS, PLAIN, *(("another user",) if IS_ROOT else ()))
+"""Who can reach a port over TCP; only root can be another user."""
 
 
 @dataclass(slots=True)
 class Ports:
-    """A cluster of real processes with keys, and what its client knows."""
+    """A cluster of real processes, and what its client knows."""
 
-    keys: Path
     client: ClusterBackend
     processes: list[subprocess.Popen[bytes]]
     addresses: list[tuple[str, bytes]]
-    """Of the master and of each worker, with the keys that prove them."""
+    """Of the master and of each worker, in the order of the processes, with the keys that prove them."""
+    keys: Path | None = None
+
+    @classmethod
+    def of(cls, cluster: LocalCluster, client: ClusterBackend) -> Ports:
+        """The ports of a cluster that runs."""
+        members = {int(m.label.split()[1]): m for m in client.status().members.members}
+        assert cluster.master is not None, "the cluster runs"
+        workers = sorted(cluster.workers, key=lambda w: w.pid)
+        keys = cluster.keys if isinstance(cluster, KeyedCluster) else None
+        server = b"" if keys is None else Keys.load(keys, "client").server_public
+        theirs = [(members[w.pid].address, members[w.pid].key.encode()) for w in workers]
+        return cls(client, [cluster.master, *workers], [(cluster.address, server), *theirs], keys)
 
     @property
     def dead(self) -> int:
@@ -59,108 +79,148 @@ class Ports:
 
 
 @contextmanager
-def cluster_with_keys(workers: int = 2) -> Iterator[Ports]:
+def running(cluster: LocalCluster) -> Iterator[Ports]:
+    """The ports of a cluster, while it runs."""
+    cluster.start()
+    try:
+        client = cluster.connect()
+        try:
+            yield Ports.of(cluster, client)
+        finally:
+            client.close()
+    finally:
+        cluster.stop()
+
+
+@contextmanager
+def cluster_with_keys(workers: int) -> Iterator[Ports]:
     """A master and workers on loopback, and a client."""
-    with ExitStack() as stack:
-        keys = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "keys"
-        keygen(keys)
-        processes: list[subprocess.Popen[bytes]] = []
-
-        def end() -> None:
-            for process in processes:
-                process.terminate()
-            for process in processes:
-                process.wait()
-
-        stack.callback(end)
-        reading, writing = os.pipe()
-        alive, _held = os.pipe()
-        options = ["--address", "tcp://127.0.0.1:*", "--announce", str(writing)]
-        processes.append(_daemon(keys, ["master", *options, "--lifeline", str(alive)], writing, alive))
-        os.close(writing)
-        with open(reading) as file:
-            address = file.readline().strip()
-        for _ in range(workers):
-            role = ["worker", "--master", address, "--threads", "1", "--lifeline", str(alive)]
-            processes.append(_daemon(keys, role, alive))
-        client = ClusterBackend.connect(address, keys, timeout_s=120.0, workers=workers)
-        stack.callback(client.close)
-        members = client.status().members.members
-        server = Keys.load(keys, "client").server_public
-        addresses = [(address, server), *((m.address, m.key.encode()) for m in members)]
-        yield Ports(keys, client, processes, addresses)
-        for end_of_pipe in (alive, _held):
-            os.close(end_of_pipe)
+    with running(KeyedCluster(workers, restart=False, timeout_s=120.0)) as ports:
+        yield ports
 
 
-def _daemon(keys: Path, role: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
-    paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-m", "spartan_ng.cli", *role, "--keys", str(keys)],
-        env={**os.environ, "PYTHONPATH": paths},
-        pass_fds=descriptors,
-        stderr=subprocess.DEVNULL,
-    )
+@contextmanager
+def cluster_within_reach(workers: int) -> Iterator[Ports]:
+    """A local cluster whose folder stops nobody, so that its processes have to ask the kernel."""
+    with running(LocalCluster(workers, restart=False, timeout_s=120.0)) as ports:
+        ports.check()  # everybody is connected to everybody: nobody would connect there now
+        for address, _ in ports.addresses:
+            socket = Path(address.removeprefix("ipc://"))
+            socket.parent.chmod(0o755)
+            socket.chmod(0o777)
+        yield ports
 
 
-def campaign(count: int, seed: int) -> Counter[str]:
-    """What came of `count` messages for each port and each kind of stranger."""
-    draw = random.Random(seed)
-    total: Counter[str] = Counter()
-    with cluster_with_keys() as ports, tempfile.TemporaryDirectory() as folder:
-        mark = Path(folder) / "it_ran"
-        known = [*the_fifteen(mark).values(), *any_message(mark)]
-        keys = Keys.load(ports.keys, "client")
-        ports.check()
-        for address, server in ports.addresses:
-            for kind in (*KINDS, "plain bytes"):
-                for number in range(count):
-                    if kind == "plain bytes":
-                        shout(address, noise(draw))
-                    else:
-                        _say(address, kind, keys, server, draw, known)
-                    total[kind] += 1
-                    if number % _EACH == _EACH - 1:
+@dataclass(slots=True)
+class Found:
+    """What came of a campaign."""
+
+    messages: dict[str, int] = field(default_factory=dict)
+    """By kind of stranger."""
+    dead: int = 0
+    ran: bool = False
+    stranger_bytes: int = 0
+    """What one stranger of many takes of a process that he sends much to."""
+    memory: dict[str, list[int]] = field(default_factory=dict)
+    """What each process had taken before, most meanwhile, and after."""
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether something has done harm."""
+        return bool(self.dead or self.ran) or self.stranger_bytes > MOST_STRANGERS_BYTES
+
+
+class Campaign:
+    """`count` messages for each port and each kind of stranger."""
+
+    def __init__(self, count: int, seed: int) -> None:
+        self.found = Found()
+        self._count = count
+        self._draw = random.Random(seed)
+
+    def harm_all(self, workers: int) -> Found:
+        """A cluster with keys, and one of another user's."""
+        with cluster_with_keys(workers) as ports:
+            self.harm(ports, "with keys", ANYBODY)
+        if IS_ROOT:
+            with cluster_within_reach(workers) as ports:
+                self.harm(ports, "local", (LOCAL,))
+        return self.found
+
+    def harm(self, ports: Ports, name: str, kinds: Sequence[str]) -> None:
+        """Send to all ports of a cluster, while its client is served."""
+        names = [f"{name}: {f'worker {i - 1}' if i else 'master'}" for i in range(len(ports.processes))]
+
+        def look() -> None:
+            for at, process in zip(names, ports.processes, strict=True):
+                self.found.memory.setdefault(at, []).append(own_bytes(process.pid))
+
+        with tempfile.TemporaryDirectory() as folder:
+            mark = Path(folder) / "it_ran"
+            for _ in range(_WARM):
+                ports.check()
+            look()
+            for address, server in ports.addresses:
+                for kind in kinds:
+                    for _ in self._sent(address, server, kind, ports.keys, mark):
                         ports.check()
-        total["bytes of a stranger"] = _greed(ports)
-        ports.check()
-        total["dead"] = ports.dead
-        total["ran"] = mark.exists()
-    return total
+                        look()
+                    self.found.messages[kind] = self.found.messages.get(kind, 0) + self._count
+            ports.check()
+            look()
+            self.found.ran |= mark.exists()
+        for (address, _), process in zip(ports.addresses, ports.processes, strict=True):
+            each = crowd(address, _CROWD, process.pid, ports.check)
+            self.found.stranger_bytes = max(self.found.stranger_bytes, each)
+        self.found.dead += ports.dead
+
+    def _sent(
+        self, address: str, server: bytes, kind: str, folder: Path | None, mark: Path
+    ) -> Iterator[None]:
+        """Send; a pause after each `EACH` messages."""
+        if "another user" in kind:
+            yield from _by_another_user(address, self._count, self._draw.randrange(1 << 32), mark)
+            return
+        assert folder is not None, "who is of the same user is let in at local sockets"
+        keys = Keys.load(folder, "client")
+        known = [*the_fifteen(mark).values(), *any_message(mark)]
+        sent = checked = 0
+        while sent < self._count:
+            if kind == PLAIN:
+                sent += shout(address, noise(self._draw))
+            else:
+                sent += say(address, kind, keys, server, self._draw, known)
+            if sent >= checked + EACH:
+                checked = sent
+                yield
 
 
-def _say(
-    address: str, kind: str, keys: Keys, server: bytes, draw: random.Random, known: list[list[bytes]]
-) -> None:
-    with Stranger(address, kind, keys, server) as stranger:
-        for _ in range(draw.randint(1, 3)):
-            stranger.say(damaged(draw, known) if draw.random() < 0.8 else draw.choice(known))
-        stranger.is_cut_off(0.02)
-
-
-def _greed(ports: Ports) -> int:
-    """What a stranger takes of the memory of a process, by sending much that does not end."""
-    worst = 0
-    head = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
-    for (address, _), process in zip(ports.addresses, ports.processes, strict=True):
-        for sort in (b"\x06", b"\x02", b"\x03"):
-            shout(address, head + sort + _LONG.to_bytes(8, "big") + bytes(16))
-        ports.check()
-        before = resident_bytes(process.pid)
-        for sort in (b"\x06", b"\x02", b"\x03"):
-            shout(address, head + sort + _LONG.to_bytes(8, "big") + bytes(_LONG))
-        worst = max(worst, resident_bytes(process.pid) - before)
-    return worst
+def _by_another_user(address: str, count: int, seed: int, mark: Path) -> Iterator[None]:
+    paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.another_user", address, str(count), str(seed), str(mark)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None, "it is a pipe"
+        for _ in process.stdout:
+            yield
+    assert process.returncode == 0, "another user has come to an end of his own"
 
 
 @click.command()
 @click.option("--count", default=10_000, show_default=True, help="Messages for each port and kind.")
 @click.option("--seed", type=int, help="Of the random damage; drawn and printed if it is not given.")
-def frames(count: int, seed: int | None) -> None:
+@click.option("--workers", default=1, show_default=True, help="How many workers there are.")
+def frames(count: int, seed: int | None, workers: int) -> None:
     """Send COUNT messages that nobody should send, from each kind of stranger to each port."""
     seed = random.randrange(1 << 32) if seed is None else seed
     click.echo(f"seed {seed}")
-    total = campaign(count, seed)
-    for what, number in total.items():
-        click.echo(f"{what}: {number:,}")
-    sys.exit(bool(total["dead"] or total["ran"]) or total["bytes of a stranger"] > MOST_STRANGERS_BYTES)
+    found = Campaign(count, seed).harm_all(workers)
+    for kind, number in found.messages.items():
+        click.echo(f"{kind}: {number:,} messages")
+    for name, taken in found.memory.items():
+        before, most, after = (n / 1e6 for n in (taken[0], max(taken), taken[-1]))
+        click.echo(f"{name}: {before:.1f} MB before, {most:.1f} at most, {after:.1f} after")
+    click.echo(f"{found.dead} dead, {int(found.ran)} ran, {found.stranger_bytes:,} bytes of a stranger")
+    sys.exit(found.is_bad)

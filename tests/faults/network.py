@@ -353,6 +353,11 @@ class SimulatedLoop:
         """Hear of a socket's connections."""
         socket.on_event = handler
 
+    @staticmethod
+    def connections(socket: Socket) -> tuple[()]:
+        """No strangers come here."""
+        return ()
+
     def receive(
         self,
         socket: Socket,

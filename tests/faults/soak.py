@@ -21,6 +21,7 @@ from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from tests.cluster.programs import doubled, evaluate, total, user
+from tests.faults.keyed import KeyedCluster
 from tests.faults.usage import Usage, of_cluster
 
 JOBS_A_CLIENT = 20
@@ -137,9 +138,10 @@ class Soak:
 @click.option("--minutes", default=20.0, show_default=True, help="How long the clients come and go.")
 @click.option("--jobs", default=20_000, show_default=True, help="How many jobs they run in all.")
 @click.option("--workers", default=2, show_default=True, help="How many workers there are.")
-def soak(minutes: float, jobs: int, workers: int) -> None:
+@click.option("--keys", is_flag=True, help="Over TCP, with keys; else over sockets of this user's own.")
+def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
     """Run JOBS jobs of clients that come and go; memory and descriptors may grow by 3% at most."""
-    cluster = LocalCluster(workers)
+    cluster = KeyedCluster(workers) if keys else LocalCluster(workers)
     cluster.start()
     try:
         run = Soak(cluster, minutes * 60, jobs)

@@ -6,8 +6,8 @@ import os
 import random
 import socket as sockets
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -18,6 +18,8 @@ from spartan_ng.wire.keys import Keys, Pair
 from spartan_ng.wire.messages import PROTOCOL, Hello
 from spartan_ng.wire.monitor import Monitor
 from spartan_ng.wire.port import greeting, new_identity
+from tests.faults.payloads import damaged
+from tests.faults.usage import own_bytes
 
 KINDS = ("no key", "wrong key", "valid key before hello", "valid key after hello")
 _CUT = (
@@ -27,13 +29,14 @@ _CUT = (
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL,
 )
 
+_context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+
 
 class Stranger:
     """A socket that connects to `address` once, as one of `KINDS`."""
 
     def __init__(self, address: str, kind: str, keys: Keys | None, server: bytes | None) -> None:
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
+        self._socket: zmq.Socket[bytes] = _context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = -1
         if kind == "wrong key" or (kind.startswith("valid") and keys is not None):
@@ -75,21 +78,62 @@ class Stranger:
         self._monitor.part()
         self._monitor.close()
         self._socket.close(linger=0)
-        self._context.term()
 
 
-def shout(address: str, data: bytes) -> None:
-    """Bytes from a plain socket that has never heard of ZeroMQ."""
+def say(
+    address: str,
+    kind: str,
+    keys: Keys | None,
+    server: bytes | None,
+    draw: random.Random,
+    known: Sequence[list[bytes]],
+) -> int:
+    """What one stranger says before he is cut off: how many messages."""
+    with Stranger(address, kind, keys, server) as stranger:
+        count = draw.randint(1, 3)
+        for _ in range(count):
+            stranger.say(damaged(draw, known) if draw.random() < 0.8 else draw.choice(known))
+        stranger.is_cut_off(0.02)
+    return count
+
+
+def connected(address: str) -> sockets.socket:
+    """A plain socket that has never heard of ZeroMQ, at the other end of an address."""
     at = urlsplit(address)
-    family, to = (
-        (sockets.AF_UNIX, at.path) if at.scheme == "ipc" else (sockets.AF_INET, (at.hostname, at.port))
-    )
-    with sockets.socket(family) as plain:
-        try:
-            plain.connect(to)
-            plain.sendall(data)
-        except OSError:  # cut off before the end, as it should
-            return
+    if at.scheme == "ipc":
+        plain = sockets.socket(sockets.AF_UNIX)
+        plain.connect(at.path)
+    else:
+        assert at.hostname is not None, "a tcp:// address has a host"
+        plain = sockets.create_connection((at.hostname, at.port))
+    return plain
+
+
+def shout(address: str, data: bytes) -> int:
+    """One message of bytes that are ZeroMQ's or not."""
+    with suppress(OSError), connected(address) as plain:  # cut off before the end, as it should
+        plain.sendall(data)
+    return 1
+
+
+def crowd(address: str, count: int, pid: int, settle: Callable[[], None]) -> int:
+    """Send much that does not end over many connections at once; the bytes that each takes of a process,
+    once all that has arrived must have been read: `settle`."""
+    head = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
+    worst = 0
+    for sort in (b"\x06", b"\x02", b"\x03"):
+        for size in (200 << 10, 1 << 40):
+            data = head + sort + size.to_bytes(8, "big") + bytes(199 << 10)
+            settle()
+            before = own_bytes(pid)
+            with ExitStack() as stack:
+                for _ in range(count):
+                    plain = stack.enter_context(connected(address))
+                    with suppress(OSError):
+                        plain.sendall(data)
+                settle()
+                worst = max(worst, (own_bytes(pid) - before) // count)
+    return worst
 
 
 def noise(draw: random.Random) -> bytes:
@@ -97,9 +141,3 @@ def noise(draw: random.Random) -> bytes:
     start = b"\xff" + bytes(8) + b"\x7f\x03\x00" + draw.choice((b"NULL", b"CURVE", b"PLAIN")).ljust(20, b"\0")
     head = (start + bytes(32))[: draw.choice((3, 12, 64, 64, 64))]
     return head + draw.choice((b"\x04\x05HELLO", b"\x06" + (1 << 62).to_bytes(8, "big"), b"", os.urandom(40)))
-
-
-def resident_bytes(pid: int) -> int:
-    """Memory of a process."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

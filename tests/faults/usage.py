@@ -42,6 +42,12 @@ class Usage:
         return f"{self.memory_bytes / 1e6:.1f} MB, {self.descriptors} descriptors, {self.threads} threads"
 
 
+def own_bytes(pid: int) -> int:
+    """Memory that a process has taken for itself: not what it maps of files and of others."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Anonymous:"))
+
+
 def of_cluster(cluster: LocalCluster) -> dict[str, Usage]:
     """What the cluster's processes and this one hold now."""
     assert cluster.master is not None, "the cluster runs"

@@ -1,0 +1,41 @@
+"""A local cluster whose processes talk over TCP and prove who they are by keys."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.wire.keys import Keys, keygen
+
+
+class KeyedCluster(LocalCluster):
+    """A master and `n` workers at loopback's ports, with keys in a folder of their own."""
+
+    def __init__(self, n: int, **options: Any) -> None:
+        super().__init__(n, **options)
+        self._temporary = tempfile.TemporaryDirectory()
+        self.keys = Path(self._temporary.name) / "keys"
+        keygen(self.keys)
+
+    def connect(self) -> ClusterBackend:
+        """A new client, with the client's key, once all workers are there."""
+        return ClusterBackend.connect(self.address, self.keys, self._timeout_s, workers=self.n)
+
+    def ports(self, client: ClusterBackend) -> list[tuple[str, bytes]]:
+        """Where the master and each worker serve, with the keys that prove them."""
+        server = Keys.load(self.keys, "client").server_public
+        members = client.status().members.members
+        return [(self.address, server), *((m.address, m.key.encode()) for m in members)]
+
+    def stop(self) -> None:
+        """Stop all processes; the keys are of no use any more."""
+        super().stop()
+        self._temporary.cleanup()
+
+    def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
+        place = ["tcp://127.0.0.1:*" if o.startswith("ipc://") else o for o in options]
+        return super()._spawn(role, [*place, "--keys", str(self.keys)], *descriptors)
