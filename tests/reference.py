@@ -49,7 +49,7 @@ def _ref(node: Node, value: Any) -> ArrayRef:
 def _data(node: Node) -> Any:
     assert node.data is not None
     value = node.data.value
-    return value.toarray() if sparse.issparse(value) else value
+    return value.toarray() if node.data.format != "dense" else value
 
 
 def _map(node: Node, *inputs: Any) -> Any:

@@ -58,6 +58,13 @@ EXPRESSIONS = {
     "sum where": lambda np, X, U, V: np.sum(U @ V.T, axis=1, where=X > 0.5),
     "mean where": lambda np, X, U, V: np.mean(U @ V.T + 1, where=X != 0) if X.any() else np.sum(X),
     "extremes": lambda np, X, U, V: X.max(axis=0) - X.min(axis=1).sum() + (X > 0.9).any() - X.min(),
+    "stretched rows": lambda np, X, U, V: X * (np.broadcast_to(U[:1], U.shape) @ V.T),
+    "stretched columns": lambda np, X, U, V: np.sum(X * (U @ np.broadcast_to(V[:1], V.shape).T)),
+    "stretched ranks": lambda np, X, U, V: X * (U @ np.broadcast_to(V[:, :1], V.shape).T),
+    "stretched before": lambda np, X, U, V: (X * (np.sqrt(np.broadcast_to(U[:1], U.shape)) @ V.T)).sum(
+        axis=1
+    ),
+    "times a stretched one": lambda np, X, U, V: (X * (U @ V.T)) @ np.broadcast_to(V[:1], V.shape),
     "union": lambda np, X, U, V: np.sum((X + X[::-1]) * np.exp(U @ V.T)),
 }
 
@@ -126,6 +133,11 @@ COMPILED = [
     "squares",
     "count",
     "sides",
+    "stretched rows",
+    "stretched columns",
+    "stretched ranks",
+    "stretched before",
+    "times a stretched one",
 ]
 
 

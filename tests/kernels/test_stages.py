@@ -1,14 +1,73 @@
 """Random stages in every tier, on one worker and on three: see `tests.stages`.
 
 The seeds are fixed, so that kernels are compiled once for all runs of the tests; `python -m tests.stages`
-draws others.
+draws others. For each form a fault is put in, and stages of that form find it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from tests.stages import SIZES_A_BODY, Runner, drawn
+from spartan_ng.arrays import box_shape
+from spartan_ng.compressed.groups import Coding
+from spartan_ng.kernels import blocks, body, sampled
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.scans import MonoidScan, UfuncScan
+from tests.stages import FORMS, SIZES_A_BODY, Runner, drawn
+
+
+def _lost(right, blocks_, count):
+    return right(blocks_[:-1] if len(blocks_) > 1 else blocks_, count)
+
+
+def _behind_nothing(right, how, xs, out, carry):
+    return right(how, xs, out, None)
+
+
+def _first_alone(right, reducer, a, b):
+    return a
+
+
+def _one_index_less(right, reducer, args, box):
+    return right(reducer, [x[: max(len(x) - 1, 1)] for x in args], box)
+
+
+def _elsewhere(right, user, what, *args, extent=None):
+    place = {} if extent is None else {"extent": tuple((0, hi - lo) for lo, hi in extent)}
+    return right(user, what, *args, **place)
+
+
+def _turned(right, row, a, b, pattern):
+    return right(row, a, b, pattern)[::-1]
+
+
+def _one_row_more(right, coding, lo, hi):
+    return [counts + 1 for counts in right(coding, lo, hi)]
+
+
+def _from_the_start(right, fn, key, parameters, shape, dtype, box):
+    return right(fn, key, parameters, shape, dtype, tuple((0, n) for n in box_shape(box)))
+
+
+FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "cells": (blocks, "_runs", _lost),
+    "scanned": (UfuncScan, "scan", _behind_nothing),
+    "product": (Reducer, "combine", _first_alone),
+    "segments": (Reducer, "_bincount", _one_index_less),
+    "users": (body, "call_user", _elsewhere),
+    "users' scans": (MonoidScan, "scan", _behind_nothing),
+    "csr": (sampled, "_dots", _turned),
+    "compressed": (Coding, "counts", _one_row_more),
+    "random numbers": (body, "draw", _from_the_start),
+}
+"""For each form a function of the interpreter, and what it does wrong."""
+KERNELS = {"scanned": "scans", "compressed": "look-ups"}
+"""What the kernels of a form are, where they are not loops; of some there are none."""
+SEEDS = {"product": 2}
+"""Seeds with kernels among the first stages, where 3 has none."""
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +84,28 @@ def test_interpreted_and_in_programs(runner, seed):
         assert not list(runner.differences(stage, ("interpret", "numexpr"))), stage
 
 
-@pytest.mark.parametrize("body", [4, 8, 9])
-def test_compiled(runner, body):
-    before = runner.compiled
-    for number in range(body * SIZES_A_BODY, (body + 1) * SIZES_A_BODY):
-        stage = drawn(number, 0)
+@pytest.mark.parametrize("form", FORMS)
+def test_interpreted(runner, form):
+    for number in range(0, 12 * SIZES_A_BODY, SIZES_A_BODY):
+        stage = drawn(number, 9, form)
+        assert not list(runner.differences(stage, ("interpret",))), stage
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_compiled(runner, form):
+    before = runner.compiled.copy()
+    for number in [*range(4), *range(SIZES_A_BODY, SIZES_A_BODY + 4)]:
+        stage = drawn(number, SEEDS.get(form, 3), form)
         assert not list(runner.differences(stage, ("compile",))), stage
-    assert runner.compiled > before, "a body without loops: take another"
+    if form not in ("users' scans", "random numbers"):
+        kind = KERNELS.get(form, "loops")
+        assert runner.compiled[kind] > before[kind], "bodies without kernels: take others"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_fault_is_found(monkeypatch, runner, form):
+    place, name, wrong = FAULTS[form]
+    right = getattr(place, name)
+    monkeypatch.setattr(place, name, lambda *args, **options: wrong(right, *args, **options))
+    numbers = range(0, 60 * SIZES_A_BODY, SIZES_A_BODY)
+    assert any(any(runner.differences(drawn(n, 4, form), ("interpret",))) for n in numbers)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.kernels.body import KINDS
+from spartan_ng.kernels.body import KINDS, slicer
 from spartan_ng.plan.plan import Row
 
 if TYPE_CHECKING:
@@ -256,9 +256,10 @@ def _contiguous(x: Any, axis: int) -> Any:
 
 
 def _with_rows(body: Sampled, operands: list[Any]) -> list[Any]:
-    """All registers, with the values of the rows that come before the loop."""
-    first = len(body.stage.reads)
-    registers = [*operands, *[None] * len(body.stage.rows)]
+    """All registers, with operands stretched as rows see them, and the values of rows before the loop."""
+    reads, first = body.stage.reads, len(body.stage.reads)
+    seen = [slicer(r, body.tile)(o, body.tile) for r, o in zip(reads, operands, strict=True)]
+    registers = [*seen, *[None] * len(body.stage.rows)]
     for register in body.before:
         row = body.stage.rows[register - first]
         registers[register] = np.asarray(KINDS[row.kind](row)(registers, body.tile, None))
