@@ -23,6 +23,10 @@ KEYS_VARIABLE = "SPARTAN_NG_KEYS"
 """Environment variable with the directory of CurveZMQ keys."""
 
 
+_SMALL_BYTES = 1 << 20
+"""The default of `Config.small_bytes`."""
+
+
 @dataclass(slots=True)
 class Config:
     """Every option; an assignment is checked at once and raises `OptionError`.
@@ -41,13 +45,15 @@ class Config:
     timeout_s : how long to wait for an answer from a cluster
     job_timeout_s : how long a job may run on a cluster, None for ever
     progress : show a progress bar; None shows it on a terminal only
+    reproducible : keep the last bits: on any number of workers, however arrays are cut and whatever runs a
+        pass; NumPy then works on nothing at once (`small_bytes` is 0 until this is switched off again)
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
         there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
         before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can
     """
 
-    small_bytes: int = 1 << 20
+    small_bytes: int = _SMALL_BYTES
     tiling: str | None = None
     fusion: str = "cost"
     disabled_passes: frozenset[str] = frozenset()
@@ -59,11 +65,18 @@ class Config:
     progress: bool | None = None
     kernels: str = "auto"
     products: str = "cuboid"
+    reproducible: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _NAMES:
             raise OptionError(f"config: no option {name!r}; options are {', '.join(sorted(_NAMES))}")
-        object.__setattr__(self, name, _checked(name, value))
+        value = _checked(name, value)
+        before = getattr(self, "reproducible", False)  # not there yet where options get their defaults
+        if name == "small_bytes" and value and before:
+            raise OptionError("config: small_bytes is 0 as long as reproducible is set")
+        if name == "reproducible" and value != before:
+            object.__setattr__(self, "small_bytes", 0 if value else _SMALL_BYTES)
+        object.__setattr__(self, name, value)
 
     @property
     def compiles(self) -> bool:
@@ -109,6 +122,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "progress": (None, True, False),
     "kernels": KERNELS,
     "products": PRODUCTS,
+    "reproducible": (False, True),
 }
 """The values of options that have few."""
 _LEAST = {

@@ -259,6 +259,7 @@ class Session:
             tiling,
             fusion,
             config.products,
+            config.reproducible,
         )
         settled = self._settled
         if settled is None or settled[0] != asked:
@@ -279,6 +280,7 @@ def _settings(
     tiling: str | None,
     fusion: str,
     products: str,
+    reproducible: bool,
 ) -> Settings:
     """The settings; second copies may take a quarter of a worker's memory where nothing else is said."""
     budget = profile.memory_bytes // 4 if duplicate_bytes is None else duplicate_bytes
@@ -288,6 +290,7 @@ def _settings(
         fusion,
         duplicate_budget_bytes=max(0, budget - taken_bytes),
         products=products,
+        reproducible=reproducible,
     )
 
 

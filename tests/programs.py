@@ -6,8 +6,9 @@ there are, so that shapes stay interesting (odd, tiny, with ones) and values sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,9 @@ class Program:
         return "\n".join(["Program", *lines, f"  -> last {self.outputs}"])
 
 
+Draw = Callable[[st.DrawFn, list[Any], int], Step]
+"""Draws a step of one kind that works on the array of that number, and perhaps on others."""
+
 _SIDES = st.sampled_from([1, 1, 2, 3, 5, 7, 8, 16, 33])
 _UNARY = ("negative", "absolute", "square", "tanh", "floor", "sign", "cos")
 _BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "arctan2")
@@ -54,15 +58,22 @@ _FOLDS = ("sum", "min", "max", "mean", "prod", "argmax", "argmin", "any")
 
 
 @st.composite
-def programs(draw: st.DrawFn, most: int = 30, letters: str = "fffi", kinds: Sequence[str] = ()) -> Program:
+def programs(
+    draw: st.DrawFn,
+    most: int = 30,
+    letters: str = "fffi",
+    kinds: Sequence[str] = (),
+    more: Mapping[str, Draw] = MappingProxyType({}),
+) -> Program:
     """Programs of 2 to `most` steps over two or three inputs.
 
     Parameters
     ----------
     letters : what inputs are drawn from: f and s for float64 and float32, c for complex64, i for integers
     kinds : of steps; all, if it is left out
+    more : what draws steps of further kinds, which are drawn as often
     """
-    kinds = kinds or sorted(_KINDS)
+    known = {**{k: KINDS[k] for k in kinds or sorted(KINDS)}, **more}
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     shape = tuple(draw(st.lists(_SIDES, min_size=1, max_size=3)))
@@ -70,7 +81,7 @@ def programs(draw: st.DrawFn, most: int = 30, letters: str = "fffi", kinds: Sequ
     arrays: list[Any] = list(inputs)
     steps: list[Step] = []
     for _ in range(draw(st.integers(2, most))):
-        step = _step(draw, arrays, kinds)
+        step = _step(draw, arrays, known)
         value = np.asarray(step.apply(np, *(arrays[i] for i in step.operands)))
         if value.size > 20_000 or value.size == 0:
             continue
@@ -93,10 +104,10 @@ def _call(name: str, **keywords: Any) -> Apply:
     return lambda xp, *operands: getattr(xp, name)(*operands, **keywords)
 
 
-def _step(draw: st.DrawFn, arrays: list[Any], kinds: Sequence[str]) -> Step:
-    kind = draw(st.sampled_from(kinds))
+def _step(draw: st.DrawFn, arrays: list[Any], kinds: Mapping[str, Draw]) -> Step:
+    kind = draw(st.sampled_from(list(kinds)))
     i = draw(st.integers(0, len(arrays) - 1))
-    return _KINDS[kind](draw, arrays, i)
+    return kinds[kind](draw, arrays, i)
 
 
 def _unary(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
@@ -340,7 +351,7 @@ NARROW = (
 )
 """Kinds of steps whose results in float32 and complex64 do not depend on the order of work."""
 
-_KINDS: dict[str, Callable[[st.DrawFn, list[Any], int], Step]] = {
+KINDS: dict[str, Callable[[st.DrawFn, list[Any], int], Step]] = {
     "unary": _unary,
     "astype": _astype,
     "broadcast": _broadcast,

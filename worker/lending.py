@@ -20,7 +20,7 @@ from spartan_ng.error_state import entered
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.body import Body, slicer
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.reducers import Reducer, reducer_of
+from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker.program import Task
@@ -115,22 +115,14 @@ def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, opera
         registers = one.run(block)
         if reducer is None:
             return np.array(dense(registers[write.register]))
-        return reducer.block([registers[a] for a in reducer.row.args], block)
+        return block, reducer.block([registers[a] for a in reducer.row.args], block)
 
     try:
         with entered(ex.errstate):
             values: Iterator[Any] = map(made, blocks)
-            return tuple(values) if reducer is None else _state(reducer, values)
+            return tuple(values) if reducer is None else reducer.run_state(values)
     except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
         return None  # the owner does the task itself and says what is wrong
-
-
-def _state(reducer: Reducer, states: Iterator[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The blocks' states combined in their order."""
-    total = next(states)
-    for state in states:
-        total = reducer.combine(total, state)
-    return tuple(total)
 
 
 def _around(blocks: Blocks) -> Box:

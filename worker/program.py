@@ -422,7 +422,14 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         for part in task.parts:
             _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
-        task.ordered = Ordered(stage.reads, stage.rows, stage.domain, task.box)
+        task.ordered = Ordered(
+            stage.reads,
+            stage.rows,
+            stage.domain,
+            task.box,
+            exact=stage.exact,
+            whole=any(w.units for w in stage.writes),
+        )
         task.reducers = [reducer_of(stage, w) for w in stage.writes]
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
         task.ordered = Ordered(stage.reads, scanned_rows(stage, plan), stage.domain, task.box)

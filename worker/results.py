@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.body import labelled_box
-from spartan_ng.kernels.formats import dense
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Write
 from spartan_ng.worker.program import Task
@@ -17,8 +18,9 @@ from spartan_ng.worker.program import Task
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
-States = list[dict[Box, State]]
-"""For each result the states that a run has made, by their boxes; empty for plain results."""
+States = list[dict[Box, Any]]
+"""For each result what a run knows of it (`Reducer.run_state`), by the box of the result; empty for plain
+ones."""
 
 
 class Places:
@@ -50,36 +52,39 @@ class Places:
         return out
 
 
-def merged(task: Task, k: int, every: list[States]) -> dict[Box, State]:
-    """The states of all runs, in order."""
-    reducer = task.reducers[k]
-    assert reducer is not None, "only reduced results have states"
-    found: dict[Box, list[State]] = {}
+def merged(k: int, every: list[States]) -> dict[Box, list[Any]]:
+    """What all runs know of result `k`, in order, by its boxes."""
+    found: dict[Box, list[Any]] = {}
     for states in every:
         for box, state in states[k].items():
             found.setdefault(box, []).append(state)
-    return {box: reducer.combine_all(states) for box, states in found.items()}
+    return found
 
 
-def add_state(task: Task, k: int, known: dict[Box, State], box: Box, state: State) -> None:
-    """One more state of result `k`, combined with what there is of its box."""
+def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, state: State) -> None:
+    """One more block's state of result `k`, added to what there is of its box."""
     reducer = task.reducers[k]
     assert reducer is not None, "only reduced results have states"
-    known[box] = state if box not in known else reducer.combine(known[box], state)
+    if reducer.units:
+        known.setdefault(box, []).append((block, state))
+    else:
+        known[box] = state if box not in known else reducer.combine(known[box], state)
 
 
-def finish(ex: Executor, run: Run, task: Task, k: int, states: dict[Box, State], places: Places) -> None:
+def finish(ex: Executor, run: Run, task: Task, k: int, runs: dict[Box, list[Any]], places: Places) -> None:
     """Put a reduced result's tile, or the tiles of its partial states."""
     write, reducer = places.writes[k], task.reducers[k]
     assert reducer is not None, "only reduced results are finished"
-    lead = (1,) * len(write.partial)
+    assert task.box is not None, "a task with results has a box"
     slots = [run.plan.slots[s] for s in write.slots]
-    outs = [ex.store.allocate((*lead, *box_shape(places.own[k])), s.dtype) for s in slots]
-    for box, state in states.items():
-        values = state if write.partial else (reducer.finalize(state),)
+    outs: list[Any] = []
+    for box, states in runs.items():
+        values = reducer.values(states, task.box, write.partial)
+        lead = np.shape(values[0])[: len(write.partial)]
+        outs = outs or [ex.store.allocate((*lead, *box_shape(places.own[k])), s.dtype) for s in slots]
         place = within(box, places.own[k])
         for out, value in zip(outs, values, strict=True):
-            out[(0,) * len(lead) + place] = dense(value)
+            out[(slice(None),) * len(lead) + place] = value
     for slot, out in zip(write.slots, outs, strict=True):
         ex.put(run, slot, out)
 

@@ -84,7 +84,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
-            finish(ex, run, task, k, merged(task, k, states), places)
+            finish(ex, run, task, k, merged(k, states), places)
 
 
 def _own(ex: Executor, run: Run, operand: Any) -> Any | None:
@@ -165,7 +165,9 @@ def _scan(
     cut, axis = ordered.cut, ordered.axis
     out = places.tiles[places.plain[0]] if places.plain else None
     layout = _laid_out(box_shape(cut.box), ordered.rows[-1].dtype) if out is None else out
-    compiled = compiled_scan(ordered.reads, ordered.rows, operands, layout, cut, ex.errstate)
+    compiled = None
+    if not ordered.exact:
+        compiled = compiled_scan(ordered.reads, ordered.rows, operands, layout, cut, ex.errstate)
     carries: list[State | None] = []
     totals = known or _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
     for piece, found in zip(cut.pieces, totals, strict=True):
@@ -177,7 +179,7 @@ def _scan(
             carries.append(carry)
 
     folds = [(k, r) for k, r in enumerate(task.reducers) if r is not None]
-    step = _step(cut, axis) if folds else 0
+    step = _step(cut, axis) if folds and not any(r.units for _, r in folds) and not ordered.exact else 0
 
     def work() -> Callable[[tuple[Box, State | None]], States]:
         spare = np.empty(0, ordered.rows[-1].dtype)
@@ -197,7 +199,7 @@ def _scan(
                     carry = ordered.run(operands, block, place, carry)
                 for k, reducer in folds:
                     state = tuple(_own_memory(s, place) for s in reducer.block([place], block))
-                    add_state(task, k, states[k], places.box(k, block), state)
+                    add_state(task, k, states[k], places.box(k, block), block, state)
             return states
 
         return scan

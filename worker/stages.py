@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -219,7 +218,7 @@ def _interpreted(
         def block_state(block: Box) -> Any:
             assert reducer is not None, "only reduced stages have states"
             registers = one.run(block)
-            return reducer.block([registers[a] for a in reducer.row.args], block)
+            return block, reducer.block([registers[a] for a in reducer.row.args], block)
 
         def fill(blocks: tuple[Box, ...]) -> None:
             for block in blocks:
@@ -228,7 +227,7 @@ def _interpreted(
                 if value is not place:
                     np.copyto(place, dense(value), casting="unsafe")
 
-        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(block_state, blocks))
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
 
     return worker
 
@@ -245,13 +244,13 @@ def _compiled(
         one = CompiledRunner(body, operands, [reducer])
 
         def block_state(block: Box) -> Any:
-            return one.run(block, [])[0]
+            return block, one.run(block, [])[0]
 
         def fill(blocks: tuple[Box, ...]) -> None:
             for block in blocks:
                 one.run(block, [target(block)])
 
-        return fill if reducer is None else lambda blocks: reduce(reducer.combine, map(block_state, blocks))
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
 
     return worker
 
@@ -312,7 +311,10 @@ def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
 
 
 def _own_state(number: int, state: Any) -> Any:
-    """A state that came from another worker, in memory that combining may write to."""
+    """A state that came from another worker, in memory that combining may write to; states of units are only
+    read."""
+    if isinstance(state, list):
+        return state
     return tuple(np.array(s) if isinstance(s, np.ndarray) else s for s in state)
 
 
@@ -333,21 +335,18 @@ def _reduced(
     slots = [run.plan.slots[s] for s in write.slots]
     shape = slots[0].shape[len(write.partial) :]
     own = labelled_box(write.labels, shape, task.box)
-    lead = (1,) * len(write.partial)
-    tile_shape = (*lead, *box_shape(own))
     in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
-    outs = [] if in_place else [ex.store.allocate(tile_shape, s.dtype) for s in slots]
+    outs: list[Any] = []
     for cell in how.cells:
-        state = reducer.combine_all([next(states) for _ in cell.runs])
-        values = state if write.partial else (reducer.finalize(state),)
+        values = reducer.values([next(states) for _ in cell.runs], cell.box, write.partial)
+        tile_shape = (*np.shape(values[0])[: len(write.partial)], *box_shape(own))
         if in_place:
-            pairs = zip(values, slots, strict=True)
-            outs = [_owned(dense(v), s.dtype).reshape(tile_shape) for v, s in pairs]
-            break
+            return [_owned(v, s.dtype).reshape(tile_shape) for v, s in zip(values, slots, strict=True)]
+        outs = outs or [ex.store.allocate(tile_shape, s.dtype) for s in slots]
         part = labelled_box(write.labels, shape, cell.box)
         place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
         for out, value in zip(outs, values, strict=True):
-            out[(0,) * len(lead) + place] = dense(value)
+            out[(slice(None),) * len(write.partial) + place] = value
     return outs
 
 
@@ -364,11 +363,13 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     (reducer,) = task.reducers
     assert reducer is not None, "prepared with the program"
     states = ex.load_all(run, task.operands)
-    lead = states[0].shape[: stage.lead]
     total: Any = None
-    for index in np.ndindex(*lead):
-        new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
-        total = new if total is None else reducer.combine(total, new)
+    if stage.spans:
+        total = reducer.grown(tuple(states), stage.spans)
+    else:
+        for index in np.ndindex(*states[0].shape[: stage.lead]):
+            new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
+            total = new if total is None else reducer.combine(total, new)
     if stage.finish is not None:
         assert task.finish is not None, "prepared with the program"
         after = ex.load_all(run, task.finish.operands)

@@ -63,7 +63,7 @@ def run_sweep(
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
-            finish(ex, run, task, k, merged(task, k, every), places)
+            finish(ex, run, task, k, merged(k, every), places)
 
 
 def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:
@@ -136,5 +136,5 @@ def _collect(
     for block in blocks:
         for k, state in enumerate(states(block)):
             if state is not None:
-                add_state(task, k, out[k], places.box(k, block), state)
+                add_state(task, k, out[k], places.box(k, block), block, state)
     return out

@@ -72,12 +72,29 @@ def block_sizes(
     sparse: frozenset[int] = frozenset(),
     calls: bool = False,
 ) -> tuple[int, ...]:
-    """The extents of a block along each domain dimension.
+    """The extents of a block along each domain dimension: whole units along those that are folded in order.
 
     `held` names the registers that stay in the cache between steps (None: every row, and what is read
     twice); the other rows take no memory. `sparse` names the slots of CSR operands,
     `calls` says that NumPy is called between compiled loops.
     """
+    sizes = _cached_sizes(stage, tile, held, sparse, calls)
+    longest = _longest_units(stage)
+    return tuple(-(-n // longest.get(d, 1)) * longest.get(d, 1) for d, n in enumerate(sizes))
+
+
+def _longest_units(stage: Fused) -> dict[int, int]:
+    """For each dimension that is folded in order the length of its units, of which all others are parts."""
+    longest: dict[int, int] = {}
+    for f in (f for write in stage.writes for f in write.units if f.dim != WHOLE):
+        longest[f.dim] = max(longest.get(f.dim, 1), f.length)
+    return longest
+
+
+def _cached_sizes(
+    stage: Fused, tile: Box, held: frozenset[int] | None, sparse: frozenset[int], calls: bool
+) -> tuple[int, ...]:
+    """The extents of a block that the cache holds."""
     sizes = [max(hi - lo, 1) for lo, hi in tile]
     if stage.heavy:
         return tuple(-(-n // s) for n, s in zip(sizes, stage.steps or (1,) * len(sizes), strict=True))

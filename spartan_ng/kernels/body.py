@@ -20,6 +20,7 @@ from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels.exact import exactly
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
@@ -48,6 +49,8 @@ class Body:
         self.stage = stage
         self.nreads = len(stage.reads)
         self.evaluates = [KINDS[row.kind](row) for row in stage.rows]
+        if stage.exact:
+            self.evaluates = list(map(exactly, stage.rows, self.evaluates))
         self.buffer, self.nbuffers = self._plan_buffers()
         self._slicers: dict[Box, list[Callable[[Any, Box], Any]]] = {}
 

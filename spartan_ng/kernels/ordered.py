@@ -15,7 +15,7 @@ import numpy as np
 from spartan_ng.arrays import Box, Tiling, box_shape
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.scans import Cut, State, cumulation, cut_lines
+from spartan_ng.kernels.scans import Cut, State, cumulation, cut_lines, one_piece
 from spartan_ng.plan.plan import Fused, Read, Row, Write
 from spartan_ng.plan.reads import rows_before
 
@@ -27,21 +27,30 @@ class Ordered:
     """A pass with a scan among its rows, on the tile at `box`."""
 
     def __init__(
-        self, reads: tuple[Read, ...], rows: tuple[Row, ...], domain: tuple[int, ...], box: Box
+        self,
+        reads: tuple[Read, ...],
+        rows: tuple[Row, ...],
+        domain: tuple[int, ...],
+        box: Box,
+        exact: bool = False,
+        whole: bool = False,
     ) -> None:
+        """`exact` scans go along whole lines, as NumPy's do; the tile is one piece if it is to stay
+        `whole`."""
         self.reads, self.rows, self.box = reads, rows, box
         at = next(i for i, r in enumerate(rows) if r.kind == "scan")
         self.scan, self.register = rows[at], len(reads) + at
         (self.axis,) = self.scan.params
         assert self.scan.fn is not None, "a scan has a function"
         self.how = cumulation(self.scan.fn, self.axis, self.scan.dtype)
-        self.cut: Cut = cut_lines(box, self.axis)
+        self.exact = exact and self.scan.dtype.kind in "fc"
+        self.cut: Cut = one_piece(box, self.axis) if whole else cut_lines(box, self.axis, self.exact)
         self.result = len(reads) + len(rows) - 1
-        self.body = _body(domain, reads, rows, (self.result,))
+        self.body = _body(domain, reads, rows, (self.result,), exact)
         some, before, args = rows_before(reads, rows)
         self._args = args
         self._read_before = [reads.index(r) for r in some]
-        self.before = _body(domain, some, before, args)
+        self.before = _body(domain, some, before, args, exact)
 
     def total(self, operands: list[Any], piece: Box) -> State:
         """The state of a piece: f_agg of what is scanned."""
@@ -85,6 +94,9 @@ class Ordered:
         return value if value.shape == box_shape(block) else np.broadcast_to(value, box_shape(block))
 
     def _step(self, piece: Box) -> int:
+        if self.exact:
+            lo, hi = piece[self.axis]
+            return max(1, int(hi - lo))
         across = prod(hi - lo for d, (lo, hi) in enumerate(piece) if d != self.axis)
         return max(1, _BLOCK // max(across, 1))
 
@@ -101,9 +113,13 @@ class Ordered:
 
 
 def _body(
-    domain: tuple[int, ...], reads: tuple[Read, ...], rows: tuple[Row, ...], kept: tuple[int, ...]
+    domain: tuple[int, ...],
+    reads: tuple[Read, ...],
+    rows: tuple[Row, ...],
+    kept: tuple[int, ...],
+    exact: bool,
 ) -> Body:
     """The rows as a body whose registers `kept` are asked for."""
     labels = tuple(range(len(domain)))
     writes = tuple(Write((k,), register, labels) for k, register in enumerate(kept))
-    return Body(Fused("scan", domain, Tiling.single(len(domain)), reads, rows, writes))
+    return Body(Fused("scan", domain, Tiling.single(len(domain)), reads, rows, writes, exact=exact))

@@ -1,8 +1,12 @@
-"""What a reduced result does with its blocks: states, combined in order, and a value at the end."""
+"""What a reduced result does with its blocks: states, combined in order, and a value at the end.
+
+Where last bits are kept (`ops.order`), a block's state has one element a unit along the folded axes. States
+of blocks are put together as they lie (`_gathered`), and only then combined, along trees.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -17,17 +21,27 @@ from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.ops.folds import FOLDS, DeviationFold, PrefixFold, State
+from spartan_ng.ops import order
+from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import WHOLE, Fused, Row, ScanTile, Write
+from spartan_ng.plan.plan import WHOLE, Folded, Fused, Row, ScanTile, Write
 
 
 class Reducer:
     """The reduced result of a stage, described by the plan's `row`; `labels` are those of its operand."""
 
-    def __init__(self, row: Row, labels: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        row: Row,
+        labels: tuple[int, ...] = (),
+        units: tuple[Folded, ...] = (),
+        shape: tuple[int, ...] = (),
+    ) -> None:
+        """`units` are those of the write, `shape` is that of the whole operand."""
         self.row = row
         self.labels = labels
+        self.units = units
+        self.shape = shape
         self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
         self._block = {
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
@@ -36,20 +50,81 @@ class Reducer:
         }[row.kind]
 
     def block(self, args: list[Any], box: Box) -> State:
-        """The state of the block at `box` of the domain."""
+        """The state of the block at `box` of the domain; with units, those of its units."""
         return self._block(args, box)
+
+    def run_state(self, states: Iterable[tuple[Box, State]]) -> Any:
+        """What a run of blocks knows of a box of the result: one state, or with units those of its blocks."""
+        if self.units:
+            return list(states)
+        return reduce(self.combine, (state for _, state in states))
+
+    def values(self, runs: Sequence[Any], tile: Box, partial: tuple[int, ...]) -> list[Any]:
+        """What all runs over a tile come to, from what `run_state` has said of each, in their order: the
+        value, or where the grid has cut dimensions `partial`, the arrays of states, which have axes for them
+        before the others. May reuse the memory of the first."""
+        if self.units:
+            state = self._gathered([pair for run in runs for pair in run], tile)
+            return (
+                list(self._subtrees(state, tile, partial)) if partial else [self.finalize(self._total(state))]
+            )
+        state = self.combine_all(runs)
+        if not partial:
+            return [self.finalize(state)]
+        return [np.asarray(dense(s))[(None,) * len(partial)] for s in state]
+
+    def grown(self, state: State, spans: Sequence[Sequence[order.Span]]) -> State:
+        """The state of all subtrees, which lie along the leading axes, as one."""
+        for axis in reversed(range(len(spans))):
+            state = order.grow(self.combine, state, axis, spans[axis])
+        return state
+
+    def _total(self, state: State) -> State:
+        """The state of all units as one."""
+        for f in reversed(self.units):
+            state = order.tree(self.combine, state, f.axis)
+        return state
+
+    def _subtrees(self, state: State, tile: Box, partial: tuple[int, ...]) -> State:
+        """The states of a tile's units as those of subtrees, with an axis for each dimension in `partial`
+        before the others."""
+        cut = [f for f in self.units if f.dim in partial]
+        for f in reversed(self.units):
+            if f not in cut:
+                state = order.tree(self.combine, state, f.axis)
+            elif f is cut[-1]:
+                first, _ = _span(f, tile)
+                state = order.climb(self.combine, state, f.axis, first, order.count(f.size, f.length))
+        lead = [f.axis - sum(g.axis < f.axis for g in self.units if g not in cut) for f in cut]
+        return tuple(np.moveaxis(s, lead, range(len(lead))) for s in state)
+
+    def _gathered(self, states: Sequence[tuple[Box, State]], tile: Box) -> State:
+        """The states of all units of a tile, from those of its blocks, for one box of the result."""
+        own = [_span(f, tile) for f in self.units]
+        shape = list(np.shape(states[0][1][0]))
+        for f, (lo, hi) in zip(self.units, own, strict=True):
+            shape[f.axis] = hi - lo
+        out = tuple(np.empty(shape, s.dtype) for s in states[0][1])
+        for box, state in states:
+            where = [slice(None)] * len(shape)
+            for f, (first, _) in zip(self.units, own, strict=True):
+                lo, hi = _span(f, box)
+                where[f.axis] = slice(lo - first, hi - first)
+            for target, s in zip(out, state, strict=True):
+                target[tuple(where)] = s
+        return out
 
     def combine(self, a: State, b: State) -> State:
         """The state of `a`'s blocks followed by `b`'s; may reuse the memory of `a`."""
         if self.fold is not None:
-            if len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
+            if not self.units and len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
                 return (self.fold.ufunc(a[0], b[0], out=a[0]),)  # type: ignore[union-attr]
             return self.fold.combine(a, b)
         if isinstance(self.row.fn, UserFunction):
             return (call_user(self.row.fn, "fold", a[0], b[0]),)
         if self.row.dtype.kind == "b":
             return (np.logical_or(a[0], b[0]),)
-        if isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
+        if not self.units and isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
             return (np.add(a[0], b[0], out=a[0]),)
         return (a[0] + b[0],)
 
@@ -69,6 +144,8 @@ class Reducer:
         (axes,) = self.row.params
         where = args[1] if len(args) > 1 else None
         x = args[0]
+        if self.units:
+            return self._units(x, where, axes)
         if is_sparse(x) and where is None:
             value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
             if value is not None:
@@ -89,8 +166,38 @@ class Reducer:
         assert isinstance(self.fold, DeviationFold), "only deviations know their sum"
         (axes,) = self.row.params
         x = dense(args[0])
+        if self.units:
+            return self.fold.units_and_sums(x, axes, self.row.dtype, self.shape, self._lengths(axes))
         found = sum_and_deviations(x, axes, self.row.dtype)
         return self.fold.block_and_sum(x, axes, self.row.dtype) if found is None else found
+
+    def _units(self, x: Any, where: Any, axes: tuple[int, ...]) -> State:
+        """The states of a block's units."""
+        assert self.fold is not None, "a fold has a row"
+        assert not isinstance(self.fold, ArgFold), "an index does not round"
+        if is_sparse(x) and where is None:
+            state = self._sparse_units(x, axes)
+            if state is not None:
+                return state
+        return self.fold.units(dense(x), axes, self.row.dtype, dense(where), self.shape, self._lengths(axes))
+
+    def _lengths(self, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """The units of folded axes, in the fold's own order of them."""
+        lengths = {f.axis: f.length for f in self.units}
+        return tuple(lengths[a] for a in axes)
+
+    def _sparse_units(self, x: Any, axes: tuple[int, ...]) -> State | None:
+        """The sums of the units of a sparse block, which are rows (or columns of one turned)."""
+        assert self.fold is not None, "a fold has a row"
+        (axis, length) = next(((f.axis, f.length) for f in self.units if f.length < f.size), (0, x.shape[0]))
+        states = []
+        for lo in range(0, max(x.shape[axis], 1), max(length, 1)):
+            part = x[lo : lo + length] if axis == 0 else x[:, lo : lo + length]
+            value = sparse_fold(self.fold.name, part, axes, self.row.dtype)
+            if value is None:
+                return None
+            states.append(np.expand_dims(value, tuple(f.axis for f in self.units)))
+        return (np.concatenate(states, axis),)
 
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
@@ -107,9 +214,17 @@ class Reducer:
         return (value,)
 
     def _bincount(self, args: list[Any], box: Box) -> State:
-        (length,) = self.row.params
         x, weights = args[0], args[1] if len(args) > 1 else None
         weights = dense(weights) if is_compressed(weights) else weights
+        if not self.units or weights is None:
+            return self._count(x, weights)
+        length = self.units[0].length
+        starts = range(0, max(len(x), 1), length)
+        parts = [self._count(x[i : i + length], weights[i : i + length]) for i in starts]
+        return (np.stack([p for (p,) in parts]),)
+
+    def _count(self, x: Any, weights: Any) -> State:
+        (length,) = self.row.params
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
@@ -124,7 +239,15 @@ def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:
         return None
     first, register = len(stage.reads), write.reducer.args[0]
     operand = stage.reads[register] if register < first else stage.rows[register - first]
-    return Reducer(write.reducer, operand.labels)
+    return Reducer(write.reducer, operand.labels, write.units, operand.shape)
+
+
+def _span(f: Folded, box: Box) -> order.Span:
+    """The units that a box has of a folded axis."""
+    if f.dim == WHOLE:
+        return 0, order.count(f.size, f.length)
+    lo, hi = box[f.dim]
+    return lo // f.length, max(-(-hi // f.length), lo // f.length + 1)
 
 
 def sums_on_the_way(writes: Sequence[Write]) -> dict[int, int]:

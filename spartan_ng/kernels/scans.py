@@ -46,8 +46,13 @@ class Cut:
     """The dimensions that pieces cut."""
 
 
-def cut_lines(box: Box, axis: int) -> Cut:
-    """The pieces and chunks of the tile at `box`."""
+def one_piece(box: Box, axis: int) -> Cut:
+    """A tile that is scanned in one go."""
+    return Cut(box, (box,), (box[axis],), frozenset())
+
+
+def cut_lines(box: Box, axis: int, lines: bool = False) -> Cut:
+    """The pieces and chunks of the tile at `box`; only pieces if `lines` are to be scanned whole."""
     sizes = [hi - lo for lo, hi in box]
     every = left = max(1, min(_PIECES, prod(sizes) // _LARGE))
     spans: list[list[tuple[int, int]]] = []
@@ -57,7 +62,7 @@ def cut_lines(box: Box, axis: int) -> Cut:
         left = -(-left // count)
         spans.append(_even(lo, hi, count))
     pieces = tuple(product(*spans))
-    count = 1 if len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
+    count = 1 if lines or len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
     chunks = tuple(_even(*box[axis], min(count, max(sizes[axis], 1))))
     return Cut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
 

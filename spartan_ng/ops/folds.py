@@ -2,7 +2,7 @@
 
 Spartan (ATC '15), section 3.1 (`fold`). A fold's state is a tuple of arrays that have the result's
 shape; `combine` is associative, and is always applied in the order of the blocks, so that it need
-not commute.
+not commute. Where last bits are to be kept, those that round have states of units (`ops.order`) for blocks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-State = tuple[Any, ...]
+from spartan_ng.ops import order
+
+State = order.State
 _SHORT = 1 << 12
 """Elements of states for which NumPy's calls take longer than what they do."""
 _PIECE = 1 << 16
@@ -63,6 +65,19 @@ class Fold:
         given = self.identity if self.identity is not None else _initial(self.ufunc, out)
         initial = np.asarray(given).astype(out)[()]  # of unsigned integers, -1 is what has all bits set
         return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
+
+    def units(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        where: Any,
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> State:
+        """The states of the units, of `lengths` along `axes`, in a box of an array of `shape`."""
+        kept = x if where is None else np.where(where, x, out.type(self.identity))
+        return (order.unit_states(self.ufunc, kept, axes, out, shape, lengths),)
 
     def combine(self, a: State, b: State) -> State:
         """The state of two neighbouring blocks."""
@@ -136,6 +151,18 @@ class PrefixFold:
         sums = np.add.accumulate(x, axis=axis, dtype=out)
         return (np.take(sums, -1, axis), self.extreme.reduce(sums, axis=axis))
 
+    def units(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        where: Any,
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> State:
+        """As in `Fold`."""
+        return _each_unit(lambda part: self.block(part, axes, out, where, 0), x, axes, lengths)
+
     def combine(self, a: State, b: State) -> State:
         """The prefixes of the later block begin with the sum of the earlier one."""
         return (a[0] + b[0], self.extreme(a[1], a[0] + b[1]))
@@ -193,6 +220,43 @@ class DeviationFold:
         total, mean = total.reshape(rest.shape), mean.reshape(rest.shape)
         return total, (np.full(rest.shape, rows, np.float64), mean, rest, squares)
 
+    def units(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        where: Any,
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> State:
+        """As in `Fold`."""
+        return self.units_and_sums(x, axes, out, shape, lengths)[1]
+
+    def units_and_sums(
+        self,
+        x: Any,
+        axes: tuple[int, ...],
+        out: np.dtype[Any],
+        shape: tuple[int, ...],
+        lengths: tuple[int, ...],
+    ) -> tuple[State, State]:
+        """The states of `add` for the units in a box, which are made on the way, and this fold's."""
+        total, *states = _each_unit(lambda part: self._unit(part, axes, out, shape), x, axes, lengths)
+        return (total,), tuple(states)
+
+    @staticmethod
+    def _unit(x: Any, axes: tuple[int, ...], out: np.dtype[Any], shape: tuple[int, ...]) -> State:
+        """The sum of a unit, and its state, as `_piece` has them."""
+        x = x.astype(out, copy=False)
+        rows = out.type(max(prod(x.shape[a] for a in axes), 1))
+        total = order.unit(np.add, x, axes, shape)
+        mean = total / rows
+        distance = np.subtract(x, np.expand_dims(mean, axes), order="C")
+        off = order.unit(np.add, distance, axes, shape)
+        rest = off / rows
+        squares = order.unit(np.add, np.square(distance, out=distance), axes, shape) - off * rest
+        return total, np.full(np.shape(rest), rows, np.float64), mean, rest, squares
+
     def combine(self, a: State, b: State) -> State:
         """Two means, weighted by their counts, and what their distance adds to the squares."""
         count = a[0] + b[0]
@@ -223,6 +287,22 @@ class DeviationFold:
     def finalize(self, state: State) -> Any:
         """The sum of squares."""
         return state[3]
+
+
+def _each_unit(
+    make: Callable[[Any], State], x: Any, axes: tuple[int, ...], lengths: tuple[int, ...]
+) -> State:
+    """The states that `make` gives for the units of a box, unit by unit."""
+    states: list[State] = []
+    numbers = [order.count(x.shape[a], n) for a, n in zip(axes, lengths, strict=True)]
+    for index in np.ndindex(*numbers):
+        where: list[slice] = [slice(None)] * x.ndim
+        for a, i, n in zip(axes, index, lengths, strict=True):
+            where[a] = slice(i * n, (i + 1) * n)
+        states.append(make(x[tuple(where)]))
+    kept = np.shape(states[0][0])
+    stacked = (np.stack(s).reshape(*numbers, *kept) for s in zip(*states, strict=True))
+    return tuple(np.moveaxis(s, tuple(range(len(axes))), axes) for s in stacked)
 
 
 def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
@@ -260,6 +340,27 @@ _ROWS: list[AnyFold] = [
     PrefixFold("greatest prefix sum", np.maximum),
     DeviationFold("squared deviations"),
 ]
+
+
+def is_ordered(fold: AnyFold, dtype: np.dtype[Any]) -> bool:
+    """Whether a fold to `dtype` rounds, so that its last bits depend on its order."""
+    if isinstance(fold, Fold):
+        return order.is_inexact(fold.ufunc, dtype)
+    return not isinstance(fold, ArgFold)
+
+
+def fold_in_order(
+    fold: AnyFold, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, shape: tuple[int, ...]
+) -> Any:
+    """A fold of all of `x` along `axes` in the order of `ops.order`; `shape` is that of the array that `x` is
+    a part of, along other axes."""
+    if isinstance(fold, ArgFold) or not is_ordered(fold, out):
+        return fold.finalize(fold.block(x, axes, out, where, 0))
+    state = fold.units(x, axes, out, where, shape, order.units(shape, axes))
+    for a in sorted(axes, reverse=True):
+        state = order.tree(fold.combine, state, a)
+    return fold.finalize(state)
+
 
 FOLDS: dict[str, AnyFold] = {row.name: row for row in _ROWS}
 """Every fold by its name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +37,7 @@ from spartan_ng.plan.plan import (
     Accumulate,
     Assemble,
     Combine,
+    Folded,
     Fused,
     Join,
     MergeParts,
@@ -49,9 +51,10 @@ from spartan_ng.plan.plan import (
     Write,
 )
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
-from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes
+from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes, stored_format
 from spartan_ng.plan.steps import heavy_steps, turning
 from spartan_ng.plan.strategies import constrain, side_slots
+from spartan_ng.plan.units import Lead, folded_operand, folded_units, leading
 
 Choice = tuple[list[Draft], tuple[list[StageSketch], list[ArraySketch]], Tilings]
 """Drafts, their sketches, and the tilings chosen for them."""
@@ -69,6 +72,8 @@ class Settings:
     duplicate_budget_bytes: int | None = None
     products: str = "cuboid"
     """How operands reach the tasks of a product, see `strategies`."""
+    reproducible: bool = False
+    """Whether stages keep the last bits."""
     scan_fan: int = 32
     """Parts of a scan's line whose states are collected at one place."""
 
@@ -114,8 +119,7 @@ class Lowering:
         """Cut the drafts of a choice."""
         drafts, self.sketched, tilings = choice
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
-            stored = "dense" if node.format == "compressed" and node.data is None else node.format
-            self.slots.append(Slot(node.shape, node.dtype, tiling, stored))
+            self.slots.append(Slot(node.shape, node.dtype, tiling, stored_format(node)))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
@@ -192,7 +196,7 @@ class Lowering:
         arrays = [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
         stages = []
         for draft in drafts:
-            stage = sketch_stage(draft, self.nodes, self.measured)
+            stage = sketch_stage(draft, self.nodes, self.measured, self.settings.reproducible)
             stage = constrain(stage, draft, self.nodes, self.settings.products)
             if (cascade := sketch_cascade(draft, len(arrays))) is not None:
                 arrays.append(cascade[0])
@@ -306,13 +310,15 @@ class Lowering:
             parts=self._parts(index, grid),
             turns=turning(draft) or 0,
             finish=None if partial else finish,
+            exact=self.settings.reproducible,
         )
         self._emit(stage, read_bytes)
-        self._combine(draft, writes, combine_bytes, finish)
+        self._combine(draft, grid, writes, combine_bytes, finish)
 
     def _combine(
         self,
         draft: Draft,
+        grid: Tiling,
         writes: Sequence[Write],
         combine_bytes: Sequence[int],
         finish: Fused | None = None,
@@ -321,7 +327,9 @@ class Lowering:
         for result, write, moved in zip(draft.results, writes, combine_bytes, strict=True):
             if write.reducer is not None and write.partial:
                 row, states, lead = write.reducer, write.slots, len(write.partial)
-                self._emit(Combine("combine", row, states, lead, result.slot, finish), moved)
+                cut = leading(write.units, grid, draft.domain)
+                spans = tuple(tuple(s for part in parts for s in part) for _, parts in cut)
+                self._emit(Combine("combine", row, states, lead, result.slot, finish, spans), moved)
 
     def _broadcast(self, draft: Draft) -> Draft:
         """A product whose side operands are copied to all workers first; its own reads charge for it."""
@@ -357,13 +365,13 @@ class Lowering:
         self.slots.append(Slot(shape, row.dtype, Tiling.single(len(shape))))
         return len(self.slots) - 1
 
-    @staticmethod
-    def _finish(after: Draft) -> Fused:
+    def _finish(self, after: Draft) -> Fused:
         """The pass that makes what is stored of a product's value."""
         (result,) = after.results
         write = Write((result.slot,), result.register, result.out)
         single = Tiling.single(len(after.domain))
-        return Fused(stage_name(after), after.domain, single, tuple(after.reads), tuple(after.rows), (write,))
+        reads, rows, exact = tuple(after.reads), tuple(after.rows), self.settings.reproducible
+        return Fused(stage_name(after), after.domain, single, reads, rows, (write,), exact=exact)
 
     def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
         """How a result leaves its stage: in partial states where the grid cuts what it reduces."""
@@ -371,23 +379,35 @@ class Lowering:
         if row is None:
             return Write((result.slot,), result.register, result.out)
         partial = tuple(d for d in range(len(draft.domain)) if d not in result.out and grid.parts[d] > 1)
+        units = self._units(row, draft) if self.settings.reproducible else ()
         if not partial:
             slot = result.slot if draft.after is None else self._value_slot(result, row)
-            return Write((slot,), -1, result.out, row)
+            return Write((slot,), -1, result.out, row, units=units)
+        lead = leading(units, grid, draft.domain)
+        if units:
+            assert set(partial) <= {d for d, _ in lead}, "a cut dimension is handed over in subtrees"
+            partial = tuple(d for d, _ in lead)
         dtypes = state_dtypes(row, result.node)
-        states = tuple(self._state_slot(result, dtype, grid, partial) for dtype in dtypes)
-        return Write(states, -1, result.out, row, partial)
+        states = tuple(self._state_slot(result, dtype, grid, partial, lead) for dtype in dtypes)
+        return Write(states, -1, result.out, row, partial, units)
+
+    def _units(self, row: Row, draft: Draft) -> tuple[Folded, ...]:
+        """The units of what a reducer folds."""
+        operand, format = folded_operand(draft, row, lambda slot: self.slots[slot].format)
+        return folded_units(row, operand, format, draft.uncut)
 
     def _state_slot(
-        self, result: Result, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...]
+        self, result: Result, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...], lead: Lead
     ) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
         labels = (*partial, *result.out)
         tiling = project(grid, labels)
-        if tiling.splits:  # of a reduced dimension each part has one state
-            tiling = replace(tiling, splits=((),) * len(partial) + tiling.splits[len(partial) :])
-        shape = (*(grid.parts[d] for d in partial), *result.node.shape)
-        self.slots.append(Slot(shape, dtype, canonical(tiling)))
+        counts = [[len(part) for part in parts] for _, parts in lead]
+        counts = counts or [[1] * grid.parts[d] for d in partial]
+        splits = tuple(tuple(accumulate(c))[:-1] if max(c) > 1 else () for c in counts)
+        behind = tiling.splits[len(partial) :] or ((),) * len(result.out)
+        shape = (*map(sum, counts), *result.node.shape)
+        self.slots.append(Slot(shape, dtype, canonical(replace(tiling, splits=(*splits, *behind)))))
         return len(self.slots) - 1
 
     def _join(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: int) -> None:
@@ -442,9 +462,11 @@ class Lowering:
             moved += sum(moves)
         name = stage_name(draft)
         writes = tuple(self._write(result, draft, grid) for result in draft.results)
-        tile = ScanTile(name, draft.domain, reads, rows, offsets, writes, grid, totals)
+        tile = ScanTile(
+            name, draft.domain, reads, rows, offsets, writes, grid, totals, self.settings.reproducible
+        )
         self._emit(tile, moved)
-        self._combine(draft, writes, combine_bytes[: len(writes)])  # the last is the cascade's
+        self._combine(draft, grid, writes, combine_bytes[: len(writes)])  # the last is the cascade's
 
 
 def lower(

@@ -98,13 +98,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Folded:
+    """An axis that a reducer folds of its operand: the dimension of the domain that it follows, its size, and
+    how long its units are (`ops.order`)."""
+
+    axis: int
+    dim: int
+    size: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """A result of a fused stage.
 
     A plain result takes register `register` to slot `slots[0]`. With a `reducer`, each block gives
     states instead, combined over the domain dimensions that `labels` lacks. When the grid cuts none of
     those (`partial` is empty), the states are finalized at once into `slots[0]`; else they go to one slot
-    a state, with one leading axis for each dimension in `partial`, and a `Combine` stage follows.
+    a state, with one leading axis for each dimension in `partial`, and a `Combine` stage follows. A leading
+    axis has one element for each part of its dimension, or where the order of the fold shows and `units` are
+    given, one for each subtree of units that a part has.
     """
 
     slots: tuple[int, ...]
@@ -112,6 +125,7 @@ class Write:
     labels: tuple[int, ...]
     reducer: Row | None = None
     partial: tuple[int, ...] = ()
+    units: tuple[Folded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,8 @@ class Fused:
     parts: int = 1
     turns: int = 0
     finish: Fused | None = None
+    exact: bool = False
+    """Whether it keeps the last bits, whatever runs it: `config.reproducible`."""
 
     @property
     def is_sampled(self) -> bool:
@@ -163,7 +179,8 @@ class Fused:
 @dataclass(frozen=True, slots=True)
 class Combine:
     """Combine partial states along their `lead` leading axes in index order; finalize into `slot`, by way of
-    a `finish` as in `Fused`."""
+    a `finish` as in `Fused`. With `spans`, which has the units of each state along each leading axis, they
+    are subtrees, and combined as such."""
 
     name: str
     row: Row
@@ -171,6 +188,7 @@ class Combine:
     lead: int
     slot: int
     finish: Fused | None = None
+    spans: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +240,7 @@ class ScanTile:
     writes: tuple[Write, ...]
     grid: Tiling
     totals: int | None = None
+    exact: bool = False
 
     @property
     def scan(self) -> Row:

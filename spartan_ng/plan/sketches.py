@@ -19,8 +19,9 @@ from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
-from spartan_ng.plan.plan import VALUE, WHOLE, Read, Row
+from spartan_ng.plan.plan import VALUE, WHOLE, Folded, Read, Row
 from spartan_ng.plan.steps import turning
+from spartan_ng.plan.units import folded_operand, folded_units
 
 _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
@@ -45,9 +46,11 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     )
 
 
-def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int]) -> StageSketch:
+def sketch_stage(
+    draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int], exact: bool
+) -> StageSketch:
     """A stage as tiling sees it; `arrays` are the nodes behind the slots, `measured` is what is known of
-    users' updates from earlier runs."""
+    users' updates from earlier runs. An `exact` stage keeps the last bits: its lines are scanned whole."""
     if draft.separate:
         sketch = _SEPARATE[_kind(draft.node)](draft, arrays)
         if isinstance(draft.node.fn, UserFunction) and draft.node.op is Op.JOIN_UPDATE:
@@ -57,12 +60,18 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
+    if exact:
+        scanned = {r.params[0] for r in draft.rows if r.kind == "scan" and r.dtype.kind in "fc"}
+        cuttable = tuple(d for d in cuttable if d not in scanned)
     reads = [_access(r, arrays) for r in draft.reads]
     late: tuple[int, ...] = ()
     if draft.after is not None:
         late = tuple(draft.out[d] for d in draft.after.uncut)
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
-    writes = tuple(Access(r.slot, r.out, state_bytes=_state_bytes(r)) for r in draft.results)
+    writes = tuple(
+        Access(r.slot, r.out, state_bytes=_state_bytes(r), units=_units(r, draft, arrays) if exact else ())
+        for r in draft.results
+    )
     sketch = StageSketch(
         draft.domain,
         cuttable,
@@ -75,6 +84,19 @@ def sketch_stage(draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashabl
         product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
+
+
+def _units(result: Result, draft: Draft, arrays: Sequence[Node]) -> tuple[Folded, ...]:
+    """The units of a reduced result."""
+    if result.reducer is None:
+        return ()
+    operand, format = folded_operand(draft, result.reducer, lambda slot: stored_format(arrays[slot]))
+    return folded_units(result.reducer, operand, format, draft.uncut)
+
+
+def stored_format(node: Node) -> str:
+    """How an array is stored: what is compressed, and not there yet, is made dense."""
+    return "dense" if node.format == "compressed" and node.data is None else node.format
 
 
 def _dear(draft: Draft) -> tuple[int, ...]:

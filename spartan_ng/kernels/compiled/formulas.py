@@ -85,6 +85,8 @@ _ROWS = [
 
 FORMULAS: dict[str, Formula] = {row.name: row for row in _ROWS}
 """Every formula by the name of its function."""
+OF_OUR_OWN = frozenset(row.name for row in _ROWS if row.kinds == "d")
+"""Functions whose last bits are not those of NumPy's."""
 
 
 def code(dtype: np.dtype[Any]) -> str:

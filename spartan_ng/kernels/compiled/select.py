@@ -29,6 +29,7 @@ from spartan_ng.errors import KernelWarning
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
+from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
@@ -83,6 +84,7 @@ class Tier:
         """Whether choices have computed on their trials what the interpreter has."""
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
+        self._is_left = bool(exact_obstacle(stage))
         self._is_small = prod(hi - lo for lo, hi in tile) < LEAST
         self._seconds = 0.0
         self._lock = threading.Lock()
@@ -91,6 +93,8 @@ class Tier:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
         if not config.compiles or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
+            return None
+        if self._is_left:
             return None
         if not self._is_sampled and any(is_sparse(o) for o in operands):
             return None
@@ -179,6 +183,19 @@ class Tier:
             return self._choices[key]
 
 
+def exact_obstacle(stage: Fused) -> str:
+    """Why a stage that keeps the last bits is left to the interpreter; empty where compiled loops have them,
+    too."""
+    if not stage.exact:
+        return ""
+    if any(w.units for w in stage.writes) or any(r.kind == "fold" for r in stage.rows):
+        return "config.reproducible: compiled folds have an order of their own"
+    own = [str(r.fn) for r in stage.rows if r.fn in OF_OUR_OWN]
+    if own:
+        return f"config.reproducible: compiled, {own[0]} has other last bits"
+    return "config.reproducible: loops over non-zeros have an order of their own" if stage.is_sampled else ""
+
+
 def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     """A stage laid out for a tile and its operands; None where there is nothing worth compiling."""
     if len(stage.rows) > LONGEST:
@@ -220,6 +237,8 @@ def _cores() -> int | None:
 
 def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     """For people: what of a stage is compiled, and why the rest is not; reads have `dtypes`."""
+    if obstacle := exact_obstacle(stage):
+        return [f"interpreted ({obstacle})"]
     if len(stage.rows) > LONGEST:
         return [f"interpreted: {len(stage.rows)} rows take too long to compile"]
     if stage.is_sampled:
@@ -301,6 +320,8 @@ def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
     if any(s.format != "dense" for s in slots):
         return f"{names}: interpreted (sparse or compressed operands, on their elements)"
     reason = scan_obstacle(rows, len(slots), [s.dtype for s in slots])
+    if isinstance(stage, ScanTile) and stage.exact:
+        reason = reason or "config.reproducible: compiled scans have an order of their own"
     return f"{names}: interpreted ({reason})" if reason else f"{names}: compiled"
 
 

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.ops.line_sorts import merge_bytes
+from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.memory import within
 from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
+    between_units,
     candidates,
     canonical,
     fewer,
@@ -183,6 +186,13 @@ class _Builder:
     # --- variables ---------------------------------------------------------------------------------
 
     def _grids(self, stage: StageSketch, touched: int) -> Options:
+        options = self._any_grids(stage, touched)
+        longest: dict[int, int] = {}
+        for f in (f for write in stage.writes for f in write.units if f.dim != WHOLE):
+            longest[f.dim] = max(longest.get(f.dim, 1), f.length)
+        return between_units(options, stage.domain, longest) if longest else options
+
+    def _any_grids(self, stage: StageSketch, touched: int) -> Options:
         kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut} | {*stage.late}
         cuttable = tuple(d for d in stage.cuttable if d not in kept) if kept else stage.cuttable
         workers = self.profile.workers
@@ -314,7 +324,8 @@ class _Builder:
         if stage.update_bytes is None:
             array = self.arrays[write.array]
             state = array.nbytes if write.state_bytes is None else write.state_bytes
-            return combine_bytes(array.shape, grids, options, write.labels, reduced, state)
+            ordered = (stage.domain, write.units) if write.units else None
+            return combine_bytes(array.shape, grids, options, write.labels, reduced, state, ordered)
         rows = [
             [
                 stage.update_bytes * (self.profile.workers - 1)
@@ -468,7 +479,8 @@ class _Builder:
             for access in stage.writes:
                 if len(access.labels) < len(stage.domain) or WHOLE in access.labels:
                     state = max(access.state_bytes or 0, self.arrays[access.array].nbytes)
-                    moved += workers * max(workers * state, stage.update_bytes or 0)
+                    states = max(workers, prod(count(f.size, f.length) for f in access.units))
+                    moved += workers * max(states * state, stage.update_bytes or 0)
         moved += workers * sum(a.nbytes for a in self.arrays if a.driver)
         moved += workers * sum(self.arrays[a].nbytes for a, _ in self.own)
         moved += sum(a.nbytes for a in self.arrays if a.outlives)

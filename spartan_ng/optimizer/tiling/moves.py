@@ -14,12 +14,17 @@ from math import lcm, prod
 
 import numpy as np
 
+from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.options import Options
 from spartan_ng.optimizer.tiling.profile import Table
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Span
+from spartan_ng.plan.plan import Folded
+from spartan_ng.plan.units import leading
 
 _SAFE = 1 << 60
 """Products below this stay far enough from the end of 64-bit integers."""
+Ordered = tuple[tuple[int, ...], tuple[Folded, ...]]
+"""The domain of a stage, and the axes that it folds in the order of `ops.order`."""
 
 
 def read_bytes(
@@ -55,18 +60,19 @@ def combine_bytes(
     labels: tuple[int, ...],
     reduced: tuple[int, ...],
     state_bytes: int,
+    ordered: Ordered | None = None,
 ) -> Table:
     """Bytes of partial states pulled for each (grid, result tiling) when `reduced` dimensions are cut.
 
-    Each part of the reduced dimensions has a state of the result's `shape` and of `state_bytes`; a worker
-    that holds a tile of the result pulls that tile's box of every state it has not computed itself.
+    Each part of the reduced dimensions has a state of the result's `shape` and of `state_bytes`, or of what
+    is `ordered` one for each subtree that it hands over; a worker that holds a tile of the result pulls that
+    tile's box of every state it has not computed itself.
     """
     units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
     scale = _scale(shape, units) if grids.even and tilings.even else 0
     small = tuple(units) if scale else shape
-    return _as_bytes(
-        _combine(small, grids, tilings, labels, reduced), scale or 1, state_bytes, shape, grids.workers
-    )
+    elements = _combine(small, grids, tilings, labels, reduced, ordered)
+    return _as_bytes(elements, scale or 1, state_bytes, shape, grids.workers)
 
 
 def _scale(shape: tuple[int, ...], units: list[int]) -> int:
@@ -154,6 +160,7 @@ def _combine(
     tilings: Options,
     labels: tuple[int, ...],
     reduced: tuple[int, ...],
+    ordered: Ordered | None,
 ) -> Table:
     """Elements of states pulled for each (grid, result tiling)."""
     wide = _wide((), shape, grids.workers * grids.workers)
@@ -168,9 +175,27 @@ def _combine(
             lo[None], own_lo[:, None, :, axis]
         )
         share = share * np.maximum(overlap, 0)
-    states = np.array([_parts(g.parts, reduced) for g in grids.tilings], need.dtype)
-    elements: Table = states[:, None] * need.sum(-1)[None, :] - share.sum(-1)
+    counts = [_states(g, reduced, grids.workers, ordered) for g in grids.tilings]
+    states = np.array([every for every, _ in counts], need.dtype)
+    own = np.array([each for _, each in counts], need.dtype)
+    elements: Table = states[:, None] * need.sum(-1)[None, :] - (share * own[:, None, :]).sum(-1)
     return elements
+
+
+def _states(
+    grid: Tiling, reduced: tuple[int, ...], workers: int, ordered: Ordered | None
+) -> tuple[int, list[int]]:
+    """How many partial states there are under a grid, and how many of them each rank has made."""
+    if ordered is None:
+        return _parts(grid.parts, reduced), [1] * workers
+    domain, folded = ordered
+    lead = leading(folded, grid, domain)
+    own = []
+    for rank in range(workers):
+        index = grid.index_on(rank)
+        here = None if index is None else [parts[index[d] if len(parts) > 1 else 0] for d, parts in lead]
+        own.append(0 if here is None else prod(map(len, here)))
+    return prod(sum(map(len, parts)) for _, parts in lead), own
 
 
 def _parts(parts: tuple[int, ...], dimensions: tuple[int, ...]) -> int:

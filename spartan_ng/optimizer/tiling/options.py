@@ -142,6 +142,34 @@ def uneven(options: Options, shape: tuple[int, ...], axes: tuple[int, ...], cuts
     return interned((*options.tilings, *more), options.workers) if more else options
 
 
+def between_units(options: Options, shape: tuple[int, ...], lengths: Mapping[int, int]) -> Options:
+    """The options with cuts between units of the given `lengths` along some axes, and not more parts than
+    there are units."""
+    found = []
+    for tiling in options.tilings:
+        for axis, length in lengths.items():
+            tiling = _between_units(tiling, axis, shape[axis], length)
+        found.append(canonical(tiling))
+    return interned(tuple(dict.fromkeys(found)), options.workers)
+
+
+def _between_units(tiling: Tiling, axis: int, n: int, length: int) -> Tiling:
+    """A tiling whose cuts of one axis are the multiples of `length` nearest to where they were."""
+    count = -(-n // length)
+    if tiling.parts[axis] == 1 or (length == 1 and tiling.parts[axis] <= count):
+        return tiling
+    parts = tuple(min(p, count) if a == axis else p for a, p in enumerate(tiling.parts))
+    fewer = tiling if parts == tiling.parts else replace(tiling.evenly(), parts=parts)
+    before = [fewer.cut(axis, n, i)[0] for i in range(1, parts[axis])]
+    points: list[int] = []
+    for i, point in enumerate(before, 1):
+        least = points[-1] // length + 1 if points else 1
+        points.append(length * min(max(round(point / length), least), count - parts[axis] + i))
+    splits = list(fewer.splits or ((),) * len(parts))
+    splits[axis] = () if points == before and not splits[axis] else tuple(points)
+    return replace(fewer, splits=tuple(splits))
+
+
 @lru_cache(maxsize=4096)
 def projected(grids: Options, labels: tuple[int, ...]) -> Options:
     """The projections of all grids, option by option (not made unique)."""

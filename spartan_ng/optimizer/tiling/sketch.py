@@ -17,6 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.plan.plan import Folded
 
 WHOLE = -1
 """A label: every task needs all of this axis."""
@@ -83,6 +84,8 @@ class Access:
     asked : of a lookup, the axis along which rows are asked for, and the dimensions of the indices that ask;
         the rows are as likely here as there
     part : `(k, n)`: of every n rows that the labels select, k are read
+    units : of a write that keeps the last bits, the folded axes: the grid cuts them between units only, and
+        partial states are those of subtrees of units
     """
 
     array: int
@@ -94,6 +97,7 @@ class Access:
     placed: tuple[tuple[int, int], ...] = ()
     asked: tuple[int, ...] = ()
     part: tuple[int, int] = (1, 1)
+    units: tuple[Folded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,166 @@
+"""The order of folds: NumPy's within units, one tree over them, whatever is cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.errors import OptionError
+from spartan_ng.ops import order
+from tests.programs import Program, Step, programs
+from tests.same_bits import EXACT, FIRST, ROUNDING, WORKERS, bits, differing, running, small_units
+
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def add(a: order.State, b: order.State) -> order.State:
+    return (a[0] + b[0],)
+
+
+@SETTINGS
+@given(data=st.data())
+def test_any_cut_between_units_gives_one_result(data: st.DataObject) -> None:
+    """Boxes with some of the units, in any memory order; their subtrees; the trees that grow from them."""
+    with small_units():
+        shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 8, 17]), min_size=1, max_size=3)))
+        axes = tuple(data.draw(st.lists(st.sampled_from(range(len(shape))), min_size=1, unique=True)))
+        x = np.random.default_rng(data.draw(st.integers(0, 99))).standard_normal(shape)
+        lengths = order.units(shape, axes)
+        expected = order.fold(np.add, x, axes, x.dtype)
+        np.testing.assert_allclose(expected, x.sum(axes), rtol=1e-12, atol=1e-12)
+        x = data.draw(st.sampled_from([x, np.asfortranarray(x), np.repeat(x, 2, 0)[::2]]))
+        spans = [
+            _parts(data, n, dict(zip(axes, lengths, strict=True)).get(a, 1)) for a, n in enumerate(shape)
+        ]
+        counts = [
+            len(_units(n, dict(zip(axes, lengths, strict=True)).get(a, 1))) for a, n in enumerate(shape)
+        ]
+        state = np.empty(counts)
+        for box in product(*spans):
+            part = x[tuple(slice(lo, hi) for (lo, hi), _ in box)]
+            place = tuple(slice(*units) for _, units in box)
+            state[place] = order.unit_states(np.add, part, axes, x.dtype, shape, lengths)
+        found: order.State = (state,)
+        for a in sorted(axes, reverse=True):
+            n = found[0].shape[a]
+            cuts = [units for _, units in _parts(data, n, 1)]
+            parts = [order.climb(add, order._part(found, a, lo, hi), a, lo, n) for lo, hi in cuts]
+            every = [s for lo, hi in cuts for s in order.subtrees(lo, hi, n)]
+            found = order.grow(add, (np.concatenate([p[0] for p in parts], a),), a, every)
+        assert np.array_equal(found[0], expected)
+
+
+def _units(n: int, length: int) -> range:
+    return range(0, max(n, 1), max(length, 1))
+
+
+def _parts(data: st.DataObject, n: int, length: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """An axis cut between units: intervals, and the units in them."""
+    count = len(_units(n, length))
+    points = sorted({0, count, *data.draw(st.lists(st.integers(0, count), max_size=2))})
+    return [((lo * length, min(hi * length, n)), (lo, hi)) for lo, hi in pairwise(points)]
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (300,), (32768,), (40, 30), (5, 1, 9), (30, 2), (12, 7, 5)])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+def test_one_unit_is_numpys_own_sum(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = 1 + 0.01 * rng.standard_normal(shape)  # the product of so many stays in range
+    x = (x + (0.01j * rng.standard_normal(shape) if dtype[0] == "c" else 0)).astype(dtype)
+    for ufunc in (np.add, np.multiply):
+        for axes in (*((a,) for a in range(len(shape))), tuple(range(len(shape)))):
+            for y in (x, np.asfortranarray(x), x[..., ::-1][..., ::-1]):
+                found = order.fold(ufunc, y, axes, x.dtype)
+                assert np.asarray(found).tobytes() == np.asarray(ufunc.reduce(x, axis=axes)).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # of NumPy, where nothing is left to average
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(program=programs(most=12, kinds=EXACT, more=ROUNDING), data=st.data())
+def test_programs_have_the_same_bits(program: Program, data: st.DataObject) -> None:
+    """`python -m tests.same_bits` draws more of them."""
+    workers = data.draw(st.sampled_from(WORKERS))
+    forced = data.draw(st.sampled_from([None, *TILINGS]))
+    tier, fusion = data.draw(st.sampled_from(["interpret", "numexpr"])), data.draw(st.sampled_from(FUSIONS))
+    with small_units(), config.override(reproducible=True):
+        assert not differing(program, [(workers, forced, tier, fusion)])
+
+
+def _lines(xp: Any, a: Any) -> list[Any]:
+    """What rounds along long lines: each in an order of its own, if it may."""
+    b = a.astype("f8")
+    whole = [b.sum(), (b / 3).mean(), b.var(), xp.logaddexp.reduce(b), xp.cumsum(b / 3).max()]
+    masked = [b.sum(where=b > 0), b.prod(where=abs(b) > 2), xp.cumprod(1 + b * 1e-3)]
+    rows = b[: b.size // 9 * 9].reshape(-1, 9)
+    return [*whole, *masked, rows.sum(0), (rows / 7).sum(1), rows.std(0), rows.T.sum(), xp.exp(b).sum()]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_units_as_they_are(workers: int) -> None:
+    """Arrays of several units of their own length, in single and double precision, over forced cuts."""
+    x = np.random.default_rng(0).standard_normal(70_001)
+    program = Program((x, x.astype("f4")), (), 2)
+    steps = [
+        Step("lines", lambda xp, a: xp.concatenate([xp.reshape(v, (-1,)) for v in _lines(xp, a)]), (k,))
+        for k in (0, 1)
+    ]
+    program = Program((x, x.astype("f4")), tuple(steps), 2)
+    ways = [(workers, None, "interpret", "cost"), (workers, "row", "numexpr", "off")]
+    with config.override(reproducible=True):
+        assert not differing(program, ways)
+
+
+def test_a_program_with_another_order_is_seen() -> None:
+    """The comparison is no formality: sums in another order differ."""
+    x = np.random.default_rng(0).standard_normal(1000)
+    program = Program((x,), (Step("sum", lambda xp, a: a.sum(), (0,)),), 1)
+    assert differing(program, [(3, "row", "interpret", "cost")])
+    with config.override(reproducible=True):
+        whole = bits(program, FIRST)
+        with small_units():
+            assert bits(program, FIRST) != whole
+
+
+@pytest.mark.parametrize("name", ["exp", "cbrt", "power", "absolute", "arctan2"])
+def test_rows_that_are_read_backwards_have_the_same_bits(name: str) -> None:
+    """For them NumPy has loops with other last bits, and what a worker is sent lies forwards."""
+    x = np.random.default_rng(4).standard_normal(1003)
+    x = x + 1j * x[::-1] if name == "absolute" else abs(x)
+
+    def apply(xp: Any, a: Any) -> Any:
+        return getattr(xp, name)(*[a[::-1]] * getattr(np, name).nin)
+
+    program = Program((x,), (Step(name, apply, (0,)),), 1)
+    with config.override(reproducible=True):
+        assert not differing(program, [(0, None, "compile", "cost"), (3, "row", "interpret", "cost")])
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+@pytest.mark.parametrize("tiling", ["row", "column", "block"])
+def test_what_moves_is_predicted(workers: int, tiling: str) -> None:
+    """Fragments at the edges of units, and the states of subtrees."""
+    x = np.random.default_rng(5).standard_normal((3_001, 40))
+    with running((workers, tiling, "interpret", "cost")), config.override(reproducible=True):
+        sp.compute(sp.array(x).sum(), (sp.array(x) / 3).sum(0))
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert stats.bytes_moved == sum(plan.predicted_bytes)
+
+
+def test_nothing_is_small_while_bits_are_kept() -> None:
+    with config.override(reproducible=True):
+        assert config.small_bytes == 0
+        with pytest.raises(OptionError, match="small_bytes is 0"):
+            config.small_bytes = 100
+        config.reproducible = False
+        assert config.small_bytes > 0
+    assert not config.reproducible

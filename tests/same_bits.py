@@ -1,0 +1,229 @@
+"""The same bits: random programs over every number of workers, every way to cut and every tier.
+
+`python -m tests.same_bits --count N --seed K` draws programs, runs each embedded and interpreted, and then in
+other ways with `config.reproducible`, and says where a bit differs. Units of folds are made small for it
+(`small_units`), so that small arrays have trees; every other program has units as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.protocol import Backend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.ops import order
+from spartan_ng.plan import units
+from tests.programs import KINDS, Draw, Program, Step, programs
+
+WORKERS = (1, 2, 3, 5)
+_PRODUCTS = ("matmul", "around_product")
+EXACT = sorted(set(KINDS) - set(_PRODUCTS))
+"""Steps of all programs but products, which are BLAS's."""
+
+Way = tuple[int, str | None, str, str]
+"""Workers (0: embedded), a forced tiling, a tier, a way to fuse."""
+FIRST: Way = (0, None, "interpret", "cost")
+
+
+# --- steps that round ----------------------------------------------------------------------------------
+
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "exp": lambda xp, a: xp.exp(a * 0.01),
+    "log": lambda xp, a: xp.log(abs(a) + 0.5),
+    "log1p": lambda xp, a: xp.log1p(abs(a)),
+    "expm1": lambda xp, a: xp.expm1(a * 0.01),
+    "sin": lambda xp, a: xp.sin(a),
+    "tanh": lambda xp, a: xp.tanh(a),
+    "cbrt": lambda xp, a: xp.cbrt(a),
+    "power": lambda xp, a: xp.power(abs(a), 0.3),
+    "arctan": lambda xp, a: xp.arctan(a),
+    "in single precision": lambda xp, a: (a.astype("f4") / 3).astype("f8") if a.dtype == "f8" else a / 7,
+    "complex": lambda xp, a: xp.abs((a * 0.1 + 1j) * (a * 0.2 - 0.5j)),
+}
+_FOLDS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sum": lambda xp, a, axis: (a / 3).sum(axis),
+    "mean": lambda xp, a, axis: a.mean(axis),
+    "var": lambda xp, a, axis: a.var(axis),
+    "std and mean": lambda xp, a, axis: a.std(axis) + a.mean(axis),
+    "prod": lambda xp, a, axis: xp.prod(1 + xp.tanh(a) * 1e-3, axis),
+    "logaddexp": lambda xp, a, axis: xp.logaddexp.reduce(xp.tanh(a), axis=axis),
+    "hypot": lambda xp, a, axis: xp.hypot.reduce(a * 0.1, axis=axis),
+    "masked sum": lambda xp, a, axis: (a / 3).sum(axis, where=a > 0),
+    "masked var": lambda xp, a, axis: xp.nan_to_num(a.var(axis, where=a > 0)),
+    "single sum": lambda xp, a, axis: (a.astype("f4") / 3).sum(axis),
+    "complex sum": lambda xp, a, axis: abs(((a / 3) * (1 + 0.3j)).sum(axis)),
+    "sum of squares": lambda xp, a, axis: ((a - 0.3) ** 2).sum(axis),
+    "nanmean": lambda xp, a, axis: xp.nanmean(a / 3, axis),
+    "average": lambda xp, a, axis: xp.average(a, axis, abs(a) + 0.1),
+}
+_SCANS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "cumsum": lambda xp, a, axis: xp.cumsum(a / 3, axis),
+    "cumprod": lambda xp, a, axis: xp.cumprod(1 + xp.tanh(a) * 1e-3, axis),
+    "logaddexp": lambda xp, a, axis: xp.logaddexp.accumulate(xp.tanh(a), axis),
+    "highest cumsum": lambda xp, a, axis: xp.cumsum(a / 3, axis).max(axis),
+    "sum of cumsum": lambda xp, a, axis: (xp.cumsum(a / 3, axis) * 0.1).sum(axis),
+}
+
+
+def _function(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    name = draw(st.sampled_from(sorted(_FUNCTIONS)))
+    return Step(name, lambda xp, a: _FUNCTIONS[name](xp, _number(a)), (i,))
+
+
+def _fold(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    name, ndim = draw(st.sampled_from(sorted(_FOLDS))), arrays[i].ndim
+    axes = [None, *range(ndim)]
+    if ndim > 1 and name not in ("logaddexp", "hypot"):
+        axes += [(0, ndim - 1), (ndim - 2, ndim - 1)]
+    axis = draw(st.sampled_from(axes)) if ndim else None
+    return Step(f"{name}({axis})", lambda xp, a: _FOLDS[name](xp, _number(a), axis), (i,))
+
+
+def _scan(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    if not arrays[i].ndim:
+        return _function(draw, arrays, i)
+    name, axis = draw(st.sampled_from(sorted(_SCANS))), draw(st.integers(0, arrays[i].ndim - 1))
+    return Step(f"{name}({axis})", lambda xp, a: _SCANS[name](xp, _number(a), axis), (i,))
+
+
+def _bincount(draw: st.DrawFn, arrays: list[Any], i: int) -> Step:
+    def apply(xp: Any, a: Any) -> Any:
+        flat = _number(a).reshape(-1)
+        return xp.bincount(abs(flat * 10).astype("i8") % 5, flat / 3, 5)
+
+    return Step("bincount", apply, (i,))
+
+
+def _number(a: Any) -> Any:
+    return a if a.dtype.kind == "f" else a * 1.0
+
+
+ROUNDING: dict[str, Draw] = {
+    "function": _function,
+    "rounding fold": _fold,
+    "another fold": _fold,
+    "rounding scan": _scan,
+    "weights": _bincount,
+}
+
+
+# --- ways to run them ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def small_units() -> Iterator[None]:
+    """Cut what programs draw into many units: the contract is the same, only its numbers differ."""
+    numbers: dict[str, Any] = {"WHOLE": 6, "LINE": 4, "_UNIT": 16, "_STATES": 2, "grain": _small_grain}
+    with patch.multiple(order, **numbers), patch.object(units, "grain", _small_grain):
+        order.units.cache_clear()
+        try:
+            yield
+        finally:
+            order.units.cache_clear()
+
+
+def _small_grain(n: int) -> int:
+    return n if n < 4 else 2
+
+
+@contextmanager
+def running(way: Way) -> Iterator[None]:
+    """Evaluate in one way inside the block, lazily."""
+    workers, forced, tier, fusion = way
+    backend: Backend = SimulatedBackend(workers) if workers else EmbeddedBackend(2)
+    before = session.current().backend
+    session.use(backend)
+    try:
+        with (
+            config.override(tiling=forced, kernels=tier, fusion=fusion, small_bytes=0),
+            np.errstate(all="ignore"),
+        ):
+            yield
+    finally:
+        session.use(before)
+        backend.close()
+
+
+def bits(program: Program, way: Way) -> list[tuple[Any, ...]]:
+    """What a program gives, to the bit; a NaN is a NaN, and a zero of an extreme has no sign to rely on."""
+    with running(way):
+        found = [np.asarray(v) for v in sp.compute(*program.run(sp, sp.array))]
+    return [(v.shape, v.dtype, _plain(v).tobytes()) for v in found]
+
+
+def _plain(v: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return v if v.dtype.kind not in "fc" else np.where(np.isnan(v), np.nan, v + 0.0).astype(v.dtype)
+
+
+def differing(program: Program, ways: Sequence[Way]) -> list[Way]:
+    """The ways in which a program gives other bits than embedded and interpreted."""
+    expected = bits(program, FIRST)
+    return [way for way in ways if bits(program, way) != expected]
+
+
+def every_way(rng: random.Random, compiling: bool) -> list[Way]:
+    """All numbers of workers and forced tilings, each in some tier and some way to fuse; some of them
+    `compiling`."""
+    cuts = [(0, None), *product(WORKERS, (None, *TILINGS))]
+    ways: list[Way] = [(w, t, rng.choice(("interpret", "numexpr")), rng.choice(FUSIONS)) for w, t in cuts]
+    return [*ways, *((w, t, "compile", "cost") for w, t in rng.sample(cuts, 2) if compiling)]
+
+
+def main() -> int:
+    """The number of programs with other bits somewhere."""
+    parser = argparse.ArgumentParser(prog="python -m tests.same_bits")
+    parser.add_argument("--count", type=int, default=100, help="programs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--compiling", type=int, default=10, help="one program in so many is compiled, too")
+    parser.add_argument("--ways", type=int, default=0, help="so many ways for each program; 0: all")
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    drawn, wrong, runs = 0, 0, 0
+
+    @seed(options.seed)
+    @settings(
+        max_examples=options.count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(program=programs(kinds=EXACT, more=ROUNDING))
+    def check(program: Program) -> None:
+        nonlocal drawn, wrong, runs
+        drawn += 1
+        ways = every_way(rng, options.compiling > 0 and drawn % options.compiling == 0)
+        ways = rng.sample(ways, options.ways) if options.ways else ways
+        runs += len(ways)
+        if drawn % 2:
+            with small_units():
+                found = differing(program, ways)
+        else:
+            found = differing(program, ways)
+        if found:
+            wrong += 1
+            print(f"{program}\n  differs in {found}\n", flush=True)
+
+    with config.override(reproducible=True):
+        check()
+    print(f"{drawn} programs in {runs} runs, {wrong} with other bits in some way (seed {options.seed})")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
