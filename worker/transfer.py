@@ -106,6 +106,7 @@ class _Request:
     """What must live until the answer is there."""
     since: int | None = None
     """The epoch in which the worker has joined that is meant."""
+    asked_at: float = 0.0
 
 
 class Peers:
@@ -198,6 +199,7 @@ class Peers:
         message = request.message
         if isinstance(message, Fetch) and not link.shared:
             message = request.message = replace(message, shared=False)
+        request.asked_at = self._loop.now()
         self._requests[message.number] = request
         self._transmit(link, link.channel.send(encode(message)))
 
@@ -257,13 +259,15 @@ class Peers:
     def _look(self) -> None:
         """Give up who is out of reach for too long; tell the others what we have, and what we wait for."""
         now = self._loop.now()
-        waiting = {r.peer for r in self._requests.values()}
+        asked: dict[str, float] = {}
+        for request in self._requests.values():
+            asked.setdefault(request.peer, request.asked_at)
         for peer, link in list(self._links.items()):
-            wanted = peer in waiting or link.channel.unconfirmed
+            wanted = peer in asked or link.channel.unconfirmed
             if link.channel.is_open:
                 if wanted or link.channel.owes:
                     self._transmit(link, [link.channel.note()])
-            elif not link.is_up and now - link.down_since > self.timeout_s:
+            elif not link.is_up and now - max(link.down_since, asked.get(peer, 0.0)) > self.timeout_s:
                 if wanted:
                     self._give_up(peer, self._unreachable(link))
             elif link.is_up and now - link.greeted_at > _GREET_S:

@@ -4,65 +4,25 @@ Processes in different network namespaces count as different hosts, so that all 
 """
 
 import os
-import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from spartan_ng.errors import WorkerUnreachable
 from spartan_ng.wire.keys import keygen
+from tests.faults.hosts import Hosts, are_possible
+from tests.faults.netns import A, B, severable
+from tests.waiting import until
 
-PID = os.getpid()
-HOSTS = [(f"spartan-{PID}-a", "10.213.7.1"), (f"spartan-{PID}-b", "10.213.7.2")]
-
-
-def ip(*arguments):
-    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
-
-
-def namespaces_possible():
-    if shutil.which("ip") is None:
-        return False
-    made = ip("netns", "add", f"spartan-{PID}-probe").returncode == 0
-    ip("netns", "del", f"spartan-{PID}-probe")
-    return made
-
-
-pytestmark = pytest.mark.skipif(not namespaces_possible(), reason="network namespaces cannot be made here")
+pytestmark = pytest.mark.skipif(not are_possible(), reason="network namespaces cannot be made here")
 
 
 @pytest.fixture
 def hosts():
-    """Two namespaces, each with one end of a cable."""
-    for name, _ in HOSTS:
-        ip("netns", "add", name)
-    ip(
-        "link",
-        "add",
-        "spartan-c0",
-        "netns",
-        HOSTS[0][0],
-        "type",
-        "veth",
-        "peer",
-        "name",
-        "spartan-c1",
-        "netns",
-        HOSTS[1][0],
-    )
-    try:
-        for i, (name, address) in enumerate(HOSTS):
-            for command in (
-                ["addr", "add", f"{address}/24", "dev", f"spartan-c{i}"],
-                ["link", "set", f"spartan-c{i}", "up"],
-                ["link", "set", "lo", "up"],
-            ):
-                done = ip("-n", name, *command)
-                assert done.returncode == 0, done.stderr
-        yield
-    finally:
-        for name, _ in HOSTS:
-            ip("netns", "del", name)
+    with Hosts(2) as two:
+        yield two
 
 
 PROGRAM = """
@@ -76,7 +36,7 @@ from tests.cluster.programs import doubled, evaluate, total, user
 client = ClusterBackend.connect(sys.argv[1], sys.argv[2], workers=2)
 members = client.status().members.members
 assert len({m.host for m in members}) == 2, members
-assert {m.address.split(":")[1] for m in members} == {"//10.213.7.1", "//10.213.7.2"}, members
+assert {m.address.split(":")[1] for m in members} == {"//10.213.8.1", "//10.213.8.2"}, members
 session = Session(client)
 x = np.random.default_rng(0).random((3000, 200))
 y = np.random.default_rng(1).random((3000, 200))
@@ -94,11 +54,11 @@ def test_two_hosts_with_keys(hosts, tmp_path):
     keys = tmp_path / "keys"
     keygen(keys)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    master = f"tcp://{HOSTS[0][1]}:7077"
+    master = f"tcp://{hosts.addresses[0]}:7077"
     processes = []
 
     def on(host, *command):
-        return ["ip", "netns", "exec", HOSTS[host][0], sys.executable, *command]
+        return hosts.on(host, [sys.executable, *command])
 
     def daemon(host, *arguments):
         processes.append(subprocess.Popen(on(host, "-m", "spartan_ng.cli", *arguments), env=environment))
@@ -150,3 +110,24 @@ def test_two_hosts_with_keys(hosts, tmp_path):
             process.terminate()
         for process in processes:
             process.wait()
+
+
+def test_two_workers_that_are_cut_from_each_other():
+    """The break is real: each has noticed it before the network heals; what nobody heals has a name."""
+    with severable(timeout_s=60.0) as severed:
+        outcomes = []
+        severed.hosts.cut(A, B)
+        job = threading.Thread(target=lambda: outcomes.append(severed.outcome()))
+        job.start()
+        until(lambda: not severed.hosts.are_connected(A, B))
+        severed.hosts.heal(A, B)
+        job.join()
+        assert outcomes == ["right"]
+        severed.client._link.peers.timeout_s = 1.0
+        severed.hosts.cut(A, B)
+        with pytest.raises(WorkerUnreachable, match=r"pid \d+ on .* has not reached it for 1 s"):
+            severed.product()
+        severed.hosts.heal(A, B)
+        severed.client._link.peers.timeout_s = 60.0
+        severed.product()
+        assert [p.poll() for p in severed.processes] == [None] * 3

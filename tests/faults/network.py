@@ -78,7 +78,12 @@ class Network:
                 self.broken += 1
                 wire.sever()
             if seconds is not None:
-                self.at(seconds, lambda: self._cut.discard(frozenset((a, b))))
+                self.at(seconds, partial(self.heal, a, b))
+
+    def heal(self, a: str, b: str) -> None:
+        """Let two hosts reach each other again."""
+        with self.changed:
+            self._cut.discard(frozenset((a, b)))
 
     def cut_one(self, seconds: float | None) -> None:
         """Cut two hosts that are connected now, more often two workers."""

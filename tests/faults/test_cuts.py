@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.faults.cuts import outcomes
+from spartan_ng.config import config
+from spartan_ng.errors import WorkerUnreachable
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.programs import evaluate, user
+from tests.faults.cuts import Cluster, outcomes
+from tests.faults.network import Network
+from tests.waiting import until
 
 NAMED = {"WorkerDied", "WorkerLost", "WorkerUnreachable", "MasterUnreachable"}
 
@@ -15,3 +23,27 @@ def test_programs_over_breaking_connections_are_right_or_say_why(seed):
     assert found.pop("connections broken") > 0
     assert set(found) <= {"right", *NAMED}
     assert found["right"] > 0
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_who_could_not_be_reached_for_long_is_given_the_whole_time_by_a_new_request(seed):
+    network = Network(seed)
+    cluster = Cluster(network, shares_memory=False)
+    cluster.client._link.peers.timeout_s = 3.0
+    session = Session(cluster.client)
+    x = np.random.default_rng(seed).random((60, 20))
+    rows = user(lambda tile: tile + 1.0, build.constant(x))
+    product = build.matmul(build.transpose(rows, (1, 0)), rows, x.dtype)
+    try:
+        with config.override(tiling="row"):
+            evaluate(session, product)
+            network.cut("worker 0", "worker 1", None)
+            begin = network.now
+            until(lambda: network.now > begin + 15.0)  # nobody waits meanwhile
+            network.heal("worker 0", "worker 1")
+            np.testing.assert_allclose(evaluate(session, product), (x + 1).T @ (x + 1))
+            network.cut("worker 0", "worker 1", None)
+            with pytest.raises(WorkerUnreachable, match="has not reached it for 3 s"):
+                evaluate(session, product)
+    finally:
+        cluster.close()
