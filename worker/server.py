@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import zmq
 from scipy.sparse import csr_array
 
-from spartan_ng.errors import ConnectionFailed, JobCancelled, OutOfResources, SpartanError
+from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
@@ -387,9 +387,7 @@ class WorkerServer:
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
             if not isinstance(error, JobCancelled):
                 _log.info("job %s failed:\n%s", run.job, traceback.format_exc())
-            kind, text = describe(error)
-            if isinstance(error, MemoryError | OutOfResources):
-                text = f"worker {part.rank} ({label()}): {text}"
+            kind, text = describe(error, f"{part.rank} ({label()})")
             self.loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
             self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))

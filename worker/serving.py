@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.errors import OutOfResources, WorkerLost
+from spartan_ng.errors import WorkerLost
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import encode
@@ -284,9 +284,7 @@ class TileServer:
             self._loop.call(partial(self._fail, peer, number, error))
 
     def _fail(self, peer: str, number: int, error: Exception) -> None:
-        kind, text = describe(error)
-        if isinstance(error, MemoryError | OutOfResources):
-            text = f"worker {label()}: {text}"
+        kind, text = describe(error, label())
         self._send(peer, encode(TransferFailed(number, kind, text)))
 
     def _reply(self, peer: str, message: Any) -> None:

@@ -413,7 +413,11 @@ def open_shared(where: SharedArray, flags: int) -> int:
     not lie in it: memory that is not there ends the process that reads it.
     """
     _check_inside(where)
-    descriptor = os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
+    except OSError as error:
+        text = f"shared memory of {where.size_bytes:,} bytes cannot be opened: {error.strerror}"
+        raise OSError(error.errno, text) from error
     try:
         _check_segment(descriptor, where.size_bytes)
     except BaseException:

@@ -7,11 +7,12 @@ means the same on a cluster; any other becomes an `EvaluationError` that names i
 from __future__ import annotations
 
 import builtins
+import errno
 
 import numpy as np
 
 from spartan_ng import errors
-from spartan_ng.errors import EvaluationError
+from spartan_ng.errors import EvaluationError, OutOfResources
 
 _NUMPY: dict[str, type[Exception]] = {
     "LinAlgError": np.linalg.LinAlgError,
@@ -21,11 +22,25 @@ _NUMPY: dict[str, type[Exception]] = {
 }
 
 
-def describe(error: BaseException) -> tuple[str, str]:
-    """An error's type name and message."""
+_SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
+
+
+def describe(error: BaseException, worker: str = "") -> tuple[str, str]:
+    """An error's type name and message; which `worker` it was, where its system has no more of something."""
+    kind, text = type(error).__name__, str(error)
     if isinstance(error, KeyError) and len(error.args) == 1:
-        return type(error).__name__, str(error.args[0])
-    return type(error).__name__, str(error)
+        text = str(error.args[0])
+    if worker and (_is_shortage(error) or _is_shortage(error.__cause__)):
+        kind = OutOfResources.__name__ if isinstance(error, OSError) else kind
+        text = f"worker {worker}: {text}"
+    return kind, text
+
+
+def _is_shortage(error: BaseException | None) -> bool:
+    """Whether a system has no memory, disk or descriptors left, or a worker none of its budget."""
+    if isinstance(error, MemoryError | OutOfResources):
+        return True
+    return isinstance(error, OSError) and error.errno in _SHORT_OF
 
 
 def rebuild(kind: str, message: str) -> Exception:

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 from click.testing import CliRunner
 
+from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.cli import main
 from tests.cluster.conftest import alive, litter
 from tests.waiting import until
@@ -178,3 +179,33 @@ def test_run_leaves_nothing_however_it_ends(tmp_path, gate, how, code):
         assert "KeyboardInterrupt" in errors
     until(lambda: not any(alive(p) for p in pids))
     assert litter() <= before
+
+
+def test_a_worker_that_is_killed_is_started_again(tmp_path):
+    """Its nanny is the process that the user started; both end when they are told to."""
+    tmp_path.chmod(0o700)
+    address = f"ipc://{tmp_path}/master"
+    roles = (["master", "--address", address], ["worker", "--master", address, "--threads", "1"])
+    processes = [
+        subprocess.Popen([sys.executable, "-m", "spartan_ng.cli", *role], env=ENVIRONMENT) for role in roles
+    ]
+    try:
+        until((tmp_path / "master").exists)
+        client = ClusterBackend.connect(address, timeout_s=86_400.0)
+        first = worker_pid(client)
+        assert first not in [p.pid for p in processes]
+        os.kill(first, signal.SIGKILL)
+        until(lambda: worker_pid(client) not in (first, None))
+        second = worker_pid(client)
+        client.close()
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            assert process.wait() == 0
+    until(lambda: not alive(first) and not alive(second))
+
+
+def worker_pid(client):
+    """The process of the only worker, where there is one."""
+    members = client.status().members.members
+    return int(members[0].label.split()[1]) if members else None

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, total
 from tests.faults.connects import connect_again
+from tests.faults.stranger import Stranger
 from tests.waiting import until
 
 
@@ -262,6 +264,39 @@ def test_daemons_refuse_open_addresses_without_keys(role):
     assert done.returncode == 1
     assert done.stderr.count("spartan-ng keygen") == 1  # nobody starts it again
     assert "Traceback" not in done.stderr
+
+
+def test_an_open_master_says_so_at_every_start():
+    for _ in range(2):
+        with subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "spartan_ng.cli",
+                "master",
+                "--address",
+                "tcp://127.0.0.1:*",
+                "--insecure",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ) as process:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[-1]
+            process.terminate()
+            _, said = process.communicate()
+        assert f"Warning: no keys protect {address}: whoever reaches it may run code" in said
+
+
+def test_who_is_cut_off_stands_in_the_log(keyed, keys, caplog):
+    mine = Keys.load(keys, "client")
+    with Stranger(keyed.address, "valid key after hello", mine, mine.server_public) as stranger:
+        stranger.say([b"{"])
+        until(lambda: stranger.is_cut_off(0.1))
+    until(lambda: "is cut off" in caplog.text)
+    assert re.search(r"client c\w{12} \('a stranger', client client \S+\) is cut off: ", caplog.text)
 
 
 def test_a_port_that_is_taken(master):

@@ -96,9 +96,11 @@ class Soak:
         self._lock = threading.Lock()
 
     def client(self, number: int) -> None:
-        """One client's life, begun when it is due."""
+        """One client's life, begun when it is due; none begins once the time is over."""
         due = self._begin + self.seconds * number * JOBS_A_CLIENT / self.jobs
         time.sleep(max(0.0, due - time.monotonic()))
+        if time.monotonic() > self._begin + self.seconds:
+            return
         rng = np.random.default_rng(number)
         backend = self.cluster.connect()
         try:
@@ -140,7 +142,8 @@ class Soak:
 @click.option("--workers", default=2, show_default=True, help="How many workers there are.")
 @click.option("--keys", is_flag=True, help="Over TCP, with keys; else over sockets of this user's own.")
 def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
-    """Run JOBS jobs of clients that come and go; memory and descriptors may grow by 3% at most."""
+    """Run JOBS jobs of clients that come and go, or as many as the time allows; memory and descriptors may
+    grow by 3% at most."""
     cluster = KeyedCluster(workers) if keys else LocalCluster(workers)
     cluster.start()
     try:

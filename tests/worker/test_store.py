@@ -3,6 +3,7 @@
 import gc
 import os
 import resource
+import stat
 import subprocess
 import tempfile
 import threading
@@ -321,3 +322,13 @@ def test_a_full_disk_names_the_folder_and_the_bytes_and_loses_nothing(small_disk
     del tile
     for i in [*stored[2:], 99]:
         assert (store.get(("c", i)) == i).all()
+
+
+def test_what_goes_to_disk_is_for_nobody_else():
+    store = Store(BufferPool(4 << 20))
+    for i in range(6):
+        store.put(("c", i), filled(store, MB, i))
+    (spilled, *_) = [t.spilled for t in store._tiles.values() if t.spilled is not None]
+    status = os.fstat(spilled._descriptor)
+    assert status.st_nlink == 0
+    assert stat.S_IMODE(status.st_mode) == 0o600

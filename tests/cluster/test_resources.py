@@ -1,0 +1,96 @@
+"""What a worker has no more of, its system says: an error with worker and bytes, and the next job works."""
+
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.errors import MemoryBudgetError, OutOfResources, UserFunctionError
+from spartan_ng.graph import build
+from spartan_ng.session import Session
+from tests.cluster.conftest import start
+from tests.cluster.programs import doubled, evaluate, user
+
+MB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def one():
+    yield from start(1)
+
+
+@pytest.fixture
+def client(one):
+    client = one.connect()
+    yield client
+    client.close()
+
+
+def upload(client, x):
+    ref = ArrayRef(x.shape, x.dtype, value=x)
+    client.upload(ref, Tiling.grid(1, 1))
+    ref.value = None
+    return ref
+
+
+def works(client):
+    x = np.arange(100_000.0).reshape(1000, 100)
+    np.testing.assert_array_equal(evaluate(Session(client), doubled(build.constant(x))), 2 * x)
+
+
+def limited(pid, what, soft):
+    """Set a process's soft limit; what it was."""
+    before = resource.prlimit(pid, what)
+    resource.prlimit(pid, what, (soft, before[1]))
+    return before
+
+
+def test_too_many_open_files(one, client):
+    works(client)
+    pid = one.workers[0].pid
+    before = limited(pid, resource.RLIMIT_NOFILE, len(os.listdir(f"/proc/{pid}/fd")) + 5)
+    kept: list[ArrayRef] = []
+    try:
+        with pytest.raises(OutOfResources, match=rf"worker .*pid {pid} .*shared memory of [\d,]+ bytes"):
+            kept.extend(upload(client, np.ones((128, 1024))) for _ in range(100))
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    kept.clear()
+    works(client)
+
+
+@pytest.fixture
+def little_memory(one, client):
+    """The worker's system gives it 64 MB more, and then nothing."""
+    works(client)
+    pid = one.workers[0].pid
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+    before = limited(pid, resource.RLIMIT_AS, pages * resource.getpagesize() + 64 * MB)
+    yield rf"worker 0 \(pid {pid} .*"
+    resource.prlimit(pid, resource.RLIMIT_AS, before)
+    works(client)
+
+
+def test_no_memory_for_what_a_function_makes(client, little_memory):
+    node = user(lambda tile: np.ones(MB << 7)[: len(tile)], build.constant(np.ones((60, 4))))
+    with pytest.raises(UserFunctionError, match=little_memory + r"1\.00 GiB"):
+        evaluate(Session(client), node)
+
+
+def test_no_memory_for_a_result(client, little_memory):
+    x = build.constant(np.ones((12_000, 1)))
+    square = build.map_("add", x, build.transpose(x, (1, 0)))
+    with pytest.raises((MemoryError, OutOfResources), match=little_memory + r"[\d,]{9,} bytes"):
+        Session(client).evaluate([square])
+
+
+def test_a_tile_beyond_the_budget():
+    for cluster in start(1, memory=4 * MB):
+        client = cluster.connect()
+        with pytest.raises(MemoryBudgetError, match=rf"worker .*pid {cluster.workers[0].pid} .*[\d,]+ bytes"):
+            upload(client, np.ones((1024, 1024)))
+        works(client)
+        client.close()
