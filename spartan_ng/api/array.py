@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import weakref
 from collections.abc import Iterator
 from types import GenericAlias
@@ -11,15 +12,15 @@ from typing import Any, Self
 import numpy as np
 
 from spartan_ng.api import blockwise, creation, indexing, joining, manipulation, reductions, taking, ufuncs
-from spartan_ng.api.dispatch import fresh
+from spartan_ng.api.dispatch import check_device, fresh
 from spartan_ng.api.flags import Flags
 from spartan_ng.api.handle import (
+    CHAIN,
     NUMERIC,
     Handle,
     Late,
     as_handle,
     copied,
-    forced,
     in_order,
     make,
     over_buffer,
@@ -28,7 +29,9 @@ from spartan_ng.api.handle import (
     settle,
     wrap,
 )
+from spartan_ng.api.layouts import lie
 from spartan_ng.api.protocols import Protocols
+from spartan_ng.api.recast import Recast
 from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape, is_read_only
 from spartan_ng.config import config
 
@@ -79,10 +82,12 @@ class ndarray(Protocols):
             return object.__new__(cls)
         if cls is not ndarray:
             raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
+        if buffer is None and (strides is not None or not np.dtype(dtype).itemsize):
+            return wrap(np.ndarray(shape, dtype, None, 0, strides, order))  # type: ignore[return-value]
         if buffer is None:
-            return creation.zeros(shape, dtype, order or "C")  # type: ignore[return-value]
+            return creation.empty(shape, dtype, order or "C")  # type: ignore[return-value]
         if isinstance(buffer, Handle):
-            return wrap(np.ndarray(shape, dtype, forced(buffer), offset, strides, order).copy())  # type: ignore[return-value]
+            buffer = buffer._lent()
         return over_buffer(np.ndarray(shape, dtype, buffer, offset, strides, order))  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
@@ -117,7 +122,11 @@ class ndarray(Protocols):
         """The imaginary part; writing to it writes to the array."""
         if self.dtype.kind == "c":
             return self._see(Part("imag"))
-        return creation.zeros_like(self)
+        zeros = creation.zeros_like(self)
+        if self._cell.frozen:
+            return zeros[()]  # type: ignore[no-any-return]
+        zeros.setflags(write=False)
+        return zeros
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -158,15 +167,13 @@ class ndarray(Protocols):
     @property
     def strides(self) -> tuple[int, ...]:
         """The strides NumPy would have, in bytes."""
-        layout = self._layout()
-        unit = self.itemsize // layout.itemsize
-        return tuple(s * unit for s in layout.strides)
+        return self._layout().strides
 
     @property
     def base(self) -> ndarray | None:
         """The array this is a view of, or None."""
         if not self._views:
-            return None
+            return self._cell.origin[0] if self._cell.origin is not None else None
         owner = self._cell.owner
         found = owner() if owner is not None else None
         return make(self._cell) if found is None or found._views else found
@@ -271,6 +278,8 @@ class ndarray(Protocols):
             cell.owner = weakref.ref(self)
         step = _new(Basic)
         step.key = key
+        if len(views) >= CHAIN:
+            return self._seen(step, element)
         view = _new(ndarray)
         view._cell = cell
         view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
@@ -303,10 +312,19 @@ class ndarray(Protocols):
         return self.copy()
 
     def __deepcopy__(self, memo: Any) -> ndarray:
-        return self.copy()
+        return wrap(copy.deepcopy(self._force(), memo)) if self.dtype.hasobject else self.copy()
 
     def __reduce__(self) -> Any:
         return (_restored, (self.compute(), self._cell.frozen))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """From protocol 5 on the memory itself, which pickle copies or hands out as a buffer."""
+        if protocol < 5 or self._cell.frozen or self.format == "csr":
+            return self.__reduce__()
+        return (_restored, (self._force(), False))
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (0 if self._views else self.nbytes)
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
@@ -324,7 +342,7 @@ class ndarray(Protocols):
         return result
 
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-        """Another array over the same elements; a new dtype makes a copy of the reinterpreted bytes.
+        """Another array over the same elements, or over their bytes as another dtype.
 
         Raises
         ------
@@ -337,15 +355,20 @@ class ndarray(Protocols):
                 return self.compute().view(*(d for d in (dtype, type) if d is not None))  # type: ignore[no-any-return]
         if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
             return make(self._cell, self._views)
+        step = Recast(np.dtype(dtype))
         value = self._peek()
-        if value is not None:
+        if self._cell.frozen and value is not None:
             return fresh(value.view(dtype))  # type: ignore[no-any-return]
-        return blockwise.reinterpreted(self, np.dtype(dtype))
+        if value is not None:
+            return self._seen(step, value.view(step.dtype))
+        self._layout().view(step.dtype)  # its errors
+        return self._see(step)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> ndarray:
         """The array API standard's move between devices; there is one."""
-        if device != "cpu":
-            raise ValueError(f"device {device!r} is not 'cpu'")
+        check_device(device)
+        if stream is not None:
+            raise ValueError("The stream argument in to_device() is not supported")
         return self
 
     def conj(self, out: Any = None) -> ndarray:
@@ -386,6 +409,9 @@ class ndarray(Protocols):
         if not write and not locked:
             self._views = (*self._views, Broadcast(self.shape))
         elif write:
+            cell = self._cell
+            if cell.shared and not cell.value.flags.writeable:
+                raise ValueError("cannot set WRITEABLE flag to True of this array")
             below = self._views[:-1] if locked else self._views
             if is_read_only(below):
                 raise ValueError(
@@ -405,6 +431,8 @@ class ndarray(Protocols):
 
 def _restored(value: Any, frozen: bool) -> ndarray:
     """An unpickled array."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return over_buffer(value)  # another's, as pickle's buffers say
     h = as_handle(value)
     h._cell.frozen = frozen
     h._cell.borrowed = False
@@ -435,6 +463,11 @@ def persist(*arrays: Any) -> tuple[Any, ...]:
     return arrays
 
 
-register(ndarray, joining.stack)
+def _listed(parts: list[ndarray]) -> ndarray:
+    """A list of arrays as one, in C order however they lie."""
+    return lie(joining.stack(parts), None)
+
+
+register(ndarray, _listed)
 
 __all__ = ["compute", "ndarray", "persist"]

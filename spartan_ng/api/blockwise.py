@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import joining, reductions, ufuncs
+from spartan_ng.api import reductions, ufuncs
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.operands import stored
@@ -125,26 +125,6 @@ def byteswapped(a: Handle) -> ndarray:
 def field(a: Handle, dtype: Any, offset: int) -> ndarray:
     """The bytes of each element from an offset on, as another dtype."""
     return on_blocks(lambda x: x.getfield(dtype, offset).copy(), [a], "getfield")
-
-
-_PLAIN = "biufcmM"
-
-
-def reinterpreted(a: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    """The bytes of the elements as another dtype, of which the last axis may have fewer or more."""
-    old, new = a.dtype.itemsize, dtype.itemsize
-    if a.ndim == 0 or a.dtype.kind not in _PLAIN or dtype.kind not in _PLAIN:
-        return gathered(np.ndarray.view, a, dtype)  # type: ignore[no-any-return]
-    few, many = sorted((old, new))
-    n, k = a.shape[-1], many // few
-    np.empty((1, n % k + k), a.dtype).view(dtype)  # its errors
-    if new == old:
-        return on_blocks(lambda x: x.view(dtype).copy(), [a], "view")
-    if new < old:
-        parts = [field(a, dtype, i * new) for i in range(k)]
-        return joining.stack(parts, -1).reshape((*a.shape[:-1], n * k))
-    parts = [a[..., i::k] for i in range(k)]
-    return on_blocks(lambda *x: np.stack(x, -1).view(dtype)[..., 0].copy(), parts, "view")
 
 
 def with_field(a: Handle, value: Any, dtype: Any, offset: int) -> ndarray:

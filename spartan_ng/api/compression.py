@@ -10,8 +10,8 @@ from typing import Any
 from spartan_ng import compressed
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.cell import Cell
-from spartan_ng.api.dispatch import warn_user
 from spartan_ng.api.handle import as_handle, make
+from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

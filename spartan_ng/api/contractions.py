@@ -9,6 +9,7 @@ import numpy as np
 from spartan_ng.api import manipulation, products, reductions, ufuncs
 from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import as_handle, in_order, wrap_node
+from spartan_ng.api.layouts import asked_of_tiny, lie
 from spartan_ng.api.operands import stored
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -37,6 +38,7 @@ def einsum(
     if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
+    lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(f"{','.join(terms)}->{result}", *tiny))
     kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
     nodes = [build.cast(a._node(), kind) for a in arrays]
     for i in range(len(nodes)):
@@ -51,9 +53,8 @@ def einsum(
         terms.append(term)
     node, term = _alone(nodes[0], terms[0], result)
     node = build.transpose(node, [term.index(c) for c in result])
-    return stored(
-        "einsum", in_order(wrap_node(node), order.upper() if order else order), out, casting="unsafe"
-    )
+    laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
+    return stored("einsum", laid, out, casting="unsafe")
 
 
 def _diagonals(a: ndarray, term: str) -> tuple[ndarray, str]:

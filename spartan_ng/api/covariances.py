@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import joining, logic, manipulation, products, reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function, warn_user
+from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, values
 from spartan_ng.api.statistics import mean
+from spartan_ng.api.warn import warn_user
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray

@@ -12,18 +12,22 @@ from spartan_ng.api import ufuncs
 from spartan_ng.api.cell import Cell, Masked
 from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import (
+    MOST_AXES,
     NUMERIC,
     Handle,
     Late,
     as_handle,
+    converted_node,
     in_order,
     is_subclass,
     make,
+    order_letter,
     shape_tuple,
     wrap,
     wrap_masked,
     wrap_node,
 )
+from spartan_ng.api.layouts import lying_as_copy
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -35,7 +39,6 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 
-_MOST_AXES = 64
 _NUMBERS = frozenset({int, float, bool, complex})
 _ELEMENTS = _NUMBERS | NUMERIC
 
@@ -49,18 +52,20 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
-    ndmax: int = _MOST_AXES,
+    ndmax: int = MOST_AXES,
     like: Any = None,
 ) -> ndarray:
     """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays).
 
     `copy=False` takes the memory as it is, see `asarray`.
     """
+    if copy is not True:
+        copy = _copy_asked(copy)
     if copy is False:
         h = _shared(object, dtype, order)
         return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
     kind = object.__class__
-    if ndmax != _MOST_AXES:
+    if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
         plain = object
@@ -69,8 +74,13 @@ def array(
         if plain is object or _ELEMENTS.issuperset(map(type, plain)):
             return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
     if isinstance(object, Handle) and not is_sparse(object):
+        value = object._peek() if dtype is not None else None
+        if value is not None and value.nbytes <= config.small_bytes:  # lengths of text are NumPy's to find
+            if not copy and value.dtype == dtype:
+                return object  # type: ignore[return-value]
+            return wrap(np.array(value, dtype, order=order, ndmin=ndmin))  # type: ignore[call-overload]
         h = as_handle(object, dtype)
-        if copy and h is object:
+        if h._cell.frozen or (copy and h is object):
             h = h.copy(order)
     else:
         h = as_handle(object, dtype)
@@ -105,12 +115,26 @@ def asarray(
     ------
     ValueError : `copy=False` where the elements need memory of their own: another dtype or order, a list
     """
+    if copy is not None:
+        copy = _copy_asked(copy)
     if copy:
         return array(a, dtype, order=order or "K")
     if copy is False:
         return _shared(a, dtype, order)
     h = as_handle(a, dtype)
     return h.copy() if h._cell.frozen else in_order(h, order)
+
+
+_COPY_MODES = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
+
+
+def _copy_asked(copy: Any) -> bool | None:
+    """A `copy=` argument: always, never, or only if one is needed."""
+    if isinstance(copy, np._CopyMode):
+        return _COPY_MODES[copy]
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+    return None if copy is None else bool(copy)
 
 
 def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
@@ -198,8 +222,10 @@ def astype(
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
-        return wrap_masked(Masked(build.cast(masked.a, dtype), masked.mask))
-    return wrap_node(build.cast(x._node(), dtype))
+        return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask))
+    result = wrap_node(converted_node(x._node(), dtype))
+    result._cell.frozen = x._cell.frozen
+    return result
 
 
 # --- constants -------------------------------------------------------------------------------------
@@ -274,8 +300,9 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
 def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
-    """An array to be written to; it starts with zeros."""
-    return _zeros(shape, dtype, order)
+    """An array to be written to; it starts with zeros, or None for objects."""
+    kind = np.dtype(float if dtype is None else dtype)
+    return wrap(np.empty(shape_tuple(shape), kind, order)) if kind.hasobject else _zeros(shape, dtype, order)  # type: ignore[call-overload]
 
 
 @numpy_function(np.full)
@@ -301,12 +328,15 @@ def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any
     return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
 
 
-def _order_like(a: Any, order: str, shape: Any) -> str:
-    """The order of an array made like `a`: its own, where nothing else is asked for."""
-    if order in ("C", "F") or shape is not None:
-        return "F" if order == "F" else "C"
+def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
+    """An array made like `a`, in its order where nothing else is asked for."""
+    letter = order_letter(order)
+    if letter in ("C", "F"):
+        return in_order(result, letter)
     a = as_handle(a)
-    return "F" if a.ndim > 1 and a._layout().flags.fnc else "C"
+    if shape is not None or a.ndim < 2:
+        return result
+    return lying_as_copy(result, a) if letter == "K" or a._layout().flags.fnc else result
 
 
 @numpy_function(np.zeros_like)
@@ -314,7 +344,7 @@ def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Zeros with another array's shape and dtype."""
-    return in_order(_constant(0, *_like(a, dtype, shape)), _order_like(a, order, shape))
+    return _lying_like(_constant(0, *_like(a, dtype, shape)), a, order, shape)
 
 
 @numpy_function(np.ones_like)
@@ -322,7 +352,7 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Ones with another array's shape and dtype."""
-    return in_order(_constant(1, *_like(a, dtype, shape)), _order_like(a, order, shape))
+    return _lying_like(_constant(1, *_like(a, dtype, shape)), a, order, shape)
 
 
 @numpy_function(np.empty_like)
@@ -336,7 +366,9 @@ def empty_like(
     device: Any = None,
 ) -> ndarray:
     """An array to be written to, with another's shape and dtype."""
-    return in_order(_constant(0, *_like(prototype, dtype, shape)), _order_like(prototype, order, shape))
+    lengths, kind = _like(prototype, dtype, shape)
+    new = empty(lengths, kind) if kind.hasobject else _constant(0, lengths, kind)
+    return _lying_like(new, prototype, order, shape)
 
 
 @numpy_function(np.full_like)
@@ -352,7 +384,7 @@ def full_like(
 ) -> ndarray:
     """One value everywhere, with another array's shape and dtype."""
     lengths, kind = _like(a, dtype, shape)
-    return full(lengths, fill_value, kind, _order_like(a, order, shape))
+    return _lying_like(full(lengths, fill_value, kind), a, order, shape)
 
 
 # --- ranges ----------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from spartan_ng.api.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
+from spartan_ng.api.layouts import RULES, by_rule
+from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import at_once_bytes, in_process
@@ -28,7 +28,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Ours for each of NumPy's functions."""
 
 _warned: set[str] = set()
-_PACKAGE = str(Path(__file__).parents[1])
 
 
 class FallbackWarning(UserWarning):
@@ -47,6 +46,8 @@ def numpy_function(
     """
 
     def enter(ours: F) -> F:
+        if functions[0] in RULES:
+            ours = by_rule(functions[0], ours)  # type: ignore[assignment]
         if eager or whole or folds:
             called: Any = _with_shortcut(ours, functions[0], whole, folds)
         else:
@@ -60,15 +61,24 @@ def numpy_function(
 
 def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     """`ours`, but NumPy's function where an operand's class has rules of its own."""
+    has_device = "device" in inspect.signature(ours).parameters
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
+        if has_device and "device" in keywords:
+            check_device(keywords["device"])
         try:
             return ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
 
     return call  # type: ignore[return-value]
+
+
+def check_device(device: Any) -> None:
+    """ValueError for a device of the array API standard's that is not the one there is."""
+    if device not in (None, "cpu"):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
 def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool) -> F:
@@ -149,7 +159,7 @@ def fresh(result: Any) -> Any:
         # The view of a whole array that nobody else knows: this name, the view, and the argument.
         whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
         known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
-        return wrap(result.copy() if known else result)
+        return wrap(result.copy("K") if known else result)
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):
@@ -178,14 +188,6 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
             FallbackWarning,
         )
     return by_numpy(function, *args, **keywords)
-
-
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the user's line that called this package."""
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 def _collect(a: Any, found: list[Handle]) -> None:

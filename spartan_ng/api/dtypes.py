@@ -9,6 +9,7 @@ import numpy as np
 
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, is_array_like
+from spartan_ng.api.views import seen_through, without_memory
 
 bool = bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
@@ -95,14 +96,10 @@ def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
         return None if isinstance(a, Handle) or isinstance(b, Handle) else (a, b)
     if a._cell is not b._cell:
         return None
-    base = a._cell.value if a._cell.value is not None else np.empty(a._cell.shape, np.int8)
-    seen = []
-    for h in (a, b):
-        shown = base
-        for view in h._views:
-            shown = view.apply_value(shown)
-        seen.append(shown)
-    return seen[0], seen[1]
+    cell = a._cell
+    known = cell.value is not None
+    base = cell.value if known else without_memory(cell.shape, cell.order, cell.dtype)
+    return seen_through(base, a._views), seen_through(base, b._views)
 
 
 @numpy_function(np.may_share_memory)

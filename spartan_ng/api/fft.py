@@ -13,7 +13,7 @@ import numpy as np
 from spartan_ng.api import creation, joining, rearranging
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap_node
-from spartan_ng.api.layouts import lying_as
+from spartan_ng.api.layouts import lying_as_copy
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -42,7 +42,7 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
     if name in ("rfft", "ihfft"):
         line = _fitted(line, half, where).copy()
-    return lying_as(line, given)
+    return lying_as_copy(line, given)
 
 
 def _fitted(a: ndarray, length: int, axis: int) -> ndarray:

@@ -86,6 +86,9 @@ class Flags:
             raise KeyError(f"flag {name!r} cannot be set")
         self.writeable = value
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"flag {name!r} cannot be deleted")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Flags) and repr(self) == repr(other)
 

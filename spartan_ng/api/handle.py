@@ -15,8 +15,10 @@ import numpy as np
 from spartan_ng.api.cell import Cell, Masked, order_of
 from spartan_ng.api.errstate import note
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.views import Reshape, View, appended, layout_of, written
+from spartan_ng.api.views import Reshape, View, appended, layout_of, shortened, written
+from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -35,12 +37,22 @@ NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number
 """The types of NumPy's scalars that are numbers."""
 _PLAIN_OR_NUMERIC = _PLAIN | NUMERIC
 _ORDERS = frozenset({"C", "F", "A", "K", None})
+MOST_AXES = 64
+CHAIN = 16
+"""Views of views are joined where so many follow each other: loops cut an array shorter by the thousand."""
 _new = object.__new__
 
 
 def is_array_like(a: Any) -> bool:
     """Whether an object that is no array says how it becomes one; what it gives may be an array of ours."""
     return not isinstance(a, Handle | np.ndarray | np.generic | type) and hasattr(a, "__array__")
+
+
+def is_override(a: Any) -> bool:
+    """Whether an operand of another library says what universal functions of it mean (NEP 13)."""
+    if a is None or isinstance(a, Handle | np.ndarray | np.generic):
+        return False
+    return getattr(type(a), "__array_ufunc__", None) is not None
 
 
 class SubclassError(TypeError):
@@ -183,7 +195,10 @@ class Handle:
         self._own()
         h = _new(Late.ndarray)
         cell = h._cell = self._cell
-        h._views = (*self._views, view)
+        views = self._views
+        if len(views) >= CHAIN:
+            views = shortened(views, cell.value)
+        h._views = (*views, view)
         h._state = cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]
@@ -201,9 +216,9 @@ class Handle:
             self._write(wrap_node(node))
             return
         if not self._views:
-            cell.rebind(build.cast(node, cell.dtype))
+            cell.rebind(converted_node(node, cell.dtype))
         else:
-            node = build.cast(node, self.dtype)
+            node = converted_node(node, self.dtype)
             cell.rebind(written(cell.node, self._views, node))
 
     def _write(self, value: Handle) -> None:
@@ -248,6 +263,17 @@ class Handle:
             return base
         return self._shown if self._state is base else None
 
+    def _lent(self) -> Any:
+        """The NumPy array for another who reads and writes it where it is, from now on."""
+        self._force()
+        cell = self._cell
+        if cell.value is None:
+            raise TypeError("only elements in this process have memory that can be lent")
+        if cell._node is not None or cell.borrowed:
+            cell.value, cell._node, cell.borrowed = private_copy(cell.value), None, False
+        cell.blank, cell.shared = False, True
+        return self._peek()
+
     def _check_writable(self) -> None:
         """Refuse to write to a scalar."""
         if self._cell.frozen:
@@ -258,7 +284,8 @@ class Handle:
         shown = self._peek()
         if isinstance(shown, np.ndarray):
             return shown
-        return layout_of(self._cell.shape, self._views, self._cell.order)
+        cell = self._cell
+        return layout_of(cell.shape, cell.dtype, self._views, cell.order)
 
 
 class Late:
@@ -330,6 +357,14 @@ def _record(value: Any) -> ndarray:
     h = _new(Late.record)
     h._cell, h._views, h._state = Cell(value, frozen=True), (), None
     return h  # type: ignore[no-any-return]
+
+
+def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
+    """A program's own conversion of elements, which it is told of where imaginary parts are lost."""
+    if node.dtype.kind == "c" and dtype.kind in "iuf":
+        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        node = build.map_("real", node)
+    return build.cast(node, dtype)
 
 
 def wrap_node(node: Node) -> ndarray:
@@ -407,7 +442,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     if isinstance(a, np.generic):
         if dtype is not None and np.dtype(dtype).hasobject:
             return make(Cell(np.asarray(a, dtype)))
-        a = a if dtype is None else a.astype(dtype)
+        if dtype is not None:
+            a = np.asarray(a, dtype)[()] if np.dtype(dtype).kind in "SU" else a.astype(dtype)
         if a.__class__ in NUMERIC or isinstance(a, np.void):
             return scalar(a)
         return make(Cell(a, frozen=True))
@@ -425,26 +461,37 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         a = a.__array__()
         if isinstance(a, Handle):
             return as_handle(a, dtype)
+        if not isinstance(a, np.ndarray | np.generic):
+            raise ValueError("object __array__ method not producing an array")
     value = np.asarray(a, dtype)
     return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
 
 
-def _nested(items: Any, stacked: bool) -> Any:
-    """A sequence with arrays in it: stacked if all are, else with their values; others as they are."""
-    if _PLAIN.issuperset(map(type, items)):
+def _nested(items: Any, stacked: bool, depth: int = 1) -> Any:
+    """A sequence with arrays in it: stacked if all are, else with their values; others as they are.
+
+    Arrays that may become elements (not `stacked`) stay: NumPy finds out if they do. A list in itself ends at
+    the most axes that there are.
+    """
+    if depth > MOST_AXES or _PLAIN.issuperset(map(type, items)):
         return items
     numbers = [i._number if type(i) is Late.scalar else i for i in items]
     if _PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
         return tuple(numbers) if isinstance(items, tuple) else numbers
     parts = [
-        _nested(i, stacked) if isinstance(i, list | tuple) else as_handle(i) if is_array_like(i) else i
-        for i in items
+        _nested(i, stacked, depth + 1)
+        if isinstance(i, list | tuple)
+        else as_handle(i)
+        if stacked and is_array_like(i)
+        else i
+        for i in numbers
     ]
-    if stacked and parts and all(isinstance(i, Handle) for i in parts):
-        return Late.stack(parts)
+    if stacked:
+        if parts and all(isinstance(i, Handle) and i.ndim < MOST_AXES for i in parts):
+            return Late.stack(parts)
+        parts = [forced(i) for i in parts]
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items
-    parts = [forced(i) for i in parts]
     return tuple(parts) if isinstance(items, tuple) else parts
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from spartan_ng.api import creation, keys
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.handle import Handle, as_handle, make, wrap, wrap_masked, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, converted_node, make, wrap, wrap_masked, wrap_node
+from spartan_ng.api.layouts import lying_as_taken
 from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, basic_steps
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -143,9 +144,10 @@ def _fancy(a: Handle, key: keys.Key) -> ndarray:
     node = sliced.apply(a._node())
     lengths = tuple(a.shape[e.axis] if e.axis >= 0 and e.index is not None else e.length for e in key.entries)
     node = build.reshape(node, lengths)
+    from_axes = [key.entries[i].axis for i in rest]
     if len(arrays) == 1:
         index = key.entries[arrays[0]].index
-        return wrap_node(build.take(node, index._node(), arrays[0]))
+        return lying_as_taken(wrap_node(build.take(node, index._node(), arrays[0])), a, from_axes, first)
     index = _joined(key, arrays, lengths)
     node = build.transpose(node, (*arrays, *rest))
     kept = node.shape[len(arrays) :]
@@ -153,7 +155,7 @@ def _fancy(a: Handle, key: keys.Key) -> ndarray:
     node = build.take(node, index._node(), 0)
     back = list(range(index.ndim, node.ndim))
     back[first:first] = range(index.ndim)
-    return wrap_node(build.transpose(node, back))
+    return lying_as_taken(wrap_node(build.transpose(node, back)), a, from_axes, first)
 
 
 def _joined(key: keys.Key, arrays: list[int], lengths: tuple[int, ...]) -> ndarray:
@@ -245,10 +247,10 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
     rest = a.shape[mask.ndim :]
     wide = build.reshape(m, m.shape + (1,) * len(rest))
     if masked is not None and masked.mask is m and masked.a.shape == a.shape:
-        a._write_node(build.map_("where", wide, build.cast(masked.a, node.dtype), node))
+        a._write_node(build.map_("where", wide, converted_node(masked.a, node.dtype), node))
         return
     if value.ndim == 0 or (value.ndim <= len(rest) and value.shape == rest[len(rest) - value.ndim :]):
-        new = build.cast(value._node(), node.dtype)
+        new = converted_node(value._node(), node.dtype)
         a._write_node(build.map_("where", wide, new, node))
         return
     count = Masked(node, m).count()
@@ -322,7 +324,7 @@ def _scatter(a: Handle, positions: Handle, node: Node) -> None:
     flat = build.scatter(
         build.reshape(base, (base.size,)),
         build.reshape(positions._node(), (count,)),
-        build.reshape(build.cast(node, base.dtype), (count,)),
+        build.reshape(converted_node(node, base.dtype), (count,)),
     )
     a._write_node(build.reshape(flat, base.shape))
 

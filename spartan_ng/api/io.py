@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -42,39 +41,18 @@ def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], 
     write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
 
 
-class Archive(Mapping[str, Any]):
+class Archive(np.lib.npyio.NpzFile):
     """The arrays of a `.npz` file by name, each read when it is asked for."""
 
-    def __init__(self, opened: Any) -> None:
-        self._opened = opened
-        self.files = list(opened.files)
-        self.f = type(opened.f)(self)
+    def __getitem__(self, name: str) -> Any:
+        found: Any = super().__getitem__(name)  # a file of another kind is bytes
+        return wrap(found) if isinstance(found, np.ndarray) else found
 
-    def __getattr__(self, name: str) -> Any:
-        """What else NumPy's archive has: `zip`, `fid`."""
-        return getattr(self._opened, name)
-
-    def __repr__(self) -> str:
-        return repr(self._opened)
-
-    def __getitem__(self, name: str) -> ndarray:
-        return wrap(np.asarray(self._opened[name]))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
+    @classmethod
+    def of(cls, opened: Any) -> Self:
+        """NumPy's archive as one of ours: an archive closes its file when it goes, so there is only one."""
+        opened.__class__ = cls
+        return opened  # type: ignore[no-any-return]
 
 
 def _mapped(path: str, options: dict[str, Any]) -> Any:
@@ -106,11 +84,13 @@ def load(
             return make(Cell(np.asarray(mapped), borrowed=True))
         return wrap(np.array(mapped))
     opened = np.load(file, mmap_mode, **options)
+    if isinstance(opened, np.memmap) and opened.mode in ("r+", "w+"):
+        return over_buffer(opened.view(np.ndarray))  # what is written reaches the file
     if isinstance(opened, np.ndarray):
         shown = opened.view(np.ndarray)
         shown.flags.writeable = mmap_mode is None
         return make(Cell(shown, borrowed=mmap_mode is not None))
-    return Archive(opened) if hasattr(opened, "files") else opened
+    return Archive.of(opened) if isinstance(opened, np.lib.npyio.NpzFile) else opened
 
 
 @numpy_function(np.savetxt)
@@ -150,11 +130,14 @@ def frombuffer(
     buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
 ) -> ndarray:
     """A 1-d array over a buffer."""
-    return over_buffer(np.frombuffer(buffer, dtype, count, offset))
+    given = buffer._lent() if isinstance(buffer, Handle) else buffer
+    return over_buffer(np.frombuffer(given, dtype, count, offset))
 
 
 @numpy_function(np.fromstring)
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, like: Any = None) -> ndarray:
+def fromstring(
+    string: str, dtype: Any = float, count: int = -1, *, sep: str = "", like: Any = None
+) -> ndarray:
     """A 1-d array from text."""
     return wrap(np.fromstring(string, dtype, count, sep=sep))
 

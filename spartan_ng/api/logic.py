@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api import creation, reductions, sorting, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.layouts import lying_as_copy
 from spartan_ng.api.operands import common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.views import COMPLEX
 from spartan_ng.errors import ShapeError
@@ -146,6 +147,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
         result = wrap_node(build.map_(COMPLEX, *(p._node() for p in parts), dtype=a.dtype))
     elif kind in "iu":
         result = a.copy() if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
+        result = result if result.ndim else result[()]
     else:
         result = ufuncs.rint(a) if decimals == 0 else _rounded(a, decimals)
     return stored("round", result, out)
@@ -290,7 +292,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         parts = [nan_to_num(p, True, nan, posinf, neginf)._node() for p in (a.real, a.imag)]
         return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
     if a.dtype.kind != "f":
-        return a.copy() if copy and a.ndim else a
+        return a.copy("K") if copy and a.ndim else a
     for number in (nan, posinf, neginf):
         if np.ndim(number) and build.broadcast_shapes("nan_to_num", np.shape(number), a.shape) != a.shape:
             raise ShapeError(
@@ -325,7 +327,8 @@ def i0(x: Any) -> ndarray:
     if known is not None:
         return wrap(np.i0(known[0]))
     kind = np.i0(np.zeros(1, x.dtype)).dtype
-    return wrap_node(build.map_(UserFunction(np.i0, origin="i0"), x._node(), dtype=kind))
+    result = wrap_node(build.map_(UserFunction(np.i0, origin="i0"), x._node(), dtype=kind))
+    return lying_as_copy(result, x) if x.ndim else result.copy()
 
 
 @numpy_function(np.isscalar)

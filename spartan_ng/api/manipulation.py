@@ -73,10 +73,14 @@ def ravel(a: Any, order: str = "C") -> ndarray:
     """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
     a = as_handle(a)
     order = order_letter(order) or "C"
+    if order == "A":
+        order = "F" if a.ndim > 1 and a._layout().flags.fnc else "C"
     if order == "K":
         axes = order_of(a._layout()) if a.ndim > 1 else None
-        a, order = a if axes is None else transpose(a, axes), "C"
-    return reshape(a, (-1,), order) if a.size else reshape(a, (0,), order)
+        a = a if axes is None else transpose(a, axes)
+    elif order == "F":
+        a = transpose(a)
+    return reshape(a, (a.size,), copy=None if a._layout().flags.c_contiguous else True)
 
 
 @numpy_function(np.transpose, np.permute_dims)
@@ -207,8 +211,6 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
     """A read-only view with repeated elements."""
     a = as_handle(array)
     lengths = shape_tuple(shape)
-    if a.shape == lengths:
-        return a[...]  # type: ignore[no-any-return]
     if build.broadcast_shapes("broadcast_to", a.shape, lengths) != lengths:
         raise ShapeError(f"broadcast_to: shape {a.shape} does not broadcast to {lengths}")
     if a._cell.frozen:

@@ -61,6 +61,10 @@ class Methods(Arithmetic):
         ------
         ValueError : the array is a view, or (with `refcheck`) has another name or a view
         """
+        if not isinstance(refcheck, int):
+            raise TypeError(f"'{type(refcheck).__name__}' object cannot be interpreted as an integer")
+        if shape in ((), (None,)):
+            return
         resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
         if resized.size != self.size:
             if self._views:
@@ -160,12 +164,32 @@ class Methods(Arithmetic):
         """The least element along `axis`."""
         return reductions.reduce("minimum", self, axis, None, out, keepdims, initial, where)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+    def any(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        dtype: Any = None,
+    ) -> ndarray:
         """Whether some element is true."""
+        if dtype is not None:
+            return reductions.reduce("logical_or", self, axis, dtype, out, keepdims, where=where)
         return reductions.any(self, axis, out, keepdims, where=where)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+    def all(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        dtype: Any = None,
+    ) -> ndarray:
         """Whether every element is true."""
+        if dtype is not None:
+            return reductions.reduce("logical_and", self, axis, dtype, out, keepdims, where=where)
         return reductions.all(self, axis, out, keepdims, where=where)
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
@@ -244,9 +268,9 @@ class Methods(Arithmetic):
         """Set flat elements."""
         taking.put(self, indices, values, mode)
 
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
-        """Elements from the choice that each element names."""
-        return taking.choose(self, choices, out, mode)
+    def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements from the choice that each element names; the choices one by one, or as a sequence."""
+        return taking.choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
         """Slices along an axis where a condition holds."""

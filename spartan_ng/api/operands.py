@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import warn_user, weight
+from spartan_ng.api.dispatch import weight
 from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, forced, is_array_like, wrap_node
+from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError

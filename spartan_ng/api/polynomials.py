@@ -20,9 +20,10 @@ from spartan_ng.api import (
     rearranging,
     reductions,
 )
-from spartan_ng.api.dispatch import numpy_function, warn_user
+from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced
 from spartan_ng.api.stacks import on_stack
+from spartan_ng.api.warn import warn_user
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray

@@ -11,6 +11,7 @@ import numpy as np
 
 from spartan_ng.api import joining, manipulation, matrices, reductions, ufuncs
 from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api.generalized import generalized
 from spartan_ng.api.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.operands import small_values, stored
 from spartan_ng.api.views import Diagonal
@@ -50,6 +51,7 @@ def _quick(function: Any, a: ndarray, b: ndarray) -> ndarray | None:
     return wrap(function(x, y))
 
 
+@generalized(np.matmul)
 @numpy_function(np.matmul)
 def matmul(
     x1: Any,
@@ -104,6 +106,8 @@ def matmul(
 def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     """The dot product: a sum over the last axis of `a` and the second-to-last of `b`."""
     a, b = as_handle(a), as_handle(b)
+    if out is not None:
+        _check_exactly(a, b, out)
     quick = _quick(np.dot, a, b) if out is None else None
     if quick is not None:
         return quick
@@ -113,15 +117,26 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
         if a.shape[-1] != inner:
             raise ShapeError(f"dot: shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {inner}")
-        return matmul(a, b, out)
+        return matmul(a, b, out)  # type: ignore[no-any-return]
     return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
+
+
+def _check_exactly(a: ndarray, b: ndarray, out: Any) -> None:
+    """`dot` takes only what it would have made itself as its `out`."""
+    shape = a.shape[:-1] + b.shape[:-2] + b.shape[-1:] if a.ndim and b.ndim > 1 else a.shape[:-1]
+    shape = shape if a.ndim and b.ndim else a.shape or b.shape
+    if out.shape != shape or out.dtype != _product_dtype(a, b) or not out.flags.c_contiguous:
+        raise ValueError(
+            f"output array is not acceptable (must have the right datatype, number of dimensions, and be "
+            f"a C-Array): {out.dtype} of shape {out.shape} for {_product_dtype(a, b)} of shape {shape}"
+        )
 
 
 @numpy_function(np.vdot)
 def vdot(a: Any, b: Any, /) -> ndarray:
     """The dot product of flat vectors, the first one conjugated."""
     a, b = as_handle(a).ravel(), as_handle(b).ravel()
-    return dot(ufuncs.conjugate(a) if a.dtype.kind == "c" else a, b)
+    return dot(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)
 
 
 @numpy_function(np.inner)
@@ -158,6 +173,7 @@ def _on_axes(
     return manipulation.moveaxis(found, range(-cores[2], 0), entries[2]) if cores[2] else found
 
 
+@generalized(np.vecdot)
 @numpy_function(np.vecdot)
 def vecdot(
     x1: Any,
@@ -188,6 +204,7 @@ def vecdot(
     return stored("vecdot", found, out, casting=casting)
 
 
+@generalized(np.matvec)
 @numpy_function(np.matvec)
 def matvec(
     x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, casting: str = "same_kind"
@@ -201,6 +218,7 @@ def matvec(
     return stored("matvec", found, out, casting=casting)
 
 
+@generalized(np.vecmat)
 @numpy_function(np.vecmat)
 def vecmat(
     x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, casting: str = "same_kind"
@@ -213,6 +231,10 @@ def vecmat(
         a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
         found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
     return stored("vecmat", found, out, casting=casting)
+
+
+GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}
+"""Those of sub-arrays, by NumPy's objects."""
 
 
 @numpy_function(np.tensordot)
@@ -252,7 +274,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
         ones = (1,) * b.ndim
         return ufuncs.multiply(a.reshape(a.shape + ones), b)  # type: ignore[no-any-return]
     nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
-    return wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
+    result = wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
+    result._cell.frozen = False  # without axes, NumPy's is an array, too
+    return result
 
 
 # --- einsum ----------------------------------------------------------------------------------------

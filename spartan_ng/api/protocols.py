@@ -9,7 +9,7 @@ import numpy as np
 from spartan_ng.api import printing, products, ufuncs
 from spartan_ng.api.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.forcing import value_of
-from spartan_ng.api.handle import Handle, as_handle, settle, wrap
+from spartan_ng.api.handle import Handle, as_handle, is_override, settle, wrap
 from spartan_ng.api.methods import Methods
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import csr_array
@@ -69,7 +69,11 @@ class Protocols(Methods):
         return printing.array_str(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self._force()[()], spec) if self.ndim == 0 else format(str(self), spec)
+        if self.ndim == 0:
+            return format(self._force()[()], spec)
+        if spec:
+            raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
+        return str(self)
 
     # --- NumPy's protocols ---------------------------------------------------------------------------
 
@@ -93,11 +97,9 @@ class Protocols(Methods):
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
-        if any(hasattr(i, "__array_ufunc__") and not isinstance(i, _NUMPYS) for i in inputs):
+        if any(map(is_override, (*inputs, *keywords.get("out", ())))):
             return NotImplemented
-        ours = ufuncs.of_name(function.__name__)
-        if function is np.matmul:
-            return products.matmul(*inputs, **keywords) if method == "__call__" else NotImplemented
+        ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
         if ours is None or ours.np is not function:
             if method != "__call__":
                 return gathered(getattr(function, method), *inputs, **keywords)

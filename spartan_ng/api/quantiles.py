@@ -170,7 +170,8 @@ def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> nda
     n = lines.count
     kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
     middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
-    return stored("median", lines.result(mean(middle, 0, kind), keepdims), out, casting="unsafe")
+    result = lines.result(mean(middle, 0, kind), keepdims)
+    return stored("median", result if result.ndim or keepdims else result[()], out, casting="unsafe")
 
 
 # --- quantiles ---------------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ def _quantile(
     result = found[0] if fractions.ndim == 0 else joining.stack(found)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
-    return stored("quantile", result, out, casting="unsafe")
+    return stored("quantile", result if result.ndim or keepdims else result[()], out, casting="unsafe")
 
 
 def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:

@@ -23,6 +23,7 @@ from spartan_ng.api import (
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, forced, make, shape_tuple, values, wrap, wrap_node
+from spartan_ng.api.layouts import lie
 from spartan_ng.api.operands import converted, small_values
 from spartan_ng.api.views import Slice, bounded
 from spartan_ng.config import config
@@ -282,7 +283,10 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
         return (*ul[:where], *(0,) * sample.ndim, *ul[where + 1 :]), data
 
     cut = 1 if where == 0 else 0
-    return operators.join_update(lines, np.add, [arr], [cut], before + sample.shape + after, sample.dtype)
+    shape = before + sample.shape + after
+    joined = operators.join_update(lines, np.add, [arr], [cut], shape, sample.dtype)
+    inner = range(where, where + sample.ndim)  # what the function gives lies innermost, as NumPy stores it
+    return lie(joined, (*(i for i in range(len(shape)) if i not in inner), *inner))
 
 
 @numpy_function(np.apply_over_axes)

@@ -11,6 +11,7 @@ import numpy as np
 from spartan_ng.api import indexing, keys, reductions, taking, ufuncs
 from spartan_ng.api.dispatch import by_numpy, gathered
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap_node
+from spartan_ng.api.layouts import lying_as
 from spartan_ng.api.operands import stored
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -129,13 +130,13 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
     if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
         result = segments(name, build.cast(a._node(), kind), at, where)
-        return stored(name, result, out, casting="unsafe")
+        return stored(name, lying_as(result, a), out, casting="unsafe")
     before = (slice(None),) * where
     parts = []
     for lo, hi in zip(at, [*at[1:], n], strict=True):
         part = a[(*before, slice(lo, max(hi, lo + 1)))]
         parts.append(reductions.reduce(name, part, where, dtype, None, True)._node())
-    result = wrap_node(build.concatenate(parts, where))
+    result = lying_as(wrap_node(build.concatenate(parts, where)), a)
     return stored(name, result, out, casting="unsafe")
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import creation, cumulative, joining, manipulation, reductions, sorting, ufuncs
+from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.handle import as_handle, make, wrap
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def unique(
             build.cast(order._node(), np.dtype(np.int64)),
             rank._node(),
         )
-        out.append(wrap_node(build.reshape(node, a.shape)))
+        out.append(make(Cell(node=build.reshape(node, a.shape))))
     if return_counts:
         starts = sorting.flatnonzero(first)
         out.append(joining.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
@@ -135,8 +136,8 @@ def isin(
     common = np.result_type(a.dtype, tests.dtype)
     line, a = sorting.sort(tests.astype(common)), a.astype(common)
     place = ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1)
-    found = line[place] == a
-    return ~found if invert else found  # type: ignore[no-any-return]
+    found = line[place] != a if invert else line[place] == a
+    return found if found.ndim else found.copy()  # type: ignore[no-any-return]
 
 
 @numpy_function(np.union1d)

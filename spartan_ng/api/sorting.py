@@ -12,7 +12,6 @@ from spartan_ng.api import joining, reductions, taking
 from spartan_ng.api.dispatch import gathered, numpy_function
 from spartan_ng.api.forcing import count_true
 from spartan_ng.api.handle import as_handle, forced, values, wrap, wrap_node
-from spartan_ng.api.layouts import lying_as
 from spartan_ng.api.operands import small_values
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -69,7 +68,7 @@ def sort(
         return gathered(np.sort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     _kind(kind, stable)
-    result = lying_as(wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype)), a)
+    result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
     return _turned(result, where) if descending else result
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import manipulation, reductions, ufuncs
-from spartan_ng.api.dispatch import numpy_function, warn_user
+from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.operands import mask_of, stored
+from spartan_ng.api.warn import warn_user
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def mean(
 ) -> ndarray:
     """The arithmetic mean; integers are summed as float64, float16 as float32."""
     a = as_handle(a)
-    where = mask_of(where)
+    where = _elements_where(a, where)
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
         return stored("mean", now, out, casting="unsafe")
@@ -66,6 +68,14 @@ def mean(
         count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
     result = _divided(total, count)
     return stored("mean", result.astype(np.float16) if half else result, out, casting="unsafe")
+
+
+def _elements_where(a: ndarray, where: Any) -> Any:
+    """A mask of elements; as NumPy counts them first, one of another shape is a ValueError of any dtype."""
+    shape = np.shape(where)
+    if shape and build.broadcast_shapes("where", shape, a.shape) != a.shape:
+        raise ShapeError(f"where: a mask of shape {shape} does not broadcast to elements of shape {a.shape}")
+    return mask_of(where)
 
 
 def _divided(total: ndarray, count: Any) -> ndarray:
@@ -93,7 +103,12 @@ def var(
 ) -> ndarray:
     """The variance: the mean of squared distances from the mean."""
     a = as_handle(a)
-    where = mask_of(where)
+    if a.dtype.hasobject:
+        found = by_numpy(
+            np.var, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+        return found if out is None else stored("var", as_handle(found), out, casting="unsafe")
+    where = _elements_where(a, where)
     ddof = one_of(ddof, correction)
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:
@@ -180,7 +195,10 @@ def std(
     correction: Any = _NONE,
 ) -> ndarray:
     """The standard deviation."""
-    squared = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    squared: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if not isinstance(squared, Handle):  # an object, whose root is its own
+        root: Any = np.sqrt(squared)
+        return root if out is None else stored("std", as_handle(root), out, casting="unsafe")
     result = ufuncs.sqrt(squared)
     if result.dtype != squared.dtype:  # integers that were asked for
         result = result.astype(squared.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +25,36 @@ class Flat:
 
     def __init__(self, array: Handle) -> None:
         self.base = array
+        self._index = 0
 
-    def __iter__(self) -> Iterator[Any]:
-        return (wrap(v) for v in self.base._force().flat)
+    @property
+    def index(self) -> int:
+        """How many elements have been taken one after the other."""
+        return self._index
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The place of the next element."""
+        found, n = [], self._index
+        for length in self.base.shape[:0:-1]:
+            n, place = divmod(n, length)
+            found.append(place)
+        return (n, *found[::-1]) if self.base.ndim else ()
+
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._index:
+            self._rest = self.base._force().flat
+        if self._index == self.base.size:
+            raise StopIteration
+        value = next(self._rest)
+        self._index += 1
+        return wrap(value)
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Cannot delete iterator elements")
 
     def __len__(self) -> int:
         return self.base.size
@@ -42,10 +68,12 @@ class Flat:
         return np.arange(self.base.size).flat[key]
 
     def __getitem__(self, key: Any) -> Any:
+        self._index = 0
         found = manipulation.ravel(self.base)[self._places(key)]
         return found.copy() if found.ndim else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._index = 0
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
         single = key if isinstance(key, bool) else 0 if isinstance(key, int | np.integer) else None
@@ -133,6 +161,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     values = as_handle(v).ravel()
     if index.size == 0 or values.size == 0:
         return
+    if a.size == 0:
+        raise IndexError("cannot replace elements of an empty array")
     index = _moved(index, a.size, mode)
     Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
 
@@ -177,7 +207,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 @numpy_function(np.putmask)
-def putmask(a: Any, mask: Any, values: Any) -> None:
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask is true to the values at their places."""
     if not isinstance(a, Handle):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
@@ -190,7 +220,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 def _like(a: Handle, mask: Any, name: str) -> ndarray:
     """A mask with an array's shape: its elements are counted in C order, whatever its own shape."""
-    flags = as_handle(mask, bool)
+    flags = as_handle(mask, bool).todense()
     if flags.size != a.size:
         raise ValueError(
             f"{name}: mask and data must be the same size, not of shapes {flags.shape} and {a.shape}"

@@ -22,6 +22,7 @@ from spartan_ng.api.handle import (
     as_handle,
     in_order,
     is_array_like,
+    is_override,
     scalar,
     wrap,
     wrap_masked,
@@ -221,7 +222,7 @@ class ufunc:
         dtypes = build.elementwise_dtypes(self.__name__, x.dtype)
         first, second = _HALVES[self.__name__]
         one, two = (
-            wrap_node(build.map_(UserFunction(f, origin=self.__name__), x._node(), dtype=d))
+            lying_as(wrap_node(build.map_(UserFunction(f, origin=self.__name__), x._node(), dtype=d)), x)
             for f, d in zip((first, second), dtypes[-2:], strict=True)
         )
         return one, two
@@ -249,6 +250,8 @@ class ufunc:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
             outs = args[self.nin :]
             args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
+        if any(map(is_override, out if isinstance(out, tuple) else (out,))):
+            return self.np(*args, out=out, where=where, casting=casting, order=order, dtype=dtype)
         dtype, typed = self._typed(dtype, signature, sig)
         as_array = out is Ellipsis
         if as_array:
@@ -307,22 +310,30 @@ class ufunc:
         where: Any = True,
     ) -> ndarray:
         """Fold along `axis`."""
+        if is_override(array) or is_override(out):
+            return self.np.reduce(array, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
         self._binary("reduce")
         return reductions.reduce(self.__name__, array, axis, dtype, out, keepdims, initial, where)
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
         """The cumulative fold along `axis`."""
+        if is_override(array) or is_override(out):
+            return self.np.accumulate(array, axis, dtype, out)  # type: ignore[no-any-return]
         self._binary("accumulate")
         return cumulative.accumulate(self.__name__, array, axis, dtype, out)
 
     def outer(self, A: Any, B: Any, **keywords: Any) -> Any:
         """The function of every pair of elements."""
+        if is_override(A) or is_override(B):
+            return self.np.outer(A, B, **keywords)
         self._binary("outer")
         a, b = as_handle(A), as_handle(B)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **keywords)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+    def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
+        if any(map(is_override, (a, indices, b))):
+            return self.np.at(a, indices, *(() if b is None else (b,)))
         if not isinstance(a, Handle):
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:
@@ -331,11 +342,14 @@ class ufunc:
             segments.repeat_at(self, a, indices)  # type: ignore[arg-type]
         else:
             segments.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
+        return None
 
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> ndarray:
         """Folds of the slices that `indices` begin."""
+        if is_override(array) or is_override(out):
+            return self.np.reduceat(array, indices, axis, dtype, out)  # type: ignore[no-any-return]
         self._binary("reduceat")
         return segments.reduceat(self.__name__, array, indices, axis, dtype, out)
 

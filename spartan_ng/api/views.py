@@ -326,8 +326,19 @@ def appended(views: tuple[View, ...], view: View) -> tuple[View, ...]:
     if isinstance(view, Slice) and isinstance(last, Slice):
         return (*views[:-1], last.then(view))
     if isinstance(view, Transpose) and isinstance(last, Transpose):
-        return (*views[:-1], Transpose(tuple(last.axes[a] for a in view.axes)))
+        axes = tuple(last.axes[a] for a in view.axes)
+        return views[:-1] if axes == tuple(range(len(axes))) else (*views[:-1], Transpose(axes))
     return (*views, view)
+
+
+def shortened(views: tuple[View, ...], base: Any) -> tuple[View, ...]:
+    """The same chain over a NumPy array, with its indices worked out and neighbours joined."""
+    found: tuple[View, ...] = ()
+    for view in views:
+        for step in basic_steps(view.key, base.shape) if isinstance(view, Basic) else (view,):
+            found = appended(found, step)
+        base = view.apply_value(base)
+    return found
 
 
 def without_copy(layout: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
@@ -340,19 +351,31 @@ def without_copy(layout: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
 
 
 def layout_of(
-    shape: tuple[int, ...], views: tuple[View, ...], order: tuple[int, ...] | None = None
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    views: tuple[View, ...],
+    order: tuple[int, ...] | None = None,
 ) -> np.ndarray[Any, Any]:
     """An array without memory that has the strides a chain of views has over a base in C (or given) order."""
-    strides, step = [0] * len(shape), 1
+    return seen_through(without_memory(shape, order, dtype), views)  # type: ignore[no-any-return]
+
+
+def without_memory(
+    shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """An array with the strides of C (or given) order, over one element that nobody may look at."""
+    strides, step = [0] * len(shape), dtype.itemsize
     for axis in reversed(order or range(len(shape))):
         strides[axis] = step
         step *= max(shape[axis], 1)
-    cell = np.empty(1, np.complex64 if any(isinstance(v, Part) for v in views) else np.int8)
-    unit = cell.itemsize
-    layout = np.lib.stride_tricks.as_strided(cell, shape, tuple(s * unit for s in strides), writeable=False)
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides, writeable=False)
+
+
+def seen_through(base: Any, views: tuple[View, ...]) -> Any:
+    """What a chain of views shows of a NumPy array."""
     for view in views:
-        layout = view.apply_value(layout)
-    return layout
+        base = view.apply_value(base)
+    return base
 
 
 def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The plugin of an outside suite's own pytest: this package in NumPy's place, and a record of what happened.
 
 The record is a line of JSON for each step, written when it is taken: the last line of a process that died
-names the test it died in.
+names the test it died in. A process that finds a record goes on after it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,13 @@ class Recorder:
     """Writes what becomes of each test."""
 
     def __init__(self, path: Path) -> None:
+        before = path.read_text().splitlines() if path.exists() else []
+        self._begun = {test for test, outcome, _ in map(json.loads, before) if outcome == "began"}
         self._file = path.open("a", buffering=1)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what has begun in an earlier process."""
+        items[:] = [item for item in items if item.nodeid not in self._begun]
 
     def _write(self, test: str, outcome: str, text: str = "") -> None:
         self._file.write(json.dumps([test, outcome, text]) + "\n")

@@ -62,17 +62,17 @@ def expected(suite: Suite) -> dict[str, str]:
 
 
 def outcome_of(suite: Suite, file: str) -> Outcome:
-    """Run one file; again without the test in which its process died."""
+    """Run one file; where its process died, what is left of it again."""
     dead: dict[str, str] = {}
-    steps: list[tuple[str, str, str]] = []
-    for _ in range(_CRASHES):
-        with tempfile.TemporaryDirectory() as folder:
-            code = _pytest(suite, file, Path(folder), list(dead))
-            steps = _steps(Path(folder, "record"))
-        if code in _REGULAR:
-            break
-        died_in = steps[-1][0] if steps else file
-        dead[died_in] = f"the process ended with {code}"
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder, "record")
+        for _ in range(_CRASHES):
+            code = _pytest(suite, file, Path(folder))
+            if code in _REGULAR:
+                break
+            steps = _steps(record)
+            dead[steps[-1][0] if steps else file] = f"the process ended with {code}"
+        steps = _steps(record)
     return _by_function([*steps, *((test, "failed", text) for test, text in dead.items())])
 
 
@@ -83,15 +83,14 @@ def _steps(record: Path) -> list[tuple[str, str, str]]:
     return [(test, outcome, text) for test, outcome, text in map(json.loads, record.read_text().splitlines())]
 
 
-def _pytest(suite: Suite, file: str, folder: Path, without: list[str]) -> int:
-    """pytest's exit code; steps are in `folder`/record, which a process that died leaves behind."""
+def _pytest(suite: Suite, file: str, folder: Path) -> int:
+    """pytest's exit code; steps are added to `folder`/record, and tests that began there are left out."""
     ini = folder / "pytest.ini"
     ini.write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.outside.plugin", "-p", "no:cacheprovider", "-q"]
     command += ["--continue-on-collection-errors"]
     command += ["-c", str(ini), "--rootdir", str(suite.root), "--record", str(folder / "record")]
     command += [f"--timeout={_HANG_S}", "--timeout-method=signal", *suite.options]
-    command += [a for test in without for a in ("--deselect", test)]
     path = os.pathsep.join(p for p in (str(PROJECT), os.environ.get("PYTHONPATH")) if p)
     environment = {**os.environ, **suite.environment, "PYTHONPATH": path}
     try:
@@ -127,18 +126,21 @@ def _by_function(steps: list[tuple[str, str, str]]) -> Outcome:
 def run(suite: Suite, files: list[str], jobs: int, details: Path | None) -> int:
     """Run files and print what became of them; 1 if the list of exceptions does not say just that."""
     known = expected(suite)
+    if details is not None:
+        details.write_text("")
     total, unexpected, stale = Outcome(), dict[str, str](), list[str]()
     with ThreadPoolExecutor(jobs) as pool:
         outcomes: Callable[[str], Outcome] = lambda file: outcome_of(suite, file)  # noqa: E731
         for file, found in zip(files, pool.map(outcomes, files), strict=True):
             new = {test: text for test, text in found.failed.items() if test not in known}
             print(f"{len(found.passed):5} of {found.count:5} {file}", *sorted(new), sep=_LINE, flush=True)
+            if details is not None:  # a file at a time: a long run is read while it goes on
+                with details.open("a") as said:
+                    said.writelines(f"{found.failed[test]}\n\n" for test in sorted(found.failed))
             total.passed |= found.passed
             total.failed |= found.failed
             unexpected |= new
             stale += [test for test in known if test in found.passed]
-    if details is not None:
-        details.write_text("\n\n".join(total.failed[test] for test in sorted(total.failed)))
     _say_why(known, total)
     share = 100 * len(total.passed) / max(1, total.count)
     print(f"{len(total.passed)} of {total.count} functions pass ({share:.2f}%), {suite.mode}")
