@@ -23,7 +23,7 @@ KEYS_VARIABLE = "SPARTAN_NG_KEYS"
 """Environment variable with the directory of CurveZMQ keys."""
 
 
-_SMALL_BYTES = 1 << 20
+_SMALL_BYTES = 1 << 24
 """The default of `Config.small_bytes`."""
 
 
@@ -33,7 +33,8 @@ class Config:
 
     Parameters
     ----------
-    small_bytes : operands up to this many bytes in all are worked on by NumPy at once, on the driver
+    small_bytes : operands up to this many bytes in all are worked on by NumPy at once, on the driver: to plan
+        them takes longer than fusing them saves
     tiling : a tiling forced on every array ("row", "column", "block", "duplicate", "single"), or None
     fusion : "cost" runs in one pass what is predicted to be fastest, computing again what is cheaper to
         compute than to store; "all" stores as little as possible, "no_redundancy" computes nothing twice,

@@ -1,5 +1,6 @@
-"""What every test shares: no deadlines of Hypothesis's or the compiler's, for a busy machine to pass, and an
-error state that no test leaves changed for those after it.
+"""What every test shares: no deadlines of Hypothesis's or the compiler's, for a busy machine to pass, and
+settings that no test leaves changed for those after it. An array of a megabyte is large here, as it would
+be of sixteen: what is planned, moved and compiled has to be small for thousands of questions.
 
 Ctrl-C interrupts, whatever started the tests: a shell's background jobs begin with the signal ignored, and
 hand that on to the processes of tests that send it.
@@ -14,19 +15,21 @@ import hypothesis
 import numpy as np
 import pytest
 
+from spartan_ng.config import config
 from spartan_ng.kernels.compiled.compile import Compiler
 
 hypothesis.settings.register_profile("spartan", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("spartan")
 Compiler.patience_s = 86_400.0
+config.small_bytes = 1 << 20
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def error_state_is_kept() -> Iterator[None]:
-    """What is under test, and what it is compared with, set NumPy's error state for themselves only."""
+def settings_are_kept() -> Iterator[None]:
+    """What is under test, and what it is compared with, set options and error states for themselves."""
     before = np.geterr()
-    with np.errstate():
+    with np.errstate(), config.override():
         yield
         after = np.geterr()
     assert after == before

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import products, ufuncs
+from spartan_ng.api import products, temporaries, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
 from spartan_ng.api.operands import check_cast, small_values, stored
@@ -45,13 +45,31 @@ def _theirs(numpys: Any, a: Any, b: Any) -> Any:
     return numpys(a, b)
 
 
+_KINDS = dict.fromkeys(("add", "subtract", "multiply"), "iufc") | {
+    "divide": "fc",
+    "floor_divide": "iuf",
+    "remainder": "iuf",
+}
+"""The kinds of dtypes of which each operator makes the same dtype."""
+
+
+def _fits(x: np.ndarray[Any, Any], y: Any) -> bool:
+    """Whether an operator on these, done at once, has a result of the shape and dtype of `x`."""
+    if y.__class__ is not np.ndarray:
+        same = y.__class__ is int or (y.__class__ is float and x.dtype.kind in "fc")
+        return same and x.nbytes <= config.small_bytes
+    return y.shape == x.shape and y.dtype == x.dtype and 2 * x.nbytes <= config.small_bytes
+
+
 def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
     """The operator that is a ufunc of two operands.
 
     This is the path of programs of many tiny operations: a small array on the driver and a number, or two
-    such arrays, go to NumPy's ufunc without further questions; everything else is for ours.
+    such arrays, go to NumPy's ufunc without further questions; everything else is for ours. What is larger,
+    and still done at once, is written over an operand that nobody else can see.
     """
     numpys: Callable[..., Any] = function.np
+    kinds = _KINDS.get(function.__name__, "")
 
     def method(self: Arithmetic, other: Any) -> Any:
         x, y = self._peek(), other
@@ -63,12 +81,24 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                 y = other._peek()
                 if y is not None:
                     nbytes = x.nbytes * y.nbytes  # no result is larger, however they broadcast
-        if nbytes < config.small_bytes:
+        if nbytes < temporaries.LEAST_BYTES and nbytes < config.small_bytes:
             try:
                 return wrap(numpys(y, x) if reflected else numpys(x, y))
             except ValueError:  # ours name the shapes
                 pass
+        elif x.__class__ is np.ndarray and x.nbytes >= temporaries.LEAST_BYTES and x.dtype.kind in kinds:
+            taken = None
+            if sys.getrefcount(self) == temporaries.OF_FIRST and temporaries.is_own(self, x):
+                taken = self if _fits(x, y) else None
+            elif sys.getrefcount(other) == temporaries.OF_SECOND and y.__class__ is np.ndarray:
+                taken = other if temporaries.is_own(other, y) and _fits(y, x) else None
+            if taken is not None and temporaries.called_by_operator(1):
+                out = taken._cell.value
+                numpys(y, x, out=out) if reflected else numpys(x, y, out=out)
+                return taken
         if not is_operand(other):
+            if reflected and function is ufuncs.multiply and isinstance(other, np.ndarray):
+                return other * self._force()  # a matrix asks what the other one is
             return _theirs(numpys, other, self) if reflected else _theirs(numpys, self, other)
         return function._two(other, self) if reflected else function._two(self, other)
 
@@ -89,7 +119,6 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
 
 
 _equal, _not_equal = _operator(ufuncs.equal), _operator(ufuncs.not_equal)
-_times = _operator(ufuncs.multiply, reflected=True)
 
 
 class Arithmetic(Handle):
@@ -109,10 +138,7 @@ class Arithmetic(Handle):
     __mod__ = _operator(ufuncs.remainder)
     __rmod__ = _operator(ufuncs.remainder, reflected=True)
 
-    def __rmul__(self, other: Any) -> ndarray:
-        if isinstance(other, np.ndarray) and is_subclass(other):  # a matrix asks what the other one is
-            return other * self._force()  # type: ignore[no-any-return]
-        return _times(self, other)
+    __rmul__ = _operator(ufuncs.multiply, reflected=True)
 
     def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
         return ufuncs.divmod(self, other) if is_operand(other) else NotImplemented

@@ -1,7 +1,8 @@
 """A cell: what the arrays of one base share. It holds a NumPy value, a node, or both for one content.
 
 A value whose leaf is in a lazy graph must not change under it: a write first asks whether the leaf is
-still alive, and copies the value then (copy on write).
+still alive. What is to be computed from it is computed then, as NumPy would have done long before; where that
+does not set it free, or it is small, the value is copied (copy on write).
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.forcing import count_true, live, run
+from spartan_ng.api.forcing import count_true, live, release, run
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.evaluation import in_process, writes_in_place
 from spartan_ng.graph.node import Node
 
 _PICKS = 8
@@ -190,7 +191,7 @@ class Cell:
     def writable(self) -> Any:
         """The value, for a write in place; None where a functional update is better.
 
-        A value that a graph has captured is copied if it is small.
+        A value that a graph has captured is copied if it is small, or if the graph cannot be evaluated here.
         """
         if self.value is None or self.frozen:
             return None
@@ -208,9 +209,13 @@ class Cell:
             ref = watch()
             if ref is not None:
                 if self.value.nbytes > config.small_bytes:
-                    self._node = build.data(ref)
-                    return None
-                self.value = private_copy(self.value)
+                    if not writes_in_place():
+                        self._node = build.data(ref)
+                        return None
+                    release(ref)
+                    del ref
+                if watch() is not None:
+                    self.value = private_copy(self.value)
         if self.borrowed or not self.value.flags.writeable:
             self.value = private_copy(self.value)
             self.borrowed = False

@@ -389,10 +389,6 @@ def full_like(
 
 # --- ranges ----------------------------------------------------------------------------------------
 
-_RANGE = 4
-"""Ranges up to so many times `config.small_bytes` are made at once, sooner than a plan is run."""
-
-
 _TIMES = (str, date, timedelta, np.datetime64, np.timedelta64)
 
 
@@ -430,9 +426,8 @@ def arange(
     if not step:
         raise ZeroDivisionError("division by zero")
     length = int(max(0, np.ceil((stop - start) / step)))
-    if few.dtype.kind not in "iuf" or (
-        length * few.dtype.itemsize <= _RANGE * config.small_bytes and config.small_bytes
-    ):
+    small = 0 < length * few.dtype.itemsize <= config.small_bytes or (not length and config.small_bytes)
+    if few.dtype.kind not in "iuf" or small:
         return wrap(np.arange(start, stop, step, dtype=dtype))
     if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):
         return wrap(np.arange(start, stop, step, dtype=dtype))

@@ -20,7 +20,7 @@ from spartan_ng.api.layouts import RULES, by_rule
 from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
-from spartan_ng.graph.evaluation import at_once_bytes, in_process
+from spartan_ng.graph.evaluation import in_process
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,22 +34,19 @@ class FallbackWarning(UserWarning):
     """A function runs in NumPy on the driver, after its operands were gathered."""
 
 
-def numpy_function(
-    *functions: Any, eager: bool = False, whole: bool = False, folds: bool = False
-) -> Callable[[F], F]:
+def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands of any size that have values. One that `folds` is an eager one whose result is small
-    or a mere copy: there, it may take more than small operands.
+    NumPy takes operands of any size that have values.
     """
 
     def enter(ours: F) -> F:
         if functions[0] in RULES:
             ours = by_rule(functions[0], ours)  # type: ignore[assignment]
-        if eager or whole or folds:
-            called: Any = _with_shortcut(ours, functions[0], whole, folds)
+        if eager or whole:
+            called: Any = _with_shortcut(ours, functions[0], whole)
         else:
             called = _leaving_subclasses(ours, functions[0])
         for f in functions:
@@ -81,7 +78,7 @@ def check_device(device: Any) -> None:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
-def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool) -> F:
+def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
     checked = _leaving_subclasses(ours, numpys)
     takes_out = "out" in inspect.signature(ours).parameters
@@ -96,11 +93,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool, folds: bool
         known: list[Any] = []
         nbytes = _known((*args, *keywords.values()) if keywords else args, known)
         small = config.small_bytes
-        if nbytes > small:
-            if not small or not (whole or folds) or nbytes >= _MUCH or not in_process():
-                return checked(*args, **keywords)
-            if not whole and nbytes > at_once_bytes(small):
-                return checked(*args, **keywords)
+        if nbytes > small and not (whole and small and nbytes < _MUCH and in_process()):
+            return checked(*args, **keywords)
         return _called(numpys, known, keywords)
 
     return call  # type: ignore[return-value]

@@ -71,6 +71,18 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     return [refs[n] for n in nodes]
 
 
+def release(ref: ArrayRef) -> None:
+    """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
+    waiting = {node: cell for node, watch in list(live.items()) if (cell := watch()) and cell.holds(node)}
+    reading: set[Node] = set()
+    for node in topological(list(waiting)):
+        if node.data is ref or not reading.isdisjoint(node.inputs):
+            reading.add(node)
+    readers = [node for node in waiting if node in reading and node.data is None]
+    for node, value in zip(readers, run(readers), strict=True):
+        waiting[node].adopt(value)
+
+
 def value_of(ref: ArrayRef) -> Any:
     """The elements on the driver: what is there, or gathered from the workers."""
     if ref.value is not None:

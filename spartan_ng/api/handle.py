@@ -23,6 +23,7 @@ from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import writes_in_place
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class Handle:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
         self._check_writable()
         cell = self._cell
-        if cell.shared:
+        if cell.shared or (self._views and writes_in_place()):
             self._write(wrap_node(node))
             return
         if not self._views:
@@ -224,7 +225,8 @@ class Handle:
     def _write(self, value: Handle) -> None:
         """Replace all elements by those of `value`, broadcast to the shape."""
         here, there = self.shape, value.shape
-        known = value._force() if self._cell.shared else value._peek()
+        here_first = self._cell.shared or (bool(self._views) and self._have_here(value))
+        known = value._force() if here_first else value._peek()
         if known is not None:
             target = self._in_place()
             if target is not None:
@@ -237,6 +239,17 @@ class Handle:
             if len(there) > len(here) or build.broadcast_shapes("assign", here, there) != here:
                 raise ShapeError(f"could not broadcast input array from shape {there} into shape {here}")
         self._write_node(build.broadcast(value._node(), here))
+
+    def _have_here(self, *others: Any) -> bool:
+        """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
+        whether it is."""
+        cell = self._cell
+        if not writes_in_place() or cell.frozen or make(cell).format != "dense":
+            return False
+        base = make(cell)
+        settle(base, *others)
+        base._force()
+        return cell.value is not None
 
     def _settle(self, ref: ArrayRef) -> None:
         """Take the evaluated form of what is shown."""

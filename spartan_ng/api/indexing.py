@@ -14,13 +14,21 @@ import numpy as np
 
 from spartan_ng.api import creation, keys
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.handle import Handle, as_handle, converted_node, make, wrap, wrap_masked, wrap_node
+from spartan_ng.api.handle import (
+    Handle,
+    as_handle,
+    converted_node,
+    forced,
+    make,
+    wrap,
+    wrap_masked,
+    wrap_node,
+)
 from spartan_ng.api.layouts import lying_as_taken
 from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, basic_steps
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -114,7 +122,7 @@ def _small_key(key: Any, value: Any) -> Any:
         plain.append(p)
     if value.nbytes > config.small_bytes:
         rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
-        if elements * rest * value.itemsize > at_once_bytes(config.small_bytes):
+        if elements * rest * value.itemsize > config.small_bytes:
             return None
     elif elements * value.nbytes > 16 * max(config.small_bytes, 0) and elements > value.size:
         return None
@@ -187,8 +195,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     known = value._peek() if isinstance(value, Handle) else value
     if not keys.is_simple(key):
         key = keys.canonical(key)
-    if a._cell.value is None and keys.is_simple(key) and keys.is_element(key, a.ndim):
-        a._cell.pick()
+    if _is_part(a, key) and a._have_here(value, *(key if isinstance(key, tuple) else (key,))):
+        known = forced(value)
     if known is not None and a._cell.value is not None:
         plain = key if keys.is_simple(key) else _plain_key(key)
         if plain is not None:
@@ -206,6 +214,13 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         _set_masked(a, key, new)
     else:
         _set_scattered(a, key, new)
+
+
+def _is_part(a: Handle, key: Any) -> bool:
+    """Whether `key` names a part of the array's memory; masks choose among all elements, in one pass."""
+    if keys.is_simple(key):
+        return bool(a._views or basic_steps(key, a.shape))
+    return not keys.is_mask(key)
 
 
 def _check_element(dtype: np.dtype[Any], value: Handle) -> None:

@@ -89,7 +89,7 @@ def _filled(a: Any, fill: Any) -> ndarray:
     return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if has_nan(a) else a  # type: ignore[no-any-return]
 
 
-@numpy_function(np.nansum, folds=True)
+@numpy_function(np.nansum, eager=True)
 def nansum(
     a: Any,
     axis: Any = None,
@@ -103,7 +103,7 @@ def nansum(
     return reductions.reduce("add", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
-@numpy_function(np.nanprod, folds=True)
+@numpy_function(np.nanprod, eager=True)
 def nanprod(
     a: Any,
     axis: Any = None,
@@ -129,7 +129,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return cumulative.cumprod(_filled(a, 1), axis, dtype, out)
 
 
-@numpy_function(np.nanmin, folds=True)
+@numpy_function(np.nanmin, eager=True)
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -137,7 +137,7 @@ def nanmin(
     return _extreme("fmin", as_handle(a), axis, out, keepdims, initial, where)
 
 
-@numpy_function(np.nanmax, folds=True)
+@numpy_function(np.nanmax, eager=True)
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
 ) -> ndarray:
@@ -153,7 +153,7 @@ def _check_inexact(dtype: Any, out: Any) -> None:
         raise TypeError(f"If a is inexact, then out must be inexact, not {out.dtype}")
 
 
-@numpy_function(np.nanmean, folds=True)
+@numpy_function(np.nanmean, eager=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
@@ -168,7 +168,7 @@ def nanmean(
     return stored("nanmean", _made(_mean_of, total, count), out, casting="unsafe")
 
 
-@numpy_function(np.nanvar, folds=True)
+@numpy_function(np.nanvar, eager=True)
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -204,7 +204,7 @@ def nanvar(
     return stored("nanvar", _made(_variance_of, total, free), out, casting="unsafe")
 
 
-@numpy_function(np.nanstd, folds=True)
+@numpy_function(np.nanstd, eager=True)
 def nanstd(
     a: Any,
     axis: Any = None,

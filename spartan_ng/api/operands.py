@@ -15,7 +15,6 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import at_once_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -114,15 +113,6 @@ def stay_small(operands: tuple[Any, ...]) -> bool:
     longest = max(map(len, shapes))
     size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
     return size * 8 <= max(config.small_bytes, 8 * max(map(prod, shapes)))  # type: ignore[no-any-return]
-
-
-def is_small_answer(x: Any, y: Any) -> bool:
-    """Whether comparing what is here gives so few booleans that a plan would take longer to begin."""
-    small = config.small_bytes
-    if not small or x.__class__ is not np.ndarray or x.size > small:
-        return False
-    alike = y.__class__ in WEAK or (isinstance(y, np.ndarray | np.generic) and y.shape in ((), x.shape))
-    return alike and x.nbytes <= at_once_bytes(small)
 
 
 def common_mask(operands: list[Any]) -> Masked | None:

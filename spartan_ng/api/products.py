@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
 
+_AT_ONCE_FLOPS = 1 << 28
+"""Products of small arrays that NumPy does at once: BLAS takes some milliseconds, on all cores."""
+
+
 def _small(a: Any, b: Any, size: int, flops: int) -> bool:
     """Whether NumPy should do a product at once."""
-    return (small_values((a, b)) is not None and size * 8 <= config.small_bytes and flops <= 1 << 26) or (
-        config.small_bytes > 0 and flops <= 1 << 12 and a._peek() is not None and b._peek() is not None
-    )
+    return (
+        small_values((a, b)) is not None and size * 8 <= config.small_bytes and flops <= _AT_ONCE_FLOPS
+    ) or (config.small_bytes > 0 and flops <= 1 << 12 and a._peek() is not None and b._peek() is not None)
 
 
 def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
@@ -85,7 +89,7 @@ def matmul(
         batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
         if (
             batch * rows * columns * 8 <= config.small_bytes
-            and batch * rows * columns * a.shape[-1] <= 1 << 26
+            and batch * rows * columns * a.shape[-1] <= _AT_ONCE_FLOPS
         ):
             try:
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]

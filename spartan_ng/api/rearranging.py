@@ -144,7 +144,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     return flip(manipulation.swapaxes(m, first, second), second)
 
 
-@numpy_function(np.roll, folds=True)
+@numpy_function(np.roll, eager=True)
 def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """Elements moved around an axis, the last ones coming first."""
     a = as_handle(a)

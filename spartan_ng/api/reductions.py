@@ -18,7 +18,6 @@ from spartan_ng.api.operands import mask_of, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import at_once_bytes
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -95,10 +94,7 @@ def _is_time_fold(name: str, kind: str) -> bool:
 
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
-    small = config.small_bytes
-    if value.nbytes <= small or value.nbytes <= at_once_bytes(small) or value.dtype.hasobject:
-        return True
-    return is_strict()
+    return value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
@@ -349,7 +345,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
     return extreme_place("argmin", a, axis, out, keepdims)
 
 
-@numpy_function(np.count_nonzero, folds=True)
+@numpy_function(np.count_nonzero, eager=True)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """How many elements are not zero."""
     return sum(truth(as_handle(a)), axis, np.intp, None, keepdims)

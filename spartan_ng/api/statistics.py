@@ -230,7 +230,7 @@ def weights_like(a: ndarray, weights: Any, axis: Any) -> ndarray:
     return manipulation.broadcast_to(w, a.shape)
 
 
-@numpy_function(np.average, folds=True)
+@numpy_function(np.average, eager=True)
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:

@@ -33,7 +33,6 @@ from spartan_ng.api.operands import (
     WEAK,
     common_mask,
     has_objects,
-    is_small_answer,
     kind_of,
     operand,
     small_values,
@@ -129,8 +128,7 @@ class ufunc:
             if y is None:
                 return self._lazy((a, b))
             nbytes += y.nbytes
-        large = nbytes > config.small_bytes and not (self.gives_bool and is_small_answer(x, y))
-        if large and not has_objects(x, y):
+        if nbytes > config.small_bytes and not has_objects(x, y):
             return self._lazy((a, b))
         if weak and nbytes:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
 from spartan_ng.graph.node import Node
 
 
@@ -58,15 +59,12 @@ def is_dear(node: Node, stored: Container[Node]) -> bool:
     return _door.is_dear(node, stored)
 
 
-_AT_ONCE = 8
+def writes_in_place() -> bool:
+    """Whether a part of an array is written where the array lies: here, unless nothing is done at once.
 
-
-def at_once_bytes(small_bytes: int) -> int:
-    """How large a value that is here already may be for NumPy to fold or pick from it at once.
-
-    A plan in this process takes longer than that to begin; on a cluster only what is small stays here.
+    It costs what it writes; on workers a write is a step of the graph.
     """
-    return _AT_ONCE * small_bytes if in_process() else small_bytes
+    return config.small_bytes > 0 and in_process()
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:

@@ -1,0 +1,174 @@
+"""The memory of an expression's temporaries is taken for results, and nothing else ever is."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import sys
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api import temporaries
+
+N = 60_000
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
+DTYPES = ["f8", "f4", "f2", "i8", "i4", "u1", "c16", "?"]
+
+
+@pytest.fixture(autouse=True)
+def done_at_once():
+    with np.config.override(small_bytes=1 << 24):
+        yield
+
+
+def values(dtype, turn=1):
+    return (numpy.arange(N) * turn % 7 + 1).astype(dtype)
+
+
+def address(a):
+    return a._peek().__array_interface__["data"][0]
+
+
+def test_the_first_result_of_a_chain_is_the_last():
+    a = np.array(values("f8"))
+    places = []
+
+    def placed(b):
+        places.append(address(b))
+        return b
+
+    for chain in (
+        lambda: placed(a + a) * 3.0,
+        lambda: 3.0 * placed(a + a),
+        lambda: placed(a + a) - a,
+        lambda: a - placed(a + a),
+        lambda: placed(a + a) // a % a,
+    ):
+        found = chain()
+        assert address(found) == places.pop(), "new memory"
+    assert temporaries.OF_FIRST, "this Python counts variables as the stack"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
+def test_every_operator_is_numpys_on_temporaries_of_every_dtype(function, dtype):
+    text = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%"}
+    sign = text[function.__name__]
+    for left, right in itertools.product(["(x|x)", "(x+y)", "x", "2", "2.5", "2j"], repeat=2):
+        if "x" not in left + right:
+            continue
+        expression = f"{left} {sign} {right}"
+        outcomes = []
+        for xp in (numpy, np):
+            x, y = xp.array(values(dtype)), xp.array(values(dtype, 3))
+            kept = x.copy(), y.copy()
+            try:
+                with numpy.errstate(all="ignore"):
+                    found = eval(expression, {"x": x, "y": y})
+                outcomes.append((str(found.dtype), numpy.asarray(found).tobytes()))
+            except (TypeError, OverflowError) as error:
+                outcomes.append((type(error).__mro__[1].__name__, b""))
+            numpy.testing.assert_array_equal(x, kept[0])
+            numpy.testing.assert_array_equal(y, kept[1])
+        assert outcomes[0] == outcomes[1], expression
+
+
+def kept_by_a_list(a):
+    held = [a + 1.0]
+    total = held[0] + 2.0
+    return held[0], total
+
+
+def kept_by_a_closure(a):
+    b = a + 1.0
+
+    def inner():
+        return b + 2.0
+
+    return inner() - 2.0, b
+
+
+def kept_by_a_generator(a):
+    def parts():
+        b = a + 1.0
+        yield b
+        yield b
+
+    total = sum(parts())
+    return total, a
+
+
+def by_functions(a):
+    b = a + 1.0
+    return operator.add(b, 1.0), operator.add(b, b), functools.reduce(operator.add, [b, b, b]), b
+
+
+def accumulated(a):
+    return tuple(itertools.accumulate([a, a, a], operator.add))
+
+
+def by_a_view(a):
+    b = a + 1.0
+    v = b[::2]
+    c = b + 1.0
+    w = (a + 1.0)[:] + 1.0
+    return c, v + 1.0, w, b
+
+
+def by_a_lazy_reader(a):
+    b = a + 1.0
+    with np.config.override(small_bytes=0):
+        lazy = b * 2.0
+    return b + 1.0, lazy, b
+
+
+def through_a_class(a):
+    class Wrapper:
+        def __init__(self, value):
+            self.value = value
+
+        def __add__(self, other):
+            return Wrapper(self.value + other)
+
+        def __del__(self):
+            kept.append(self.value)
+
+    kept: list[np.ndarray] = []
+    total = (Wrapper(a + 1.0) + 1.0 + 1.0).value
+    return (total, *kept)
+
+
+KEEPERS = [
+    kept_by_a_list,
+    kept_by_a_closure,
+    kept_by_a_generator,
+    by_functions,
+    accumulated,
+    by_a_view,
+    by_a_lazy_reader,
+    through_a_class,
+]
+
+
+@pytest.mark.parametrize("program", KEEPERS, ids=lambda f: f.__name__)
+def test_what_anybody_can_still_see_is_kept(program):
+    ours = program(np.array(values("f8")))
+    theirs = program(values("f8"))
+    for found, wanted in zip(ours, theirs, strict=True):
+        numpy.testing.assert_array_equal(found, wanted)
+
+
+def test_a_traced_program_is_numpys():
+    """A profiler or debugger holds frames, and their variables, more than once."""
+    a = np.array(values("f8"))
+    sys.settrace(lambda *event: None)
+    try:
+        b = a + 1.0
+        c = (b + 1.0) + (b * 2.0)
+    finally:
+        sys.settrace(None)
+    numpy.testing.assert_array_equal(b, values("f8") + 1.0)
+    numpy.testing.assert_array_equal(c, values("f8") * 3.0 + 4.0)

@@ -1,0 +1,79 @@
+"""Writes go to where the array lies, whoever has yet to compute from it."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as np
+
+ROWS, COLUMNS = 30, 20
+LARGE = ROWS * COLUMNS * 8 - 1
+"""An array is just too large for NumPy at once, and what is read of it may be."""
+
+
+def address(a):
+    return numpy.asarray(a._peek()).__array_interface__["data"][0]
+
+
+def whole():
+    return numpy.arange(float(ROWS * COLUMNS)).reshape(ROWS, COLUMNS)
+
+
+WRITES = {
+    "row": lambda xp, a, v: a.__setitem__(3, v[0]),
+    "column": lambda xp, a, v: a.__setitem__((slice(None), 2), v[:, 1]),
+    "block": lambda xp, a, v: a.__setitem__((slice(2, 9), slice(1, 5)), v[2:9, 1:5]),
+    "shifted": lambda xp, a, v: a.__setitem__(slice(1, None), a[:-1] * 2),
+    "strided": lambda xp, a, v: a.__setitem__(slice(None, None, -3), 7.0),
+    "element": lambda xp, a, v: a.__setitem__((4, 5), v[0, 0]),
+    "rows by index": lambda xp, a, v: a.__setitem__([3, 7, 3], v[:3]),
+    "rows swapped": lambda xp, a, v: a.__setitem__([1, 4], a[[4, 1]]),
+    "in place": lambda xp, a, v: a[2:5].__iadd__(v[2:5]),
+    "transposed": lambda xp, a, v: a.T.__setitem__(3, v[0, 0]),
+    "mask": lambda xp, a, v: a.__setitem__(a > 300, 0.0),
+    "mask of rows": lambda xp, a, v: a.__setitem__(v[:, 0] > 100, -1.0),
+    "out": lambda xp, a, v: xp.add(a[1], v[1], out=a[0]),
+    "at": lambda xp, a, v: xp.add.at(a, [1, 1, 2], v[:3]),
+    "diagonal": lambda xp, a, v: xp.fill_diagonal(a, v[0, 1]),
+    "flat": lambda xp, a, v: a.flat.__setitem__(slice(3, 9), 5.0),
+}
+
+
+def run(xp, writes, reads_between):
+    a = xp.array(whole())
+    v = xp.array(whole() * 2)
+    earlier = []
+    for k, name in enumerate(writes):
+        if reads_between[k % len(reads_between)]:
+            earlier += [a * (k + 2), a[:, k] + 1, a.sum(axis=0), v - a]
+        if k % 3 == 2:
+            v = v + 1.5
+        WRITES[name](xp, a, v)
+    return [a, v, *earlier]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(sorted(WRITES)), min_size=1, max_size=8), st.lists(st.booleans(), min_size=1))
+def test_what_was_built_before_a_write_keeps_what_it_read(writes, reads_between):
+    with np.config.override(small_bytes=LARGE):
+        found = run(np, writes, reads_between)
+    for ours, theirs in zip(found, run(numpy, writes, reads_between), strict=True):
+        numpy.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in WRITES if not n.startswith("mask")])
+def test_no_write_of_a_part_copies_the_array(name):
+    with np.config.override(small_bytes=LARGE):
+        a = np.array(whole())
+        v = np.array(whole() * 2).compute()
+        WRITES[name](np, a, np.array(v))
+        here = address(a)
+        for _ in range(3):
+            lazy = a * 2 + 1  # has yet to be computed
+            wanted = numpy.asarray(a).copy() * 2 + 1
+            WRITES[name](np, a, np.array(v))
+            assert address(a) == here
+            numpy.testing.assert_array_equal(lazy, wanted)
