@@ -40,8 +40,9 @@ def run_interruptibly(
         except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
             future.set_exception(error)
 
-    threading.Thread(target=run, name="spartan-ng-job", daemon=True).start()
+    thread = threading.Thread(target=run, name="spartan-ng-job", daemon=True)
     try:
+        thread.start()  # which waits for the thread: Ctrl-C may come when the work has begun
         return future.result()
     except KeyboardInterrupt:
         deadline = time.monotonic() + _GRACE_S

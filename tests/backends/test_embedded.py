@@ -14,6 +14,7 @@ import pytest
 import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.interrupts import run_interruptibly
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, UserFunctionError
 from spartan_ng.graph import build
@@ -153,6 +154,25 @@ def test_ctrl_c_leaves_a_function_that_never_stops(make, threads):
     assert evaluate(session, total(node)) == 1_200_000.0
     assert evaluate(session, total(user(lambda tile: tile + 1.0, node))) == 2_400_000.0
     backend.close()
+
+
+def test_ctrl_c_as_the_work_begins_stops_it_too(monkeypatch):
+    begun, stopped = threading.Event(), threading.Event()
+
+    class Slow(threading.Thread):
+        def start(self):
+            super().start()
+            begun.wait()
+            raise KeyboardInterrupt
+
+    def work():
+        begun.set()
+        stopped.wait()
+
+    monkeypatch.setattr(threading, "Thread", Slow)
+    with pytest.raises(KeyboardInterrupt):
+        run_interruptibly(work, stopped.set, stopped.set)
+    assert stopped.is_set()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
