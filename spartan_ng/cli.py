@@ -167,14 +167,13 @@ def worker(
     """
     if lifeline is None and not nannied:
         _mind_worker()
-    from threadpoolctl import threadpool_limits
-
     from spartan_ng.wire.access import own_address
+    from spartan_ng.worker.blas import limit_blas
     from spartan_ng.worker.prints import Prints
     from spartan_ng.worker.server import WorkerServer
 
     cores = len(os.sched_getaffinity(0))
-    threadpool_limits(threads or cores, user_api="blas")  # several workers share a host's cores
+    limit_blas(threads or cores)  # several workers share a host's cores
     with _failing(nannied):
         address = address or own_address()
         access = _access(keys, "worker", insecure)

@@ -98,3 +98,11 @@ def test_a_program_of_small_arrays_imports_numpy_and_no_more() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     late = {*LIBRARIES.split(), *(f"spartan_ng.{room}" for room in ROOMS.split())}
     assert not late & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("server", ["spartan_ng.master.server", "spartan_ng.worker.server"])
+def test_daemons_start_without_scipy_and_compilers(server) -> None:
+    """Most plans need none of them, and each process of a cluster would load them."""
+    program = f"import spartan_ng.cli, {server}, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"scipy", "numexpr", "numba", "llvmlite"} & set(done.stdout.split())

@@ -1,19 +1,42 @@
-"""BLAS on one thread for each of ours.
+"""How many threads BLAS gets: in a daemon, and beside threads of our own.
 
-The libraries that NumPy and SciPy bring are looked for as this module is imported: all of the process's
-mappings are read for it, which would be a good part of many a first run.
+NumPy and SciPy bring a library each. They are looked for once, as this module is imported, and once more when
+SciPy's is there: all of the process's mappings are read for it.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import AbstractContextManager
+from functools import cache
 
-import scipy.linalg  # noqa: F401  # loads the library that SciPy brings
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
-_libraries = ThreadpoolController()
+_SCIPYS = "scipy.linalg"
+_VARIABLES = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"
+"""What a library reads as it is loaded."""
+
+
+def limit_blas(threads: int) -> None:
+    """At most this many threads for each call of BLAS in this process, whenever its library is loaded."""
+    threadpool_limits(threads, user_api="blas")
+    os.environ.update(dict.fromkeys(_VARIABLES, str(threads)))
+
+
+def load_scipys() -> None:
+    """Load the library that SciPy brings, which takes a while: before `single_blas` around what calls it."""
+    import scipy.linalg  # noqa: F401
 
 
 def single_blas() -> AbstractContextManager[object]:
     """One thread for each call of BLAS, whoever makes it, as long as the context lasts."""
-    return _libraries.limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _libraries(_SCIPYS in sys.modules).limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+
+
+@cache
+def _libraries(scipys: bool) -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_libraries(_SCIPYS in sys.modules)

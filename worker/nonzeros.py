@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
+from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker.program import Task
@@ -26,7 +26,7 @@ def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound)
     if reducer is None:
         pattern = bound.driver
         parts = (bound.values, pattern.indices.copy(), pattern.indptr.copy())
-        ex.put(run, write.slots[0], sparse.csr_array(parts, shape=pattern.shape))
+        ex.put(run, write.slots[0], csr_array(parts, shape=pattern.shape))
         return []
     spans = bound.spans
     if spans:

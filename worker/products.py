@@ -14,8 +14,8 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.kernels.compiled.sparse_product import prepare
 from spartan_ng.kernels.contract import matrices, sparse_first
 from spartan_ng.plan.plan import Fused, Row
@@ -48,7 +48,7 @@ def multiplied(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> lis
     a, b = (operands[n] for n in row.args)
     if a.ndim != 2 or b.ndim != 2 or not a.dtype == b.dtype == row.dtype:
         return None
-    kinds = sparse.issparse(a), sparse.issparse(b)
+    kinds = is_sparse(a), is_sparse(b)
     plain = isinstance(a, np.ndarray), isinstance(b, np.ndarray)
     if all(plain) and row.dtype.kind in "fc":
         value = _dense(ex, run, row, a, b)

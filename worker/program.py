@@ -21,6 +21,7 @@ from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
     VALUE,
@@ -39,6 +40,7 @@ from spartan_ng.plan.plan import (
     SortParts,
     Stage,
 )
+from spartan_ng.worker.blas import load_scipys
 from spartan_ng.worker.regions import Operand, identity, resolve
 
 _UNKNOWN_FLOPS = 30
@@ -417,6 +419,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.flops = prod(hi - lo for lo, hi in task.box) * (1 + sum(_flops(row) for row in stage.rows))
         reducers = [w.reducer for w in stage.writes if w.reducer is not None]
         task.blas = any(row.kind in ("contract", "matrices") for row in (*stage.rows, *reducers))
+        if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
+            load_scipys()
         task.tier = Tier(stage, task.box)
         task.cut = cut(stage, task.box, task.sizes, together=False)
         for part in task.parts:

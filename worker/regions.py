@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, sparse
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.plan.plan import WHOLE, Read, Slot
 from spartan_ng.worker.store import Region
@@ -77,7 +76,7 @@ class Operand:
         if is_sparse(array):
             if any(self.flips):
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
-                if sparse.issparse(array):  # a compressed one is dense now
+                if sparse.is_sparse(array):  # a compressed one is dense now
                     array = array.copy().sorted_indices()  # SciPy's part may share memory that is read-only
             return array if self.order == (0, 1) else array.T
         lines, order, new = self.turns
@@ -191,9 +190,9 @@ def gathered(
     """The pieces' data put together in a buffer of `allocate`'s; one piece is taken as it is."""
     if len(parts) == 1:
         return parts[0][1]
-    if parts and sparse.issparse(parts[0][1]):
+    if parts and sparse.is_sparse(parts[0][1]):
         parts = sorted(parts, key=lambda p: p[0].place[0].start)
-        return sparse.vstack([data for _, data in parts], format="csr")
+        return sparse.stacked([data] for _, data in parts)
     out = allocate(shape, dtype)
     for piece, data in parts:
         out[piece.place] = dense(data)

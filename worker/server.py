@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import zmq
-from scipy.sparse import csr_array
 
+from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
@@ -429,7 +429,7 @@ class WorkerServer:
                 tiles.append(self.store.get(key))
             except KeyError:
                 tiles.append(None)  # the tiling gives this rank no tile
-        nnz = tuple(int(t.nnz) if isinstance(t, csr_array) else 0 for t in tiles)
+        nnz = tuple(int(t.nnz) if is_csr(t) else 0 for t in tiles)
         shown = inline and any(t is not None for t in tiles)
         return nnz, pack(tuple(tiles)) if shown else NOTHING
 

@@ -9,9 +9,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
@@ -302,8 +302,7 @@ def _stacked(places: list[Box], parts: list[Any]) -> Any:
     bands: dict[tuple[int, int], list[Any]] = {}
     for (rows, _), part in zip(places, parts, strict=True):
         bands.setdefault(rows, []).append(part)
-    stacked = [band[0] if len(band) == 1 else sparse.hstack(band, format="csr") for band in bands.values()]
-    return sparse.vstack(stacked, format="csr")
+    return stacked(bands.values())
 
 
 def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:

@@ -18,8 +18,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from spartan_ng.arrays.sparse import csr_array, is_csr
 from spartan_ng.errors import OutOfResources
 from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.recycle import Recycler
@@ -258,7 +258,7 @@ def _arrays(tile: Any) -> Sequence[np.ndarray[Any, Any]]:
     """The arrays that hold a tile's data; none for updates, which are short-lived."""
     if isinstance(tile, np.ndarray):
         return (tile,)
-    return (tile.data, tile.indices, tile.indptr) if isinstance(tile, csr_array) else ()
+    return (tile.data, tile.indices, tile.indptr) if is_csr(tile) else ()
 
 
 def _spillable(tile: Any) -> bool:

@@ -7,6 +7,7 @@ can be one only where that has been done.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -16,8 +17,22 @@ def is_sparse(x: object) -> bool:
     return test is not None and bool(test(x))
 
 
+def is_csr(x: object) -> bool:
+    """Whether `x` is a `scipy.sparse.csr_array`, the one class of our sparse tiles."""
+    kind = getattr(sys.modules.get("scipy.sparse"), "csr_array", None)
+    return kind is not None and isinstance(x, kind)
+
+
 def csr_array(*args: Any, **keywords: Any) -> Any:
     """`scipy.sparse.csr_array` of these arguments."""
     from scipy import sparse
 
     return sparse.csr_array(*args, **keywords)
+
+
+def stacked(bands: Iterable[Sequence[Any]]) -> Any:
+    """A `csr_array` of bands of rows that lie below each other; the parts of a band lie beside each other."""
+    from scipy import sparse
+
+    rows = [band[0] if len(band) == 1 else sparse.hstack(band, format="csr") for band in bands]
+    return sparse.csr_array(sparse.vstack(rows, format="csr"))

@@ -21,9 +21,9 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
+from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.config import config
@@ -446,12 +446,8 @@ def _fill_values(results: Sequence[ArrayRef], done: JobDone) -> None:
 def _stack(parts: list[tuple[Box, Any]], box: Box, dtype: np.dtype[Any]) -> Any:
     """CSR parts put together: beside each other within a band of rows, then the bands below each other."""
     if not parts:
-        return sparse.csr_array(box_shape(box), dtype=dtype)
+        return csr_array(box_shape(box), dtype=dtype)
     bands: dict[int, list[tuple[int, Any]]] = {}
     for at, part in parts:
         bands.setdefault(at[0][0], []).append((at[1][0], part))
-    rows = [
-        sparse.hstack([p for _, p in sorted(band, key=lambda b: b[0])], format="csr")
-        for _, band in sorted(bands.items())
-    ]
-    return sparse.csr_array(sparse.vstack(rows, format="csr"))
+    return stacked([p for _, p in sorted(band, key=lambda b: b[0])] for _, band in sorted(bands.items()))

@@ -13,9 +13,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.choice import choose, has_bits
@@ -378,7 +377,7 @@ def _take(row: Row) -> Evaluate:
     a, indices = row.args
 
     def take(regs: list[Any], block: Box, out: Any) -> Any:
-        if sparse.issparse(regs[a]):
+        if sparse.is_sparse(regs[a]):
             return _sparse_take(regs[a], regs[indices], axis)
         table = dense(regs[a])
         if not table.flags.c_contiguous:  # `np.take` would copy all of it first

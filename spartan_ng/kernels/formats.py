@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from spartan_ng.arrays import sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries
 
 
 def is_sparse(value: Any) -> bool:
     """Whether a block is one of SciPy's sparse arrays, or compressed, which looks like one."""
-    return type(value) is not np.ndarray and (bool(sparse.issparse(value)) or is_compressed(value))
+    return type(value) is not np.ndarray and (sparse.is_sparse(value) or is_compressed(value))
 
 
 def dense(value: Any) -> Any:

@@ -11,9 +11,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
@@ -228,7 +228,7 @@ class Reducer:
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
-        marks = sparse.csc_array((ones, x, starts), shape=(length, len(x)))
+        marks = csr_array((ones, x, starts), shape=(len(x), length)).T
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
         return ((marks @ rows).reshape(length, *weights.shape[1:]),)
 

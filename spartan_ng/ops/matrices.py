@@ -23,11 +23,13 @@ class MatrixFunction:
     name : NumPy's name, or what a blocked algorithm calls its step
     function : of stacks of matrices; gives one array, or a tuple of them, each a stack, too
     failure : what NumPy says where the function fails
+    scipys : whether it calls the LAPACK that SciPy brings
     """
 
     name: str
     function: Callable[..., Any]
     failure: str = "Singular matrix"
+    scipys: bool = False
 
 
 def evaluate(
@@ -148,8 +150,8 @@ _ROWS = [
     # the steps of blocked algorithms
     MatrixFunction("qr positive", _qr_positive),
     MatrixFunction("householder signs", _householder_signs),
-    MatrixFunction("lu", _lu),
-    MatrixFunction("triangular", _triangular),
+    MatrixFunction("lu", _lu, scipys=True),
+    MatrixFunction("triangular", _triangular, scipys=True),
 ]
 
 MATRIX_FUNCTIONS: dict[str, MatrixFunction] = {row.name: row for row in _ROWS}

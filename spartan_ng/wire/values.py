@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from scipy.sparse import csr_array
 
+from spartan_ng.arrays.sparse import csr_array, is_csr
 from spartan_ng.compressed.groups import Coding, Group
 from spartan_ng.compressed.layouts import Codes, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
@@ -84,6 +84,8 @@ def _tagged(value: Any, buffers: list[Buffer]) -> Any:
     for kind, encoder in _ENCODERS:
         if isinstance(value, kind):
             return encoder(value, buffers)
+    if is_csr(value):
+        return _csr(value, buffers)
     raise TypeError(f"a {type(value).__name__} cannot travel between processes")
 
 
@@ -117,7 +119,6 @@ _ENCODERS: tuple[tuple[Any, Callable[[Any, list[Buffer]], Any]], ...] = (
     (np.generic, lambda v, b: {"s": [dtype_text(v.dtype), v.tobytes()]}),
     (complex, lambda v, b: {"c": [v.real, v.imag]}),
     (UserFunction, _function),
-    (csr_array, _csr),
     (bytes, lambda v, b: {"b": _append(v, b)}),
     (slice, lambda v, b: {"e": [_plain(x, b) for x in (v.start, v.stop, v.step)]}),
     (type(Ellipsis), lambda v, b: {"e": None}),
@@ -151,7 +152,7 @@ class _Unpacking:
             return np.empty(shape, dtype)
         return np.frombuffer(self.buffer(position), dtype).reshape(shape)
 
-    def csr(self, body: Any) -> csr_array:
+    def csr(self, body: Any) -> Any:
         shape, *parts = body
         data, indices, indptr = (self.array(p) for p in parts)
         return csr_array((data, indices, indptr), shape=tuple(shape))

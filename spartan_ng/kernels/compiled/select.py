@@ -21,9 +21,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.arrays import Box
+from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
 from spartan_ng.errors import KernelWarning
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
@@ -329,7 +329,7 @@ def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     operands: list[Any] = [
         np.broadcast_to(np.empty((), d), r.shape) for d, r in zip(dtypes, stage.reads, strict=True)
     ]
-    operands[stage.driver] = sparse.csr_array(stage.reads[stage.driver].shape, dtype=dtypes[stage.driver])
+    operands[stage.driver] = csr_array(stage.reads[stage.driver].shape, dtype=dtypes[stage.driver])
     found = prepare_sampled(stage, tuple((0, n) for n in stage.domain), operands)
     names = " > ".join(str(r.fn) if r.fn is not None else "matmul" for r in stage.rows if r.sampled)
     return [f"{names}: {'interpreted' if found is None else 'compiled'}, at non-zeros alone"]

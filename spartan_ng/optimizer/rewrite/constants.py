@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import sparse
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.graph.build import constant, data
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -56,7 +56,7 @@ def _empty(node: Node) -> Node:
     """A leaf without elements, in the node's format; nothing stores a compressed one."""
     if node.format != "csr":
         return constant(np.empty(node.shape, node.dtype))
-    value = sparse.csr_array(node.shape, dtype=node.dtype)
+    value = csr_array(node.shape, dtype=node.dtype)
     return data(ArrayRef(node.shape, node.dtype, value=value, format="csr", nnz=0))
 
 

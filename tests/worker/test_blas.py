@@ -1,0 +1,53 @@
+"""How many threads BLAS gets, also of a library that is loaded late."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import json, sys
+from threadpoolctl import threadpool_info
+from spartan_ng.worker import blas
+
+def threads():
+    return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
+
+{before}
+found = [threads()]
+blas.load_scipys()
+found.append(threads())
+with blas.single_blas():
+    found.append(threads())
+found.append(threads())
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_library_that_is_loaded_late_has_the_same_limit(limit):
+    before, late, inside, after = _run(f"blas.limit_blas({limit})")
+    assert len(before) < len(late), "SciPy brings its own"
+    assert max(late) == limit or limit > len(os.sched_getaffinity(0))
+    assert max(late) <= limit
+    assert set(inside) == {1}
+    assert after == late
+
+
+def test_each_of_our_threads_has_one_of_a_library_that_is_loaded_late():
+    before, late, inside, after = _run("with blas.single_blas(): pass")
+    assert len(before) < len(late)
+    assert set(inside) == {1}
+    assert after == late
+
+
+def _run(before: str) -> list[list[int]]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(before=before)], capture_output=True, text=True, check=True
+    )
+    found: list[list[int]] = json.loads(done.stdout)
+    return found
