@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan, compiled_total
+from spartan_ng.kernels.compiled.scan_proof import trusted_scan, trusted_total
+from spartan_ng.kernels.compiled.scans import CompiledScan
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, Cut, State, cumulation
@@ -45,7 +46,7 @@ def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> No
     ordered = task.ordered
     assert ordered is not None, "prepared with the program"
     box = ordered.box
-    compiled = compiled_total(ordered.reads, ordered.rows, loaded, ordered.cut, ex.errstate)
+    compiled = trusted_total(ordered, loaded, ex.errstate)
     states = run.chunks[stage.slot] = _totals(ex, run, ordered, compiled, loaded, list(ordered.cut.chunks))
     shape = tuple(1 if d == stage.axis else n for d, n in enumerate(box_shape(box)))
     out = np.empty((slot.shape[0], *shape), slot.dtype)
@@ -165,9 +166,7 @@ def _scan(
     cut, axis = ordered.cut, ordered.axis
     out = places.tiles[places.plain[0]] if places.plain else None
     layout = _laid_out(box_shape(cut.box), ordered.rows[-1].dtype) if out is None else out
-    compiled = None
-    if not ordered.exact:
-        compiled = compiled_scan(ordered.reads, ordered.rows, operands, layout, cut, ex.errstate)
+    compiled = None if ordered.exact else trusted_scan(ordered, operands, layout, ex.errstate)
     carries: list[State | None] = []
     totals = known or _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
     for piece, found in zip(cut.pieces, totals, strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, Tiling, box_shape
 from spartan_ng.kernels.body import Body, Runner
+from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.scans import Cut, State, cumulation, cut_lines, one_piece
 from spartan_ng.plan.plan import Fused, Read, Row, Write
@@ -45,6 +46,8 @@ class Ordered:
         self.how = cumulation(self.scan.fn, self.axis, self.scan.dtype)
         self.exact = exact and self.scan.dtype.kind in "fc"
         self.cut: Cut = one_piece(box, self.axis) if whole else cut_lines(box, self.axis, self.exact)
+        self.trust = Trust()
+        """Of its compiled forms."""
         self.result = len(reads) + len(rows) - 1
         self.body = _body(domain, reads, rows, (self.result,), exact)
         some, before, args = rows_before(reads, rows)

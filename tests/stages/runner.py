@@ -51,8 +51,8 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
 them changes an answer."""
 _COMPILED: dict[str, tuple[Any, str]] = {
     "loops": (select.Tier, "choose"),
-    "scans": (worker_scans, "compiled_scan"),
-    "totals": (worker_scans, "compiled_total"),
+    "scans": (worker_scans, "trusted_scan"),
+    "totals": (worker_scans, "trusted_total"),
     "prefixes": (prefixes, "at_hand"),
     "deviations": (deviations, "at_hand"),
     "look-ups": (dictionaries, "at_hand"),

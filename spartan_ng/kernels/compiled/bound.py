@@ -47,6 +47,8 @@ _APART = 16
 _SPAN = 1 << 14
 """Elements of the states that are added in one go."""
 
+Allocate = Callable[[tuple[int, ...], str], Any]
+"""`(shape, dtype)` gives an array with any elements."""
 Part = tuple[int, int]
 """First and last (exclusive) element of a state."""
 
@@ -130,10 +132,12 @@ def _most_states(nbytes: int, nnz: int) -> int:
 
 
 class Bound:
-    """A sampled stage with its operands; threads may run parts of it side by side."""
+    """A sampled stage with its operands; threads may run parts of it side by side. What the kernel writes to
+    is made by `allocate`."""
 
-    def __init__(self, body: Sampled, operands: list[Any]) -> None:
+    def __init__(self, body: Sampled, operands: list[Any], allocate: Allocate = np.empty) -> None:
         self.body = body
+        self._allocate = allocate
         self.driver = operands[body.stage.driver]
         indices = np.ascontiguousarray(self.driver.indices)
         indptr = np.ascontiguousarray(self.driver.indptr, indices.dtype)
@@ -198,14 +202,14 @@ class Bound:
         count, code = len(self.lines.rows) - 1, ending.code
         self._states = np.empty((0, 1, self._width), code)
         if ending.how == "store":
-            self.values = np.empty(len(self.driver.data), code)
+            self.values = self._allocate((len(self.driver.data),), code)
             """Of the non-zeros of a sparse result, or of the lines of a reduced one."""
         elif ending.kept == "major":
-            self.values = np.empty((shape[self.body.axis], self._width), code)
+            self.values = self._allocate((shape[self.body.axis], self._width), code)
         else:
             n = shape[1 - self.body.axis] if ending.kept == "minor" else 1
-            self._states = np.empty((count, max(n, _APART), self._width), code)[:, :n]
-            self.values = self._states[0] if count == 1 else np.empty((n, self._width), code)
+            self._states = self._allocate((count, max(n, _APART), self._width), code)[:, :n]
+            self.values = self._states[0] if count == 1 else self._allocate((n, self._width), code)
             return [self._states, self.values]
         return [self.values]
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from spartan_ng.config import config
-from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, keep_source, kernel_name
 from spartan_ng.kernels.compiled.native import Function
@@ -168,19 +166,3 @@ os.register_at_fork(after_in_child=compiler.after_fork)
 def wait_for_compiles(timeout_s: float | None = None) -> bool:
     """Wait until all kernels that were asked for are compiled; whether that came in time."""
     return compiler.wait(timeout_s)
-
-
-def at_hand(source: str) -> Function | None:
-    """The compiled function of a source, or None: NumPy has to do it (for now).
-
-    Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
-    there is none.
-    """
-    if not config.compiles or error_state().is_strict:
-        return None
-    kernel = compiler.kernel(source)
-    if not kernel.settled:
-        compiler.request(kernel)
-        if config.kernels == "compile":
-            compiler.wait()
-    return kernel.function

@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.compile import at_hand
-from spartan_ng.ops.folds import State
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
+from spartan_ng.kernels.compiled.trust import at_hand
+from spartan_ng.ops.folds import FOLDS, DeviationFold, State
 
 LEAST = 1 << 12
 """Elements from which a compiled block is worth having."""
@@ -196,9 +198,22 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
         return None
     if axes != tuple(range(axes[0], axes[0] + len(axes))):
         return None
-    kernel = at_hand(_SOURCES[code])
-    if kernel is None:
-        return None
+    kernel = at_hand(_SOURCES[code], None, lambda f: _flaw(f, x, axes, out), "squared deviations")
+    return None if kernel is None else _folded(kernel, x, axes, out)
+
+
+def _flaw(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> str:
+    """What the kernel makes otherwise than NumPy of the end of a block."""
+    part, fold = end_of(x), FOLDS["squared deviations"]
+    assert isinstance(fold, DeviationFold), "the row says how NumPy does it"
+    (total,), (_, mean, rest, squares) = _folded(kernel, part, axes, out)
+    (sums,), (_, center, off, spread) = fold.block_and_sum(part, axes, out)
+    middle = center + off
+    pairs = [(total, sums), (squares, spread), (np.where(np.isfinite(middle), mean + rest, middle), middle)]
+    return first_flaw(pairs, largest([part, sums, spread]))
+
+
+def _folded(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State]:
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
     outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[a] for a in axes)
     total, mean, rest, squares = (np.zeros(shape, out) for _ in range(4))

@@ -15,7 +15,9 @@ from spartan_ng.compressed.groups import Coding
 from spartan_ng.compressed.layouts import Codes, Layout, Offsets
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.kernels.compiled import dictionary_loops as loops
-from spartan_ng.kernels.compiled.compile import at_hand
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.trial import largest, most_elements, unequal
+from spartan_ng.kernels.compiled.trust import at_hand
 
 WORTH = 1 << 12
 """Look-ups, or elements, from which loops are worth a kernel's call."""
@@ -37,9 +39,17 @@ def multiply(a: CompressedMatrix, b: Any) -> Any:
     columns = 1 if b.ndim == 1 else b.shape[1]
     worth = a.rows * columns * len(a.coding.groups) >= WORTH and fits(a.coding)
     source = loops.from_left(number) if a.turned else loops.from_right(number)
-    kernel = at_hand(source) if worth else None
+    kinds = (_kinds(a.coding), columns == 1, a.turned)
+    wrong = lambda f: _product_flaw(f, a, b, number)  # noqa: E731
+    kernel = at_hand(source, kinds, wrong, "products with compressed columns") if worth else None
     if kernel is None:
         return (a @ b).astype(dtype, copy=False) if dtype.kind == "f" else None
+    return _product(kernel, a, b, number).astype(dtype, copy=False)
+
+
+def _product(kernel: Function, a: CompressedMatrix, b: Any, number: str) -> Any:
+    """The product in the kernel's numbers."""
+    columns = 1 if b.ndim == 1 else b.shape[1]
     right = np.ascontiguousarray(b, number).reshape(len(b), columns)
     out = np.empty((a.shape[0], columns), number)
     words = np.ascontiguousarray(a.words, number)
@@ -49,16 +59,49 @@ def multiply(a: CompressedMatrix, b: Any) -> Any:
         table[1:, _COUNTS] = [_address(counts[g]) for g in _order(a.coding)]
     kernel(table)
     _add_plain(a, right, out)
-    out = out.astype(dtype, copy=False)
     return out[:, 0] if b.ndim == 1 else out
+
+
+def _product_flaw(kernel: Function, a: CompressedMatrix, b: Any, number: str) -> str:
+    """What the kernel makes otherwise than NumPy of the last rows."""
+    first, last = _last(a)
+    part, b = (a[:, first:last], b[first:last]) if a.turned else (a[first:last], b)
+    left, right = part.toarray().astype(number), b.astype(number)
+    wanted = left @ right
+    scale = largest([left, right, wanted]) if number == "float64" else None
+    return unequal(_product(kernel, part, b, number), wanted, scale)
+
+
+def _last(a: CompressedMatrix) -> tuple[int, int]:
+    """The last rows, as many as a trial may take."""
+    return max(a.rows - max(most_elements(a.rows * a.width) // a.width, 1), 0), a.rows
+
+
+def _kinds(coding: Coding) -> frozenset[tuple[int, int]]:
+    """The kinds of groups."""
+    return coding.remembered(  # type: ignore[no-any-return]
+        "kinds", lambda: frozenset(_kind(g.layout) for g in coding.groups)
+    )
 
 
 def elements(a: CompressedMatrix) -> Any:
     """All elements."""
     worth = a.rows * a.width >= WORTH and fits(a.coding) and a.dtype.itemsize <= 8
-    kernel = at_hand(loops.elements(f"uint{8 * a.dtype.itemsize}")) if worth else None
-    if kernel is None:
+    if not worth:
         return a.toarray()
+    source, kinds = loops.elements(f"uint{8 * a.dtype.itemsize}"), (_kinds(a.coding), a.turned)
+    kernel = at_hand(source, kinds, lambda f: _elements_flaw(f, a), "elements of compressed columns")
+    return a.toarray() if kernel is None else _elements(kernel, a)
+
+
+def _elements_flaw(kernel: Function, a: CompressedMatrix) -> str:
+    """What the kernel makes otherwise than NumPy of the last rows."""
+    first, last = _last(a)
+    part = a[:, first:last] if a.turned else a[first:last]
+    return unequal(_elements(kernel, part), part.toarray(), None)
+
+
+def _elements(kernel: Function, a: CompressedMatrix) -> Any:
     out, words = np.empty((a.rows, a.width), a.dtype), np.ascontiguousarray(a.words)
     table, _alive = _table(a, words, out, out, 0)
     kernel(table)

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.compile import at_hand
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
+from spartan_ng.kernels.compiled.trust import at_hand
+from spartan_ng.ops.folds import FOLDS, PrefixFold
 
 LEAST = 1 << 15
 """Elements from which a compiled line is worth having."""
@@ -54,10 +57,22 @@ def prefix_state(name: str, x: Any, out: np.dtype[Any]) -> tuple[Any, Any] | Non
     code = out.str[1:]
     if x.ndim != 1 or x.size < LEAST or x.dtype != out or code not in _TYPES or not x.flags.c_contiguous:
         return None
-    kernel = at_hand(_TEXT.format(type=_TYPES[code], less="<" if name.startswith("least") else ">"))
-    if kernel is None:
-        return None
-    state = np.empty(2, out)
+    source = _TEXT.format(type=_TYPES[code], less="<" if name.startswith("least") else ">")
+    kernel = at_hand(source, None, lambda f: _flaw(f, name, x), name)
+    return None if kernel is None else _state(kernel, x)
+
+
+def _flaw(kernel: Function, name: str, x: Any) -> str:
+    """What the kernel makes otherwise than NumPy of the end of a line."""
+    part, fold = end_of(x), FOLDS[name]
+    assert isinstance(fold, PrefixFold), "the row says how NumPy does it"
+    found, wanted = _state(kernel, part), fold.block(part, (0,), part.dtype, None, 0)
+    pairs = [(found[0], wanted[0]), (fold.finalize(found), fold.finalize(wanted))]
+    return first_flaw(pairs, largest([np.add.accumulate(part)]))
+
+
+def _state(kernel: Function, x: Any) -> tuple[Any, Any]:
+    state = np.empty(2, x.dtype)
     addresses = [int(a.__array_interface__["data"][0]) for a in (x, state)]
     kernel(np.array([[addresses[0], x.size, addresses[1]]], np.int64))
     return state[0], state[1]

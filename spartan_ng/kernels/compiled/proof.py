@@ -19,28 +19,17 @@ from spartan_ng.kernels.body import Body, Runner, labelled_box
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.trial import PATTERN, Guards, first_flaw, largest, most_elements, unequal
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Fused, Row, Write
 
-SHARE = 1 << 10
-"""The part of a tile that is computed twice, at most: a thousandth, but no less than"""
-LEAST = 1 << 12
-"""so many elements of the domain."""
 _MARGIN = 3
 """Elements around the block, along each axis, that must stay."""
-_GUARD = 256
-"""Bytes before and behind a tile that must stay, too."""
-_PATTERN = 0x5A
 _ORDERLESS = frozenset({"minimum", "maximum", "fmin", "fmax", "argmin", "argmax"})
 """Folds of floats that give the same in any order."""
-_RTOL = {4: 1e-3, 8: 1e-7}
-"""How far results may be apart, as a share of the largest value on the way, where tiers cannot agree to the
-bit; by the bytes of a real number."""
-_FEW = 0.02
-"""The share of elements that may then differ altogether: those where a function jumps."""
 
 
 def flaw(body: Compiled, cut: Cut, operands: list[Any]) -> str:
@@ -48,14 +37,13 @@ def flaw(body: Compiled, cut: Cut, operands: list[Any]) -> str:
     if body.stage.calls_users:
         return ""  # a user's function may say another thing whenever it is called
     block = _proving_block(body, cut)
-    with np.errstate(all="ignore"):
-        wanted = _Interpreted(body.stage, operands, body.tile, block)
-        trial = _Trial(body, cut, operands, block, wanted)
-        scale = None if is_exact(body.stage) else wanted.scale
-        for k, write in enumerate(body.stage.writes):
-            said = trial.difference(k, write, scale)
-            if said:
-                return f"result {k} of the block {block}: {said}"
+    wanted = _Interpreted(body.stage, operands, body.tile, block)
+    trial = _Trial(body, cut, operands, block, wanted)
+    scale = None if is_exact(body.stage) else wanted.scale
+    for k, write in enumerate(body.stage.writes):
+        said = trial.difference(k, write, scale)
+        if said:
+            return f"result {k} of the block {block}: {said}"
     return ""
 
 
@@ -63,10 +51,11 @@ def is_exact(stage: Fused) -> bool:
     """Whether the interpreter and loops agree to the last bit: not where loops have functions of their own
     (`vectors`), or add floats in another order than NumPy and BLAS do."""
     rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
-    return not any(_rounds(row) for row in rows)
+    return not any(rounds(row) for row in rows)
 
 
-def _rounds(row: Row) -> bool:
+def rounds(row: Row) -> bool:
+    """Whether loops may round a row's value otherwise."""
     if row.kind == "map":
         formula = FORMULAS.get(str(row.fn))
         return formula is not None and "d" in formula.kinds
@@ -82,7 +71,7 @@ def _proving_block(body: Compiled, cut: Cut) -> Box:
     runs = cut.runs if isinstance(cut, Sweep) else cut[-1].runs
     block = list(runs[-1][-1])
     cuttable = [d for d, n in enumerate(body.sizes) if not is_one_block(body.tile[d], n)]
-    most = max(prod(box_shape(body.tile)) // SHARE, LEAST)
+    most = most_elements(prod(box_shape(body.tile)))
     for d in sorted(cuttable, key=lambda d: block[d][0] - block[d][1]):
         lo, hi = block[d]
         size = prod(b - a for a, b in block)
@@ -106,14 +95,7 @@ class _Interpreted:
     def scale(self) -> float:
         """The largest number on the way."""
         every = [*self.registers, *(x for state in self.states if state is not None for x in state)]
-        return max(map(_largest, every), default=0.0)
-
-
-def _largest(value: Any) -> float:
-    x = np.asarray(value)
-    if x.dtype.kind not in "fc":
-        return 0.0
-    return float(np.max(np.abs(x), where=np.isfinite(x), initial=0))
+        return largest(every)
 
 
 class _Trial:
@@ -124,7 +106,7 @@ class _Trial:
     ) -> None:
         self.body, self.block, self.wanted = body, block, wanted
         self.values = [*operands, *body.stage.rows]
-        self.guards: list[Any] = []
+        self.guards = Guards()
         self.bytes: list[Any] = []
         """For each plain result the bytes of its tile, with those of an element along the last axis."""
         for write in body.stage.writes:
@@ -133,12 +115,9 @@ class _Trial:
                 continue
             value = self.values[write.register]
             shape = (*box_shape(self._box(write, body.tile)), value.dtype.itemsize)
-            memory = np.empty(prod(shape) + 2 * _GUARD, np.uint8)
-            memory[:_GUARD] = memory[-_GUARD:] = _PATTERN
-            own = memory[_GUARD:-_GUARD].reshape(shape)
-            own[self._place(write, _MARGIN)] = _PATTERN
+            own = self.guards.empty(shape, np.uint8)
+            own[self._place(write, _MARGIN)] = PATTERN
             self.bytes.append(own)
-            self.guards += [memory[:_GUARD], memory[-_GUARD:]]
         self.tiles: list[Any] = [
             None if own is None else own.view(self.values[w.register].dtype)[..., 0]
             for own, w in zip(self.bytes, body.stage.writes, strict=True)
@@ -170,10 +149,9 @@ class _Trial:
     def _of_values(self, k: int, write: Write, scale: float | None) -> str:
         tile, own = self.tiles[k], self.bytes[k]
         place = self._place(write)
-        said = _unequal(tile[(*place, ...)], dense(self.wanted.registers[write.register]), scale)
-        own[place] = _PATTERN
-        around = [own[self._place(write, _MARGIN)], *self.guards]
-        if not all((part == _PATTERN).all() for part in around):
+        said = unequal(tile[(*place, ...)], dense(self.wanted.registers[write.register]), scale)
+        own[place] = PATTERN
+        if not (self.guards.intact and (own[self._place(write, _MARGIN)] == PATTERN).all()):
             return "elements beside the block's are written to"
         return said
 
@@ -187,10 +165,9 @@ class _Trial:
             place = self._place(write)
             states = (state[(*place, ...)].copy(),)
             state[place] = untouched[place]
-            if _unequal(state, untouched, None):
+            if unequal(state, untouched, None):
                 return "states beside the block's are written to"
-        said = [_unequal(a, b, scale) for a, b in zip(states, wanted, strict=True)]
-        return next((text for text in said if text), "")
+        return first_flaw(zip(states, wanted, strict=True), scale)
 
     def _box(self, write: Write, block: Box) -> Box:
         """The box of a result that a block of the domain makes."""
@@ -203,18 +180,3 @@ class _Trial:
         """The block's part of a result's tile, with so many elements around it."""
         every = zip(self._box(write, self.block), self._box(write, self.body.tile), strict=True)
         return tuple(slice(max(a - lo - margin, 0), min(b + margin, hi) - lo) for (a, b), (lo, hi) in every)
-
-
-def _unequal(found: Any, wanted: Any, scale: float | None) -> str:
-    """How two arrays differ; NaN are equal, and so are zeros. With a `scale`, rounding may differ."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    if found.shape != wanted.shape:
-        return f"shape {found.shape} in place of {wanted.shape}"
-    same = (found == wanted) | ((found != found) & (wanted != wanted))
-    if scale is not None and found.dtype.kind in "fc":
-        same |= np.abs(found - wanted) <= scale * _RTOL.get(found.real.itemsize, _RTOL[4])
-    wrong = int(np.count_nonzero(~same))
-    if not wrong or (scale is not None and wrong <= _FEW * same.size):
-        return ""
-    at = tuple(np.argwhere(~same)[0])
-    return f"{wrong} of {same.size} elements differ, the first {found[at]!r} is {wanted[at]!r} by NumPy"

@@ -30,7 +30,7 @@ def sparse_signature(stage: Fused, operands: list[Any]) -> SparseSignature:
     return (*kinds, operands[stage.driver].indices.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
     """A sampled stage with a kernel; `axis` is the driver's axis (as the body sees it) of stored rows."""
 

@@ -165,6 +165,16 @@ class CompiledScan:
         self._outer, self._inner = self._walk(cut.dimensions)
         self._kernels = {total: self._kernel(total) for total in (False, True)}
 
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Those for values and for totals."""
+        return [kernel for kernel, _ in self._kernels.values()]
+
+    @property
+    def joined(self) -> frozenset[int]:
+        """Dimensions that are walked as one with the one before, and that pieces have whole."""
+        return frozenset((*self._outer[1:], *self._inner[1:]))
+
     def is_ready(self, values: bool, totals: bool) -> bool:
         """Whether the kernels for values and for totals are compiled, as far as they are wanted."""
         wanted = [k for total, (k, _) in self._kernels.items() if (totals if total else values)]

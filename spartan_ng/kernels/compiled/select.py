@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
-from spartan_ng.errors import KernelWarning
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
@@ -33,8 +31,10 @@ from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
+from spartan_ng.kernels.compiled.sampled_proof import flaw_at_nonzeros
 from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
+from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import is_sparse
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
 from spartan_ng.kernels.virtual.programs import LEAST, with_programs
@@ -80,8 +80,7 @@ class Tier:
         self.stage = stage
         self.tile = tile
         self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
-        self._trusted: dict[Choice, bool] = {}
-        """Whether choices have computed on their trials what the interpreter has."""
+        self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
         self._is_left = bool(exact_obstacle(stage))
@@ -118,24 +117,12 @@ class Tier:
 
     def _is_trusted(self, choice: Choice | Sampled, operands: list[Any]) -> bool:
         """Whether a compiled stage may take the interpreter's place: it has to prove itself first."""
-        if isinstance(choice, Sampled):
-            return True
+        what = f"the stage {self.stage.name!r}"
         with self._lock:
-            known = self._trusted.get(choice)
-            if known is not None:
-                return known
-            found = flaw(choice.body, choice.cut, operands)
-            self._trusted[choice] = not found
-        if found:
-            files = " and ".join(str(compiler.source_file(k)) for k in choice.kernels)
-            warnings.warn(
-                f"the compiled kernel of the stage {self.stage.name!r} is wrong, and is not used: "
-                f"{found}. Its source is {files}",
-                KernelWarning,
-                stacklevel=2,
-            )
+            trusted = self._trust.of(choice, lambda: _flaw(choice, operands), what, choice.kernels)
+        if not trusted:
             self._give_up(operands, "its kernel was wrong on a trial")
-        return not found
+        return trusted
 
     def _give_up(self, operands: list[Any], why: str) -> None:
         _FAILED[self.stage, tuple(o.dtype for o in operands)] = why
@@ -178,9 +165,15 @@ class Tier:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
                     self._choices.clear()
-                    self._trusted.clear()
+                    self._trust.clear()
                 self._choices[key] = make()
             return self._choices[key]
+
+
+def _flaw(choice: Choice | Sampled, operands: list[Any]) -> str:
+    if isinstance(choice, Sampled):
+        return flaw_at_nonzeros(choice, operands)
+    return flaw(choice.body, choice.cut, operands)
 
 
 def exact_obstacle(stage: Fused) -> str:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spartan_ng.config import config
-from spartan_ng.kernels.compiled.compile import Kernel, compiler
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows, unequal
+from spartan_ng.kernels.compiled.trust import at_hand
 
 WORTH = 1 << 20
 """Multiplications from which a product is worth a kernel."""
@@ -112,7 +113,7 @@ class SparseProduct:
     a: Any
     b: Any
     turned: bool
-    kernel: Kernel
+    kernel: Function
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,21 +144,30 @@ class SparseProduct:
         addresses = [array.__array_interface__["data"][0] for array in arrays]
         addresses.append(0 if flipped is None else flipped.__array_interface__["data"][0])
         line = [*addresses, n, a.nnz, self.b.shape[1], inner, int(self.turned), *rows]
-        assert self.kernel.function is not None, "prepared only when compiled"
-        self.kernel.function(np.array([line], np.int64))
+        self.kernel(np.array([line], np.int64))
 
 
 def prepare(a: Any, b: Any, turned: bool) -> SparseProduct | None:
     """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix; None where no kernel is ready."""
-    if not config.compiles or b.ndim != 2 or a.nnz * b.shape[1] < WORTH or not _fits(a, b):
+    if b.ndim != 2 or a.nnz * b.shape[1] < WORTH or not _fits(a, b):
         return None
-    kernel = compiler.kernel(_SOURCE.replace("DTYPE", a.dtype.name))
-    compiler.request(kernel)
-    if not kernel.settled and config.kernels == "compile":
-        compiler.wait()
-    if kernel.function is None:
-        return None
-    return SparseProduct(a, np.ascontiguousarray(b), turned, kernel)
+    source = _SOURCE.replace("DTYPE", a.dtype.name)
+    kernel = at_hand(source, turned, lambda f: _flaw(f, a, b, turned), "sparse products")
+    return None if kernel is None else SparseProduct(a, np.ascontiguousarray(b), turned, kernel)
+
+
+def _flaw(kernel: Function, a: Any, b: Any, turned: bool) -> str:
+    """What the kernel makes otherwise than SciPy of the last rows, in two ranges."""
+    first, last = last_rows(a.indptr, b.shape[1])
+    part, right = a[first:last], np.ascontiguousarray(b[first:last] if turned else b)
+    product, guards = SparseProduct(part, right, turned, kernel), Guards()
+    found = guards.empty(product.shape, a.dtype)
+    for rows in product.ranges(2):
+        product.run(rows, found)
+    wanted = (part.T if turned else part) @ right
+    if not guards.intact:
+        return "elements beside the result's are written to"
+    return unequal(found, wanted, largest([part.data, right, wanted]))
 
 
 def multiply(a: Any, b: Any, turned: bool) -> Any:

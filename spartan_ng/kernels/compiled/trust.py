@@ -1,0 +1,78 @@
+"""Which compiled kernels may take NumPy's place: those that have computed on a trial what NumPy does.
+
+A kernel proves itself once for what it was laid out for: a stage and its operands' strides, or, where its
+source is ready-made, the kinds of operand that its table knows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from spartan_ng.config import config
+from spartan_ng.error_state import error_state
+from spartan_ng.errors import KernelWarning
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
+from spartan_ng.kernels.compiled.native import Function
+
+
+class Trust:
+    """Whether kernels have proved themselves, by what they were laid out for."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, bool] = {}
+
+    def clear(self) -> None:
+        """Ask for all proofs anew."""
+        self._known.clear()
+
+    def of(self, key: Hashable, flaw: Callable[[], str], what: str, kernels: Sequence[Kernel]) -> bool:
+        """Whether kernels may be used; `flaw` says what they make otherwise than NumPy, empty if nothing.
+
+        What is wrong is told once, with the files that the sources are in.
+        """
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        with np.errstate(all="ignore"):
+            found = flaw()
+        self._known[key] = not found
+        if found:
+            files = " and ".join(str(compiler.source_file(k)) for k in kernels)
+            warnings.warn(
+                f"the compiled kernel of {what} is wrong, and is not used: {found}. Its source is {files}",
+                KernelWarning,
+                stacklevel=3,
+            )
+        return not found
+
+
+_ready_made = Trust()
+
+
+def at_hand(source: str, kind: Hashable, flaw: Callable[[Function], str], what: str) -> Function | None:
+    """The compiled function of a ready-made source, or None: NumPy has to do it (for now).
+
+    Parameters
+    ----------
+    kind : what its table was laid out for; it proves itself once for each
+    flaw : what it makes otherwise than NumPy of some of the operands, empty if nothing
+    what : for people, what it does
+
+    Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
+    there is none.
+    """
+    if not config.compiles or error_state().is_strict:
+        return None
+    kernel = compiler.kernel(source)
+    if not kernel.settled:
+        compiler.request(kernel)
+        if config.kernels == "compile":
+            compiler.wait()
+    function = kernel.function
+    if function is None:
+        return None
+    trusted = _ready_made.of((source, kind), lambda: flaw(function), what, [kernel])
+    return function if trusted else None

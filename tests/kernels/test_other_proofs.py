@@ -1,0 +1,196 @@
+"""Loops over non-zeros, compiled scans and ready-made kernels, made wrong on purpose: a trial refuses them, a
+warning says where the source is, and NumPy's answer stands."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.errors import KernelWarning
+from spartan_ng.kernels import scans as lines
+from spartan_ng.kernels.compiled import (
+    deviations,
+    dictionaries,
+    dictionary_loops,
+    prefixes,
+    sampled,
+    scans,
+    sparse_product,
+    trust,
+)
+from tests.test_programs import running_on
+
+RANDOM = np.random.default_rng(0)
+S = sparse.random_array((1500, 90), density=0.1, rng=RANDOM, format="csr")
+U, V = RANDOM.random((1500, 7)), RANDOM.random((90, 7))
+X = RANDOM.random((700, 130))
+FEW = RANDOM.integers(0, 9, (3000, 3)) / 4
+
+CSR = {
+    "stored": lambda np, s, u, v: s * (u @ v.T),
+    "rows": lambda np, s, u, v: (s * (u @ v.T)).sum(axis=1),
+    "columns": lambda np, s, u, v: (s * (u @ v.T)).sum(axis=0),
+    "product": lambda np, s, u, v: (s * (u @ v.T)) @ v,
+}
+SCANS = {
+    "columns": lambda np, x: np.cumsum(x * 2, axis=0),
+    "a line": lambda np, x: np.cumsum(x.reshape(-1) * 2) + 1,
+    "largest": lambda np, x: np.maximum.accumulate(x + 1, axis=1),
+    "folded": lambda np, x: np.cumsum(x * 2, axis=0).max(axis=1),
+}
+READY = {
+    "deviations": lambda np, x: x.var(axis=0),
+    "prefixes": lambda np, x: np.cumsum(x.reshape(-1) - 0.5).max(),
+    "look-ups": lambda np, c: c @ np.asarray([1.5, 2.0, 0.25]),
+    "look-ups from the left": lambda np, c: np.ones(3000) @ c,
+    "elements": lambda np, c: c * np.arange(3000.0)[:, None],
+    "sparse product": lambda np, s, v: s @ v,
+    "sparse product from the left": lambda np, s, u: s.T @ u,
+}
+
+
+@pytest.fixture(autouse=True)
+def everything_is_compiled(monkeypatch):
+    monkeypatch.setattr(trust, "_ready_made", trust.Trust())
+    monkeypatch.setattr(sparse_product, "WORTH", 1)
+    monkeypatch.setattr(lines, "_LARGE", 1 << 12)
+    with config.override(small_bytes=0, kernels="compile"), running_on(EmbeddedBackend(2)):
+        yield
+
+
+def check(program, operands, plain):
+    """The answer is NumPy's; what was warned of."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            (found,) = sp.compute(program(sp, *operands))[:1]
+            found = found.toarray() if sparse.issparse(found) else found
+            np.testing.assert_allclose(found, program(np, *plain), rtol=1e-9)
+    return {str(w.message): w for w in told}
+
+
+def broken(monkeypatch, place, name, pattern, text):
+    """Have sources changed, be they texts or made by a function; the changed ones."""
+    changed = []
+
+    def wrong(source):
+        other = re.sub(pattern, text, source, flags=re.MULTILINE)
+        changed.extend([other] if other != source else [])
+        return other
+
+    right = getattr(place, name)
+    if callable(right):
+        monkeypatch.setattr(place, name, lambda *args: wrong(right(*args)))
+    else:
+        new = {k: wrong(s) for k, s in right.items()} if isinstance(right, dict) else wrong(right)
+        monkeypatch.setattr(place, name, new)
+    return changed
+
+
+def refused(told, changed):
+    (warning,) = told.values()
+    assert warning.category is KernelWarning
+    paths = re.findall(r"(\S+\.py)", str(warning.message))
+    assert paths
+    assert any(Path(p).read_text() in map(filled, changed) for p in paths)
+
+
+def filled(source):
+    """A text with its dtype in it."""
+    return source.replace("np.DTYPE", "np.float64").replace("{type}", "np.float64").replace("{less}", ">")
+
+
+def arguments(name):
+    """The library's operands, and NumPy's."""
+    if name.startswith("sparse"):
+        other = U if name.endswith("left") else V
+        return [sp.asarray(S), sp.asarray(other)], [S.toarray(), other]
+    if name in ("deviations", "prefixes"):
+        return [sp.asarray(X)], [X]
+    return [sp.compress_columns(sp.asarray(FEW), always=True)], [FEW]
+
+
+@pytest.mark.parametrize("name", CSR)
+def test_right_loops_over_nonzeros(name):
+    assert not check(CSR[name], list(map(sp.asarray, (S, U, V))), [S.toarray(), U, V])
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_right_scans(name):
+    assert not check(SCANS[name], [sp.asarray(X)], [X])
+
+
+@pytest.mark.parametrize("name", READY)
+def test_right_ready_made_kernels(monkeypatch, name):
+    used = []
+
+    def noted(*args):
+        used.append(trust.at_hand(*args))
+        return used[-1]
+
+    for place in (deviations, dictionaries, prefixes, sparse_product):
+        monkeypatch.setattr(place, "at_hand", noted)
+    assert not check(READY[name], *arguments(name))
+    assert used
+    assert None not in used
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "text"),
+    [
+        ("stored", r"(results = array_at\(out_p)", r"\1 + 8"),
+        ("stored", r"(results = array_at\(out_p)", r"\1 - 8"),
+        ("stored", r"(c0 = f8)\(0\)", r"\1(1)"),
+        ("stored", r"\* v0_s, \(n0,\)", "* v0_s + 8, (n0,)"),
+        ("rows", r"(rows\[i\] - lo)\)", r"\1 + 1)"),
+        ("columns", r"(array_at\(out_p \+ \(i8\(columns\[i\]\))\)", r"\1 + 1)"),
+        ("product", r"(e\[i\] = )", r"\1-"),
+    ],
+)
+def test_wrong_loops_over_nonzeros(monkeypatch, name, pattern, text):
+    changed = broken(monkeypatch, sampled, "emit_sampled", pattern, text)
+    refused(check(CSR[name], list(map(sp.asarray, (S, U, V))), [S.toarray(), U, V]), changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "text"),
+    [
+        ("columns", r"(y_v = array_at\(y_a)", r"\1 + 8"),
+        ("columns", r"(x0_v = array_at\(x0_a)", r"\1 + 8"),
+        ("columns", r"^( +s0 = n0)$", r"\1 + 1"),
+        ("a line", r"(b0 = s0_3)", "b0 = s0_2"),
+        ("a line", r"(b0 = c0\[0\])", r"\1 + 1"),
+        ("a line", r"(b0 = accumulate_add\(b0, )", r"\1 2 * "),
+        ("largest", r"(v = s0)$", r"\1 + 1"),
+        ("folded", r"(y_v = array_at\(y_a)", r"\1 + 8"),
+    ],
+)
+def test_wrong_scans(monkeypatch, name, pattern, text):
+    changed = broken(monkeypatch, scans, "source", pattern, text)
+    refused(check(SCANS[name], [sp.asarray(X)], [X]), changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "attribute", "pattern", "text"),
+    [
+        ("deviations", deviations, "_SOURCES", r"squares\[j\] \+= d \* d", "squares[j] += d"),
+        ("deviations", deviations, "_SOURCES", r"(mean = array_at\(t\[0, 5\] \+ at)", r"\1 + 8"),
+        ("prefixes", prefixes, "_TEXT", r"m = c$", "m = c + 100"),
+        ("look-ups", dictionary_loops, "from_right", r"p0\[c0\[i\]\] \+ p1", "p1[c0[i]] + p1"),
+        ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
+        ("elements", dictionary_loops, "elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),
+        ("sparse product", sparse_product, "_SOURCE", r"v0 \* b0\[c\] \+ v1", "v1 * b0[c] + v1"),
+        ("sparse product from the left", sparse_product, "_SOURCE", r"o2\[c\] \+= v2", "o2[c] += v1"),
+    ],
+)
+def test_wrong_ready_made_kernels(monkeypatch, name, place, attribute, pattern, text):
+    changed = broken(monkeypatch, place, attribute, pattern, text)
+    refused(check(READY[name], *arguments(name)), changed)
