@@ -17,7 +17,6 @@ from typing import Any
 from uuid import uuid4
 
 from spartan_ng.arrays import ArrayRef, box_of
-from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
@@ -109,6 +108,8 @@ class Session:
         self, wanted: list[Node], before: Plan, error: WorkerDied
     ) -> tuple[Planned, list[ArrayRef]]:
         """Once more, after a job with users' functions took a worker: if it takes another, they did it."""
+        from spartan_ng.backends.cluster import ClusterBackend
+
         users = users_of(before.stages)
         backend = self.backend
         if not users or not isinstance(backend, ClusterBackend):
@@ -362,6 +363,8 @@ def connect(
 def _connect(
     address: str, keys: str | os.PathLike[str] | None, workers: int = 1, insecure: bool = False
 ) -> Backend:
+    from spartan_ng.backends.cluster import ClusterBackend
+
     return ClusterBackend.connect(address, keys, config.timeout_s, workers, insecure)
 
 

@@ -106,3 +106,18 @@ def test_daemons_start_without_scipy_and_compilers(server) -> None:
     program = f"import spartan_ng.cli, {server}, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"scipy", "numexpr", "numba", "llvmlite"} & set(done.stdout.split())
+
+
+PLANNED = """
+import sys
+import spartan_ng as np
+with np.config.override(small_bytes=0, kernels="interpret"):
+    a = np.arange(120.0).reshape(30, 4)
+    print(float((np.exp(a[a > 3]) - 1).sum()), np.cumsum(a @ a.T, axis=0).max().compute(), file=sys.stderr)
+print(*sys.modules)
+"""
+
+
+def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
+    done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True, check=True)
+    assert not {"scipy", "zmq", "msgspec", "numba", "click"} & set(done.stdout.split())

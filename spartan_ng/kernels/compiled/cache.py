@@ -15,7 +15,6 @@ import sys
 import tempfile
 import warnings
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 
 from spartan_ng.kernels.compiled.native import processor
@@ -128,6 +127,8 @@ def _thin_out(base: Path, most_bytes: int) -> None:
 def _version() -> str:
     """A name for all that machine code depends on besides a kernel's source."""
     ours = b"".join((Path(__file__).parent / name).read_bytes() for name in _COMPILED_WITH)
+    from importlib.metadata import version
+
     theirs = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
     text = " ".join([sys.version, *theirs, processor()])
     return hashlib.sha256(ours + text.encode()).hexdigest()[:16]
