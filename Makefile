@@ -30,8 +30,8 @@ types: $(VENV)/stamp-test ## Types (mypy strict).
 imports: $(VENV)/stamp-test ## Import directions (import-linter).
 	$(BIN)/lint-imports
 
-pytest: $(VENV)/stamp-test ## Tests only.
-	$(BIN)/python -m pytest -n $(JOBS) -q
+pytest: $(VENV)/stamp-test ## Tests only: a part of each table's cases, drawn anew; OPTIONS=--whole asks them all.
+	$(BIN)/python -m pytest -n $(JOBS) -q $(OPTIONS)
 
 fuzz: $(VENV)/stamp-test ## Random NumPy programs against NumPy, without end; OPTIONS="--seconds 600 --workers 3" and the like.
 	$(BIN)/python -m tests.fuzz $(or $(OPTIONS),--programs 1000000)

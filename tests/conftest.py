@@ -1,6 +1,6 @@
-"""What every test shares: no deadlines of Hypothesis's or the compiler's, for a busy machine to pass, and
-settings that no test leaves changed for those after it. An array of a megabyte is large here, as it would
-be of sixteen: what is planned, moved and compiled has to be small for thousands of questions.
+"""What every test shares: no deadline of the compiler's, for a busy machine to pass, and settings that no
+test leaves changed for those after it. An array of a megabyte is large here, as it would be of sixteen: what
+is planned, moved and compiled has to be small for thousands of questions.
 
 Ctrl-C interrupts, whatever started the tests: a shell's background jobs begin with the signal ignored, and
 hand that on to the processes of tests that send it.
@@ -11,15 +11,29 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-import hypothesis
 import numpy as np
 import pytest
 
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.compile import Compiler
+from tests.sampling import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_configure_node,
+    pytest_report_header,
+    some,
+)
 
-hypothesis.settings.register_profile("spartan", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("spartan")
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_configure_node",
+    "pytest_report_header",
+    "some",
+]
+
 Compiler.patience_s = 86_400.0
 config.small_bytes = 1 << 20
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,12 +1,13 @@
 """NumPy's answers for the random programs of `fusion_programs`: every policy, tiny blocks, workers, tilings.
 
-The seeds are fixed, so that a run says the same each time; `find` looks through any others.
+The seeds are fixed, and each run draws a part of them; `find` looks through any others.
 """
 
 from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
 from spartan_ng.kernels import blocks
 from tests.fusion_programs import Program, numpys, ours, program
+from tests.sampling import Some
 from tests.test_programs import running_on
 
 _EACH = 150
@@ -45,12 +47,12 @@ def _dense(value: Any) -> Any:
     return value.toarray() if sparse.issparse(value) else np.asarray(value)
 
 
-def find(backend: Backend, first: int, count: int, **options: Any) -> None:
-    """Check the programs of `count` seeds, each under a drawn policy and size of blocks."""
-    drawn = random.Random(first)
+def find(backend: Backend, seeds: Iterable[int], **options: Any) -> None:
+    """Check the programs of seeds, each under a drawn policy and size of blocks."""
     with running_on(backend), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's and ours, of means of nothing
-        for seed in range(first, first + count):
+        for seed in seeds:
+            drawn = random.Random(seed)
             patch.setattr(blocks, "CACHE_BYTES", drawn.choice(_CACHES))
             tiling = drawn.choice([None, *TILINGS]) if backend.workers > 1 else None
             wanted = program(seed, **options)
@@ -63,27 +65,28 @@ def find(backend: Backend, first: int, count: int, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}, {"special": True}], ids=str)
-def test_embedded(options: dict[str, Any]) -> None:
-    find(EmbeddedBackend(2), 0, _EACH, **options)
+def test_embedded(options: dict[str, Any], some: Some) -> None:
+    find(EmbeddedBackend(2), some(range(_EACH), 16), **options)
 
 
 @pytest.mark.parametrize("options", [{"kinds": "sparse"}, {"special": True}], ids=str)
-def test_compiled(options: dict[str, Any]) -> None:
+def test_compiled(options: dict[str, Any], some: Some) -> None:
     """A few: each has several loops to compile."""
     with config.override(kernels="compile"):
-        find(EmbeddedBackend(2), 5000, _EACH // 15, **options)
+        find(EmbeddedBackend(2), some(range(5000, 5000 + _EACH // 15), 2), **options)
 
 
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}, {"special": True}], ids=str)
-def test_numexpr(options: dict[str, Any]) -> None:
+def test_numexpr(options: dict[str, Any], some: Some) -> None:
     with config.override(kernels="numexpr"):
-        find(EmbeddedBackend(2), 7000, _EACH // 2, **options)
+        find(EmbeddedBackend(2), some(range(7000, 7000 + _EACH // 2), 10), **options)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 4])
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}], ids=str)
-def test_workers_and_tilings(workers: int, options: dict[str, Any]) -> None:
-    find(SimulatedBackend(workers), 1000 * workers, _EACH // 2, **options)
+def test_workers_and_tilings(workers: int, options: dict[str, Any], some: Some) -> None:
+    first = 1000 * workers
+    find(SimulatedBackend(workers), some(range(first, first + _EACH // 2), 8), **options)
 
 
 # --- what was found with them, once ------------------------------------------------------------------------
@@ -124,6 +127,7 @@ FOUND = {
 }
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("kernels", ["interpret", "numexpr", "compile"])
 @pytest.mark.parametrize("workers", [0, 3])
 @pytest.mark.parametrize("name", FOUND)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import subprocess
 import sys
 
@@ -23,6 +21,7 @@ from tests.fuzz.oracle import Values, is_sound, mismatch
 from tests.fuzz.program import Line, Loop, Rounding, numpys, text_of
 from tests.fuzz.runner import SMALL_BYTES, Finding, Mode, check, numpys_errors, running
 from tests.fuzz.script import script
+from tests.sampling import part
 
 WHOLE = (
     Line("a0 = np.array(N.arange(12).reshape(3, 4))"),
@@ -41,9 +40,6 @@ CAMPAIGNS = [
     (Mode("lazy", "auto", kernels=2), 10),
 ]
 INTERPRETED = Mode(tier="interpret")
-SEED_OF_MERGES = 2000
-"""The first seed where CI is set: its programs were right when it was chosen, so a merge is judged by what it
-changes, and not by a fault of before that it happens to draw. Everybody else's run draws fresh programs."""
 
 
 def _right(a, axis=None):
@@ -81,10 +77,10 @@ def test_an_error_that_does_not_come_is_found(monkeypatch):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "programs"), CAMPAIGNS, ids=lambda v: str(v).replace(" ", "-"))
-def test_random_programs_are_numpys(mode, programs):
+def test_random_programs_are_numpys(mode, programs, pytestconfig):
     """Other programs in each run but a merge's; a failure says how to run its program again."""
-    first = SEED_OF_MERGES if os.environ.get("CI") else secrets.randbelow(2**31)
-    campaign = Campaign(mode, first, programs, calls=(5, 25))
+    first = pytestconfig.option.seed % 2**31
+    campaign = Campaign(mode, first, part(programs), calls=(5, 25))
     print(f"the first seed is {campaign.first}")
     for failed in campaign.failures():
         pytest.fail(f"{failed}\n\n{failed.script}")
@@ -101,8 +97,13 @@ def test_a_script_runs_by_itself(tmp_path):
     assert ran.stdout.count("raised ['AxisError']") == 2
 
 
-def test_every_row_of_the_table_can_be_drawn_and_most_give_a_result():
-    """Every place of every row has its word, and programs draw nearly all rows."""
+def test_every_place_of_every_row_has_its_word():
+    words = {w for c in CALLS for w in _words(c.text)}
+    assert words <= PLACES.keys() | {"out"}, words - PLACES.keys()
+
+
+@pytest.mark.whole
+def test_programs_draw_nearly_all_rows():
     rows = {c.text for c in CALLS}
     seen: set[str] = set()
 
@@ -117,8 +118,6 @@ def test_every_row_of_the_table_can_be_drawn_and_most_give_a_result():
         for seed in range(120):
             generate(seed, 10, 30)
     assert len(seen) > 0.9 * len(rows), sorted(rows - seen)
-    words = {w for r in rows for w in _words(r)}
-    assert words <= PLACES.keys() | {"out"}, words - PLACES.keys()
 
 
 def _words(row):
@@ -166,6 +165,7 @@ def test_the_command_says_what_it_found(monkeypatch):
     assert "def program(np, sparse, settle):" in found.output
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("small", SMALL_BYTES)
 @pytest.mark.parametrize("text", found.programs())
 def test_what_was_found_once_is_numpys(text, small):

@@ -13,6 +13,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 root = pytest.mark.skipif(os.geteuid() != 0, reason="files of other users can only be made by root")
 
 
+@pytest.mark.some(100)
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("folder", [False, True])
 @pytest.mark.parametrize("mode", [m | r for m, r in itertools.product((0o600, 0o700), range(0o100))])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
@@ -26,8 +26,9 @@ from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.programs import NARROW, Program, programs
+from tests.sampling import examples
 
-SLOW = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+SLOW = examples(100)
 
 
 @contextmanager
@@ -140,7 +141,7 @@ def test_any_choice_of_materialization_points(program: Program, seed: int, worke
         check(program)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(15)
 @given(program=programs(most=12))
 def test_two_runs_are_bit_identical(program: Program) -> None:
     def run() -> tuple[Any, ...]:

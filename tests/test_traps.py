@@ -69,7 +69,7 @@ def test_6_indexing_in_every_form() -> None:
             np.testing.assert_array_equal(np.asarray(x[key]), value[key])
 
 
-@pytest.mark.parametrize("length", [400, 100_000])
+@pytest.mark.parametrize("length", [400, 10_000, pytest.param(100_000, marks=pytest.mark.whole)])
 def test_8_long_chains(length: int) -> None:
     with config.override(small_bytes=0):
         x = sp.zeros(10)

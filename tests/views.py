@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 )
 
 import spartan_ng as np
+from tests.sampling import part
 
 SHAPES = [(), (1,), (5,), (2, 3), (3, 1, 4), (0, 3), (4, 4)]
 
@@ -228,6 +229,6 @@ def run(examples, steps=25):
     run_state_machine_as_test(
         Views,
         settings=settings(
-            max_examples=examples, stateful_step_count=steps, suppress_health_check=slow, deadline=None
+            max_examples=part(examples), stateful_step_count=steps, suppress_health_check=slow, deadline=None
         ),
     )

@@ -92,6 +92,7 @@ BOUNDS = {
 }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("workers", [3, 4])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_no_more_moves_than_counted(name, workers):
@@ -139,6 +140,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -161,6 +163,7 @@ def test_solutions_are_as_good_as_numpys(name, kind):
         assert backward_error(a, x.compute(), b) <= limit
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", ["f4", "f8", "c16"])
 @pytest.mark.parametrize("name", ["random", "pivots", "turned"])
 def test_determinants_and_inverses_are_numpys(name, kind):
@@ -174,6 +177,7 @@ def test_determinants_and_inverses_are_numpys(name, kind):
             numpy.testing.assert_allclose(f.compute(), w, tolerance, tolerance)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("place", [0, 70, 97])
 def test_singular_matrices_raise_and_have_no_determinant(place):
     a = MATRICES["random"].copy()

@@ -8,7 +8,7 @@ from threading import Barrier
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
@@ -18,6 +18,7 @@ from spartan_ng.compressed import CompressedMatrix, compress, compress_columns
 from spartan_ng.config import TILINGS, config
 from spartan_ng.errors import ShapeError
 from spartan_ng.wire.values import pack, unpack
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 ROWS = 3000
@@ -82,6 +83,7 @@ def test_numpys_answers(name):
         check(EXPRESSIONS[name], table())
 
 
+@pytest.mark.some(50)
 @pytest.mark.parametrize("tiling", [None, *TILINGS])
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_layout_changes_nothing(name, tiling):
@@ -185,7 +187,7 @@ def test_travels():
     np.testing.assert_array_equal(back.toarray(), table())
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(60)
 @given(
     seed=st.integers(0, 1000),
     rows=st.integers(1, 200),
@@ -239,7 +241,7 @@ ANY_TYPE = {
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(150)
 @given(
     kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=5),
     dtype=st.sampled_from(["?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"]),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import spartan_ng as np
+from tests.sampling import examples
 
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = examples(150)
 
 
 @st.composite

@@ -55,6 +55,7 @@ def facts(np, x, made):
         yield before, numpy.asarray(a).tolist()
 
 
+@pytest.mark.some(100)
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize(("turned", "how"), list(itertools.product(TURNED, MADE)))
 def test_results_lie_as_numpys(mode, turned, how, computed):

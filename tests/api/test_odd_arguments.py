@@ -45,6 +45,7 @@ MORE = {
 }
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("name", OF_AN_AXIS.split())
 def test_axes(mode, name):
     def call(x, axis):
@@ -159,6 +160,7 @@ OF_INDICES = {
 }
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("name", list(OF_INDICES))
 @pytest.mark.parametrize("size", [128, 300])
 def test_indices(mode, name, size):

@@ -29,6 +29,7 @@ def best(A, k: int) -> tuple[numpy.ndarray, numpy.ndarray]:
     return values[:k], (left[:, :k] * values[:k]) @ right[:k]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("A", [DIGITS, DIGITS.T], ids=["tall", "wide"])
 def test_svd(A, anywhere) -> None:
     values, nearest = best(A, 5)
@@ -53,6 +54,7 @@ def test_svd_of_a_matrix_of_low_rank() -> None:
     numpy.testing.assert_allclose(product(found), A, atol=1e-6)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("A", [DIGITS, DIGITS.T], ids=["tall", "wide"])
 def test_ssvd(A, anywhere) -> None:
     values, nearest = best(A, 5)
@@ -72,6 +74,7 @@ def test_bases_of_nearly_dependent_columns_are_orthonormal(anywhere) -> None:
     numpy.testing.assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-6)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("k", [None, 7])
 def test_pca(k, anywhere) -> None:
     ours, theirs = PCA(k).fit(DIGITS), decomposition.PCA(k).fit(DIGITS)

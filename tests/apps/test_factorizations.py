@@ -36,6 +36,7 @@ def solved(R, others, reg: float, implicit: bool, alpha: float) -> numpy.ndarray
     return out
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("implicit", [False, True])
 def test_als(implicit, anywhere) -> None:
     R = RATINGS.toarray()
@@ -63,6 +64,7 @@ def test_als_finds_ratings_that_it_has_not_seen() -> None:
     assert numpy.abs(predicted - TRUTH[users, items]).mean() < 0.01
 
 
+@pytest.mark.some(1)
 def test_als_cg(anywhere) -> None:
     R, reg, rank = RATINGS.toarray(), 0.01, 2
     rated = R != 0
@@ -84,6 +86,7 @@ def test_als_cg(anywhere) -> None:
     assert ours.objective == pytest.approx(objective(flat)[0], rel=1e-9)
 
 
+@pytest.mark.some(4)
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 @pytest.mark.parametrize("form", [numpy.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("fit", "loss"), [(gnmf, "frobenius"), (kl_nmf, "kullback-leibler")])

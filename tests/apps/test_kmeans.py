@@ -17,6 +17,7 @@ def brute_inertia(X, centers) -> float:
     return float(((X[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2).min(axis=1).sum())
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("load", [datasets.load_iris, datasets.load_digits, datasets.load_breast_cancer])
 def test_same_start_gives_scikit_learns_clusters(load, anywhere) -> None:
     X = load().data
@@ -29,6 +30,7 @@ def test_same_start_gives_scikit_learns_clusters(load, anywhere) -> None:
     numpy.testing.assert_array_equal(numpy.asarray(ours.labels), theirs.labels_)
 
 
+@pytest.mark.some(1)
 def test_plus_plus_is_as_good_as_scikit_learns(anywhere) -> None:
     X = datasets.load_digits().data
     ours = min(kmeans(X, 10, max_iter=300, seed=s).inertia for s in range(3))

@@ -16,6 +16,7 @@ M = RNG.random((90, 90))
 DEFINITE, DOMINANT, B = M @ M.T + 10 * numpy.eye(90), M + 90 * numpy.eye(90), RNG.random(90)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("form", [numpy.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("solve", "A"), [(conjugate_gradient, DEFINITE), (jacobi, DOMINANT)])
 def test_systems(solve, A, form, anywhere) -> None:
@@ -62,6 +63,7 @@ def test_systems_that_cannot_be_solved_are_named() -> None:
         jacobi(DOMINANT * (1 - numpy.eye(90)), B)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("block", [1000, 30, 7])
 def test_cholesky(block, anywhere) -> None:
     found = cholesky(DEFINITE, block=block)
@@ -90,6 +92,7 @@ def links(n: int) -> sparse.csr_array:
     return A.tocsr()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("form", [lambda a: a, lambda a: a.toarray()], ids=["sparse", "dense"])
 def test_pagerank(form, anywhere) -> None:
     n, d = 150, 0.85

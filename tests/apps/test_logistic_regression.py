@@ -23,6 +23,7 @@ def digits():
     return X / 16, y
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -49,6 +50,7 @@ def test_gradient_descent_reaches_the_same_objective() -> None:
     assert slow.n_iter > newton.n_iter
 
 
+@pytest.mark.some(1)
 def test_many_classes_agree_with_scikit_learn(anywhere) -> None:
     X, y = (part[:600] for part in digits())
     ours = LogisticRegression(C=0.1, tol=1e-6, max_iter=500).fit(X, y)

@@ -28,6 +28,7 @@ def cancer():
     return StandardScaler().fit_transform(X), y
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("alpha", [None, 0.5])
 def test_linear_regression(alpha, fit_intercept, anywhere) -> None:
@@ -60,6 +61,7 @@ def test_dependent_columns_give_the_least_norm() -> None:
     numpy.testing.assert_allclose(linear_regression(X, y).coef, expected, rtol=1e-6)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_l2svm(fit_intercept, anywhere) -> None:
     X, y = cancer()
@@ -72,6 +74,7 @@ def test_l2svm(fit_intercept, anywhere) -> None:
     assert ours.objective == pytest.approx((hinge @ hinge + w @ w) / 2, rel=1e-6)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("C", [0.01, 0.1])
 def test_svm(C, anywhere) -> None:
     X, y = cancer()
@@ -104,6 +107,7 @@ def softmax_minimum(X, y, reg: float) -> float:
     return optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).fun
 
 
+@pytest.mark.some(1)
 def test_mlogreg(anywhere) -> None:
     X, y = datasets.load_digits(return_X_y=True)
     X = X[:, 2:40] / 16
@@ -123,6 +127,7 @@ def test_mlogreg_with_an_intercept_predicts_as_scikit_learn() -> None:
     assert model.score(iris.data, names) == theirs.score(iris.data, names)
 
 
+@pytest.mark.some(1)
 def test_probit(anywhere) -> None:
     X, y = cancer()
     sign, reg = 2 * y - 1, 0.1
@@ -139,6 +144,7 @@ def test_probit(anywhere) -> None:
     assert ours.objective == pytest.approx(best, rel=1e-8)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("family", "theirs"),
     [("poisson", linear_model.PoissonRegressor), ("gamma", linear_model.GammaRegressor)],

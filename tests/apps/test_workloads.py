@@ -24,6 +24,7 @@ def on_the_driver(name: str) -> tuple[numpy.ndarray, ...]:
         return tuple(numpy.asarray(a) for a in WORKLOADS[name](SCALE))
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_finds_the_same_anywhere(name, anywhere) -> None:
     found = WORKLOADS[name](SCALE)
@@ -34,6 +35,7 @@ def test_finds_the_same_anywhere(name, anywhere) -> None:
 ITERATIVE = [n for n, run in WORKLOADS.items() if "iterations" in inspect.signature(run).parameters]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("anywhere", ["three workers"], indirect=True)
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_further_iterations_find_their_plans(name, anywhere, monkeypatch) -> None:

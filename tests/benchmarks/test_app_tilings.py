@@ -20,6 +20,7 @@ def test_a_forced_tiling_is_predicted_too():
     assert row.error == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_bytes_of_every_app_are_predicted(name):
     scale = 0.2 if name == "cox" else 0.05  # with fewer subjects, ties decide where looked-up rows lie
@@ -27,6 +28,7 @@ def test_the_bytes_of_every_app_are_predicted(name):
     assert abs(smart.predicted - smart.measured) <= 0.05 * smart.measured + 4096
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["glm", "pagerank", "svd", "cox"])
 def test_smart_tiling_moves_no_more_than_the_best_that_is_forced(name):
     smart = moved(WORKLOADS[name], None, 0.05, profile=BYTES)

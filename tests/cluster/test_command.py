@@ -150,6 +150,7 @@ evaluate(Session(client), total(user(held(Gate(Path(sys.argv[1]))), build.consta
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("how", "code"), [("ctrl-c", 130), ("terminate", 128 + signal.SIGTERM), ("kill", -signal.SIGKILL)]
 )

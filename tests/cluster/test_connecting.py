@@ -249,6 +249,7 @@ def test_a_refused_client_does_not_disturb_others(keyed, keys, tmp_path):
     client.close()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "role", [["master", "--address", "tcp://0.0.0.0:*"], ["worker", "--bind", "tcp://0.0.0.0:*"]]
 )

@@ -129,6 +129,7 @@ def resident_bytes(cluster):
     return total_bytes
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_client_that_goes_away_leaves_no_tiles(shared, how):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

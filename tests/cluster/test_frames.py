@@ -43,6 +43,7 @@ def ports():
         yield found
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("port", [0, 1], ids=["master", "worker"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", the_fifteen(Path("unused")))

@@ -41,6 +41,7 @@ def reads_nothing(tile):
     ctypes.string_at(0)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("function", [exits, aborts, reads_nothing])
 def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said(three, function):
     cluster, client = three
@@ -75,6 +76,7 @@ def in_c(started):
     return function
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("make", "stays"), [(in_python, True), (in_c, False)])
 def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, tmp_path, make, stays):
     cluster, client = three

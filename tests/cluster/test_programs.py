@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -15,6 +15,7 @@ from spartan_ng import session
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import TILINGS, config
 from tests.programs import Program, programs
+from tests.sampling import examples
 from tests.test_programs import check
 
 
@@ -28,7 +29,7 @@ def on_three_workers() -> Iterator[None]:
         session.use(before)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(40)
 @given(program=programs(), tiling=st.sampled_from([None, *TILINGS]))
 def test_random_programs(program: Program, tiling: str | None) -> None:
     with config.override(tiling=tiling):

@@ -7,13 +7,14 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
+from tests.sampling import examples
 
 
 @st.composite
@@ -28,7 +29,7 @@ def tiles(draw: st.DrawFn) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]
     return tuple(tile), tuple(sizes), reduced
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(tiles())
 def test_every_element_is_in_one_block(
     case: tuple[tuple[tuple[int, int], ...], tuple[int, ...], list[int]],

@@ -86,6 +86,7 @@ def test_a_kernel_is_compiled_once(a_compiler, monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("source", ["this is no Python", SOURCE.format(value="undefined_name")])
 def test_a_failing_compile_is_remembered(a_compiler, monkeypatch, tmp_path, source):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
@@ -148,6 +149,7 @@ def broken(content, how):
     return {"empty": b"", "foreign": b"garbage", "truncated": content[:-20], "changed": changed}[how]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["empty", "foreign", "truncated", "changed"])
 def test_broken_files_are_compiled_anew(a_compiler, monkeypatch, tmp_path, how):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))

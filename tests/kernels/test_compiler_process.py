@@ -214,6 +214,7 @@ print(compiler._process._process.pid, flush=True)
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "end",
     ["", "os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "os.fork() or signal.pause(); os._exit(0)"],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 from spartan_ng.kernels.contract import contract
+from tests.sampling import examples
 
 LETTERS = "abcdef"
 
@@ -26,7 +27,7 @@ def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
     return la, lb, lo, {x: draw(st.integers(1, 4)) for x in numbers}
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(products(), st.integers(0, 2**31), st.booleans())
 def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int, in_threads: bool) -> None:
     la, lb, lo, size = case

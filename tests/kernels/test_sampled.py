@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -21,6 +21,7 @@ from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker import stages
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 ROWS, COLUMNS, RANK = 150, 90, 7
@@ -98,6 +99,7 @@ def sampled_stages(*arrays):
     return plan, [s for s in plan.stages if isinstance(s, Fused) and s.driver >= 0]
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("density", [0.0, 0.004, 0.07, 0.6])
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_numpys_answers(name, density):
@@ -105,6 +107,7 @@ def test_numpys_answers(name, density):
         check(EXPRESSIONS[name], data(density))
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("tiling", [None, *TILINGS])
 @pytest.mark.parametrize("workers", [3])
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -141,6 +144,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_loops(name, dtype):
@@ -155,6 +159,7 @@ def test_compiled_loops(name, dtype):
     assert not [k.failure for k in compiler._kernels.values() if k.failure]
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_on_workers(name, tiling):
@@ -237,6 +242,7 @@ SHAPES = {
 """Drivers at the edges."""
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("rank", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
@@ -390,7 +396,7 @@ def bodies(draw):
     return ending.format(f"(X * {term(draw(st.integers(1, 4)))})")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(60)
 @given(text=bodies(), workers=st.sampled_from([1, 2, 3]), tiling=st.sampled_from([None, *TILINGS]))
 def test_random_bodies(text, workers, tiling):
     random = np.random.default_rng(3)

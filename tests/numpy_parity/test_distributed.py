@@ -38,6 +38,7 @@ def same(ours, theirs, what):
             numpy.testing.assert_array_equal(g, w, err_msg=what)
 
 
+@pytest.mark.some(120)
 @pytest.mark.parametrize("key", sorted(CALLS), ids=".".join)
 def test_distributed(workers, key):
     backend, operands = workers
@@ -58,6 +59,7 @@ def test_most_functions_are_distributed():
     assert "missing" not in KINDS.values()
 
 
+@pytest.mark.some(60)
 @pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_are_distributed_too(workers, name):

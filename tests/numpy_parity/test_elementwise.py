@@ -42,6 +42,7 @@ def compare(got, wanted):
             numpy.testing.assert_array_equal(value, w)
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
 def test_row(mode, row):
     ufunc: Any = of_name(row.name)
@@ -61,6 +62,7 @@ def test_row(mode, row):
     assert ran or row.name == "isnat"
 
 
+@pytest.mark.some(150)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("scalar", [True, 2, -1, 2.5, 1j, 300], ids=str)
 @pytest.mark.parametrize("name", ["add", "multiply", "power", "less", "equal", "maximum", "floor_divide"])
@@ -79,6 +81,7 @@ def test_python_scalars_are_weak(mode, dtype, scalar, name):
         compare(getattr(np, name)(*ours), wanted)
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("exponent", [2, 0.5, -1.0, 3, 0, 1, 2.0])
 def test_power_operator(mode, dtype, exponent):

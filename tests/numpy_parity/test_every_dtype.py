@@ -212,6 +212,7 @@ def _differs(got: Any, wanted: Any) -> Iterator[str]:
             yield f"{g} for {w}"
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize("name", CALLS)
 def test_as_numpy(name, mode):
     """A part of the cases, another one each time; `python -m tests.numpy_parity.test_every_dtype` is all."""

@@ -195,6 +195,7 @@ def check(function, x):
         numpy.testing.assert_array_equal(got.compute(), wanted)
 
 
+@pytest.mark.some(90)
 @pytest.mark.parametrize("name", [*FOLDS, *SHAPES, *SORTS])
 def test_function(mode, name):
     function = {**FOLDS, **SHAPES, **SORTS}[name]

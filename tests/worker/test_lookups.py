@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
@@ -17,6 +17,7 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.plan.plan import Axis, Read, Slot
 from spartan_ng.worker.regions import gathered, lookup
 from spartan_ng.worker.store import read_region
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 
@@ -50,7 +51,7 @@ def test_only_the_rows_that_are_asked_for_move() -> None:
     assert 0 < ran[1].bytes_moved <= 20 * 8 * len(rows) + indices
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.data())
 def test_a_lookup_of_any_view_reads_its_rows_and_no_others(data: st.DataObject) -> None:
     n, workers = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 5))

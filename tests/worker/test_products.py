@@ -63,6 +63,7 @@ def check(name: str, shape: tuple[int, int, int]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("name", [*EXPRESSIONS, *SPARSE])
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
 def test_workers(name: str, workers: int) -> None:
@@ -84,6 +85,7 @@ def test_forced_tilings(tiling: str) -> None:
             check(name, (21, 17, 5))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("workers", [4, 8])
 @pytest.mark.parametrize("name", ["after", "left", "broadcast after", "sparse after", "gnmf"])
 def test_predicted_bytes_of_deep_products(name: str, workers: int) -> None:
@@ -142,6 +144,7 @@ def moved_and_predicted(strategy: str, name: str, shape: str, workers: int) -> t
     return stats.bytes_moved, sum(plan.predicted_bytes)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["sparse mask", "gnmf", "after"])
 @pytest.mark.parametrize(
     ("shape", "workers"), [*((s, 4) for s in sorted(SHAPES)), ("common", 8), ("square", 8), ("tall", 8)]
@@ -191,6 +194,7 @@ def test_no_cuboid_fits() -> None:
             (a @ b).persist()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("shape", [(600, 200, 500), (300, 4000, 280), (2000, 30, 40)])
 def test_the_least_memory_that_the_error_names_is_enough(shape: tuple[int, int, int]) -> None:
     n, k, m = shape
@@ -218,6 +222,7 @@ def test_the_least_memory_that_the_error_names_is_enough(shape: tuple[int, int, 
         run(least - 1)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "name", ["plain", "after, turned", "sparse left", "sparse right", "sparse turned", "gnmf"]
 )

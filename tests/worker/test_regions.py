@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import ArrayRef, Tiling
@@ -17,6 +17,7 @@ from spartan_ng.plan.reads import view_read
 from spartan_ng.worker.program import cover
 from spartan_ng.worker.regions import gathered, resolve
 from spartan_ng.worker.store import read_region
+from tests.sampling import examples
 
 
 @st.composite
@@ -51,7 +52,7 @@ def views(draw: st.DrawFn) -> tuple[Node, Node, Any, Any]:
     return leaf, node, value, shown
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(views(), st.data())
 def test_reads_show_what_numpy_shows(case: tuple[Node, Node, Any, Any], data: st.DataObject) -> None:
     leaf, node, value, shown = case
@@ -80,7 +81,7 @@ def test_reads_show_what_numpy_shows(case: tuple[Node, Node, Any, Any], data: st
     np.testing.assert_array_equal(np.broadcast_to(found, expected.shape), expected)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
 def test_cover_holds_every_flat_index(shape: list[int], data: st.DataObject) -> None:
     n = int(np.prod(shape))

@@ -59,6 +59,7 @@ def recurrence_rows(y: np.ndarray, w: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(out, 0, axis)
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_scans(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -133,6 +134,7 @@ def test_an_operand_that_lies_elsewhere_moves_once() -> None:
     assert moved == list(plan.predicted_bytes)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize(("shape", "axis"), [((300,), 0), ((300, 3), 0), ((3, 300), 1), ((300, 40), 0)])
 @pytest.mark.parametrize("often", [0.002, 0.05])
@@ -188,6 +190,7 @@ def test_compensated_sums_are_exact_where_plain_ones_are_not() -> None:
     assert np.isinf(value[20:]).all()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("tiling", ["row", "block", "single"])
 @pytest.mark.parametrize("shape", [(400_000,), (3000, 100), (100, 3000), (60_000, 5)])
 def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], tiling: str) -> None:
@@ -202,6 +205,7 @@ def test_large_tiles_are_compiled_behind_their_offsets(shape: tuple[int, ...], t
                 np.testing.assert_allclose(value, recurrence_rows(y, w, axis), rtol=1e-10)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("shape", [(400_000,), (3000, 100), (100, 3000), (40, 50, 60)])
 def test_large_scans_are_folded_block_by_block(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.graph import build
 from spartan_ng.session import Session
+from tests.sampling import examples
 
 
 def sort_on(workers: int, x: np.ndarray, name: str) -> np.ndarray:
@@ -23,7 +24,7 @@ def sort_on(workers: int, x: np.ndarray, name: str) -> np.ndarray:
         backend.close()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.5, np.nan, np.inf]), min_size=1, max_size=40),
     st.sampled_from([2, 3, 5]),

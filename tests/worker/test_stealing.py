@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
@@ -18,6 +18,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.worker import lending, stealing
 from spartan_ng.worker.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 
@@ -78,7 +79,7 @@ def test_a_borrower_that_fails_leaves_the_task_to_the_owner() -> None:
     assert [ledger.take(2.0), ledger.take(2.0), ledger.take(2.0)] == [1, 2, None]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(1, 12), st.lists(st.tuples(st.sampled_from("tlfbxw"), st.integers(0, 11)), max_size=120))
 def test_every_task_is_done_in_the_end_and_counts_once(ntasks: int, events: list[tuple[str, int]]) -> None:
     ledger, now = Ledger(ntasks), 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
@@ -14,6 +14,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels import blocks
 from spartan_ng.plan.plan import Fused
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 RESULTS = {
@@ -37,7 +38,7 @@ def values(xp, x, names):
     return [RESULTS[name](xp, x) for name in names]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(
     names=st.lists(st.sampled_from(sorted(RESULTS)), min_size=2, max_size=6, unique=True),
     shape=st.sampled_from([(40, 7), (7, 40), (1, 30), (64, 1), (33, 33)]),

@@ -6,7 +6,7 @@ from fractions import Fraction
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cuboids import CUTS, PAPER, paper_space
@@ -14,6 +14,7 @@ from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.cuboid import search
 from spartan_ng.optimizer.cuboid.search import exhaustive, optimize, pruned
 from spartan_ng.optimizer.cuboid.space import Cluster, Matrix, Operator, Space
+from tests.sampling import examples
 
 DIMS = st.sets(st.integers(0, 2)).map(frozenset)
 
@@ -39,7 +40,7 @@ def cases(draw: st.DrawFn) -> tuple[Space, Cluster]:
     return space, Cluster(draw(st.integers(1, 6)), draw(st.integers(1, 5)), budget, draw(rate), draw(rate))
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@examples(500)
 @given(case=cases())
 def test_pruned_is_exhaustive_with_tight_memory(case: tuple[Space, Cluster]) -> None:
     space, cluster = case

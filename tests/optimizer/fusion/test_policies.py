@@ -110,6 +110,7 @@ def test_rows_of_an_array_that_lies_cut_along_columns_are_no_candidates() -> Non
         assert exp.edges[0].fit in (fit, Fit.CELL if fit is Fit.ROW else fit)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("profile", [ONE, ClusterProfile(workers=4)])
 def test_no_heuristic_forms_cheaper_stages_than_are_chosen(profile: ClusterProfile) -> None:
     """By the cost of stages as they are formed, on random graphs."""

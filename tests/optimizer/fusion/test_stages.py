@@ -149,6 +149,6 @@ def test_a_plain_product_runs_on_tiles() -> None:
 
 def test_every_stage_of_a_long_chain_is_planned_without_recursion() -> None:
     node = leaf(4)
-    for _ in range(20_000):
+    for _ in range(5_000):
         node = build.map_("negative", node)
     assert len(plan_of(node).stages) == 1

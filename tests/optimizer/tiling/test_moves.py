@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import candidates, interned, project
 from spartan_ng.optimizer.tiling.sketch import WHOLE
+from tests.sampling import examples
 
 
 def indices(bounds):
@@ -54,7 +55,7 @@ def reads(draw):
 
 
 @given(reads())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_read_bytes_counts_what_is_needed_and_not_held(case):
     workers, domain, labels, spans, shape = case
     grids = candidates(domain, tuple(range(len(domain))), workers)
@@ -71,7 +72,7 @@ def test_read_bytes_counts_what_is_needed_and_not_held(case):
 
 
 @given(st.integers(2, 6), st.lists(st.integers(1, 7), min_size=1, max_size=3), st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_combine_bytes_counts_the_states_of_other_workers(workers, domain, data):
     domain = tuple(domain)
     labels = tuple(sorted(data.draw(st.sets(st.sampled_from(range(len(domain)))))))
@@ -133,7 +134,7 @@ def test_scaled_view_of_another_length():
 
 
 @given(st.integers(2, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 3), st.integers(0, 9))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_piece_is_read_where_it_lies_in_the_domain(workers, size, first, step, more):
     n = first + (size - 1) * step + 1 + more
     grids = candidates((n,), (0,), workers)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -21,6 +21,7 @@ from spartan_ng.optimizer.tiling.options import candidates, uneven
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import Load
 from spartan_ng.optimizer.tiling.uneven import cut_points
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 SLOW = ClusterProfile(10**8, 10**8, 10**9, message_ns=0)
@@ -126,7 +127,7 @@ def test_uneven_cuts_never_change_an_answer(compute, workers):
     st.lists(st.integers(0, 50), min_size=60, max_size=60),
     st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_cut_points_leave_no_part_empty(n, weights, work, skewed):
     load = Load(np.concatenate([[0], np.cumsum(work[:n])])) if skewed else None
     points = cut_points(n, tuple(weights), load)
@@ -138,7 +139,7 @@ def test_cut_points_leave_no_part_empty(n, weights, work, skewed):
 
 
 @given(st.integers(16, 40), st.integers(1, 5), st.sampled_from([(3, 9, 11), (1, 2, 15), (8, 9, 10)]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_bytes_of_uneven_cuts_are_counted_exactly(n, m, points):
     shape, workers = (n, m), 4
     options = uneven(candidates(shape, (0, 1), workers), shape, (0, 1), {n: points})

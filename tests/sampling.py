@@ -1,0 +1,109 @@
+"""Ask a part of a long table in each run, and another part in the next.
+
+Tables multiply: rows, dtypes, shapes, tilings, workers. All their cases take an hour, and most say what their
+neighbours say. So a test that is marked `some(n)` runs for `n` of its parameters, one that takes the fixture
+`some` draws from its loop, and Hypothesis's have a part of their examples. Which ones depends on the run's
+seed, shown at the top. `--whole` asks everything, `--seed N` asks what another run has asked, and a case that
+is named by its id is always run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import hypothesis
+import pytest
+
+T = TypeVar("T")
+Some = Callable[[Iterable[Any], int], list[Any]]
+"""What the fixture `some` gives."""
+
+_SEED_OF_MERGES = 2000
+"""The seed where CI is set: a merge is judged by what it changes, and not by a fault of before that it
+happens to draw. Everybody else's run draws anew."""
+_PART = 8
+_asked = {"whole": False}
+"""What the command line asks for, for modules that want to know it as they are imported."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The seed, and the wish for everything."""
+    parser.addoption("--seed", type=int, help="draw the cases of the run with this seed")
+    parser.addoption("--whole", action="store_true", help="run all cases of every table")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A new seed for each run."""
+    config.addinivalue_line("markers", "some(n): run for n of the parameters, drawn with the run's seed")
+    config.addinivalue_line("markers", "whole: run with --whole, or by its id; too long otherwise")
+    told = getattr(config, "workerinput", {})
+    if "seed" in told:
+        config.option.seed, config.option.whole = told["seed"], told["whole"]
+    elif config.option.seed is None:
+        config.option.seed = _SEED_OF_MERGES if os.environ.get("CI") else random.randrange(1 << 32)
+    _asked["whole"] = _whole(config)
+    hypothesis.settings.register_profile(
+        "part", deadline=None, print_blob=True, derandomize="CI" in os.environ, max_examples=part(100)
+    )
+    hypothesis.settings.load_profile("part")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The processes of pytest-xdist draw what the first one draws."""
+    node.workerinput |= {"seed": node.config.option.seed, "whole": _whole(node.config)}
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """How to ask the same again."""
+    return "all cases" if _whole(config) else f"cases drawn with --seed {config.option.seed}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the parameters that are not drawn."""
+    if _whole(config):
+        return
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some") is not None:
+            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left = {item for item in items if item.get_closest_marker("whole") is not None}
+    for name, cases in tables.items():
+        marker = cases[0].get_closest_marker("some")
+        assert marker is not None
+        left |= {*cases} - {*_drawn(config, name, cases, marker.args[0])}
+    config.hook.pytest_deselected(items=[i for i in items if i in left])
+    items[:] = [i for i in items if i not in left]
+
+
+@pytest.fixture
+def some(request: pytest.FixtureRequest) -> Some:
+    """`some(cases, n)`: `n` of the cases in their order, or all of them."""
+
+    def draw(cases: Iterable[T], n: int) -> list[T]:
+        listed = list(cases)
+        return listed if _whole(request.config) else _drawn(request.config, request.node.nodeid, listed, n)
+
+    return draw
+
+
+def part(n: int) -> int:
+    """How many of `n` examples a run takes: all of them with `--whole`."""
+    return n if _asked["whole"] else -(-n // _PART)
+
+
+def examples(n: int) -> hypothesis.settings:
+    """A part of `n` of Hypothesis's examples, which may be large."""
+    return hypothesis.settings(max_examples=part(n), suppress_health_check=list(hypothesis.HealthCheck))
+
+
+def _whole(config: pytest.Config) -> bool:
+    return config.option.whole or any("[" in argument for argument in config.args)
+
+
+def _drawn(config: pytest.Config, name: str, cases: list[T], n: int) -> list[T]:
+    chosen = random.Random(f"{config.option.seed} {name}").sample(range(len(cases)), min(n, len(cases)))
+    return [cases[i] for i in sorted(chosen)]
