@@ -39,6 +39,7 @@ _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
 _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
+_INTEGERS = frozenset({int})
 _NUMBERS = frozenset({int, float, bool, complex})
 _NO_SUBCLASSES = (
     "{0} is a subclass of spartan_ng.ndarray, whose operations give arrays without a subclass: "
@@ -56,6 +57,15 @@ def _plain(key: Any) -> Any:
     """A key with NumPy's own value in place of an array on the driver that is all of it."""
     known = _known(key)
     return key if known is None else known
+
+
+_SHORT = 64
+"""Indices in a list for which NumPy is asked first."""
+
+
+def _is_short(key: Any) -> bool:
+    """Whether a part of a key is a list of a few integers, of which NumPy makes a copy."""
+    return key.__class__ is list and 0 < len(key) <= _SHORT and _INTEGERS.issuperset(map(type, key))
 
 
 class ndarray(Protocols):
@@ -260,6 +270,11 @@ class ndarray(Protocols):
                         pass
             elif type(key) is Late.scalar and key._number.dtype.kind in "iu":
                 return self[int(key._number)]
+            elif shown is not None and config.small_bytes and _is_short(key):
+                try:
+                    return wrap(shown[key])
+                except IndexError:
+                    pass
             return indexing.getitem(self, key)
         try:
             element = shown[key]
@@ -271,6 +286,8 @@ class ndarray(Protocols):
             return number
         # What has axes to take an integer or a slice is no scalar; a tuple may hold arrays, or be empty.
         if kind is tuple and (cell.frozen or not _SIMPLE.issuperset(map(type, key))):
+            if config.small_bytes and element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key):
+                return wrap(element)
             return indexing.getitem(self, key)
         if element.__class__ is not np.ndarray:
             return indexing.getitem(self, key)
@@ -294,7 +311,7 @@ class ndarray(Protocols):
             plain = key if key.__class__ in _QUICK else _plain(key)
             kind = type(value)
             known = value._number if kind is Late.scalar else value if kind in _NUMBERS else _known(value)
-            if known is not None and plain.__class__ in _QUICK_TO_WRITE:
+            if known is not None and (plain.__class__ in _QUICK_TO_WRITE or _is_short(plain)):
                 try:
                     target[plain] = known
                     return

@@ -195,15 +195,16 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     known = value._peek() if isinstance(value, Handle) else value
     if not keys.is_simple(key):
         key = keys.canonical(key)
-    if _is_part(a, key) and a._have_here(value, *(key if isinstance(key, tuple) else (key,))):
-        known = forced(value)
-    if known is not None and a._cell.value is not None:
-        plain = key if keys.is_simple(key) else _plain_key(key)
-        if plain is not None:
-            target = a._in_place()
-            if target is not None:
-                _set_value(target, plain, known)
-                return
+    plain = key if keys.is_simple(key) else _plain_key(key)
+    if (known is None or plain is None or a._cell.value is None) and _is_part(a, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        if a._have_here(value, *parts):
+            known, plain = forced(value), _plain_key(key)
+    if known is not None and plain is not None and a._cell.value is not None:
+        target = a._in_place()
+        if target is not None:
+            _set_value(target, plain, known)
+            return
     a._check_writable()
     new = as_handle(value, a.dtype if isinstance(value, list | tuple | int | float | complex) else None)
     if keys.is_simple(key):
