@@ -321,15 +321,18 @@ class ndarray(Protocols):
 
     def fill(self, value: Any) -> None:
         """Set every element to a scalar."""
+        if self.dtype.hasobject and not self.dtype.names:
+            one = np.empty((), object)
+            one[()], value = value, one
         self[...] = value
 
     # --- kind and copies ---------------------------------------------------------------------------
 
     def __copy__(self) -> ndarray:
-        return self.copy()
+        return self.copy("K")
 
     def __deepcopy__(self, memo: Any) -> ndarray:
-        return wrap(copy.deepcopy(self._force(), memo)) if self.dtype.hasobject else self.copy()
+        return wrap(copy.deepcopy(self._force(), memo)) if self.dtype.hasobject else self.copy("K")
 
     def __reduce__(self) -> Any:
         return (_restored, (self.compute(), self._cell.frozen))

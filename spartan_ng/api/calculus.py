@@ -55,10 +55,15 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """Differences of neighbours of the flat array, with values before and after them."""
     a = as_handle(ary).ravel()
     parts = [a[1:] - a[:-1]]
-    if to_begin is not None:
-        parts.insert(0, as_handle(to_begin).ravel().astype(a.dtype))
-    if to_end is not None:
-        parts.append(as_handle(to_end).ravel().astype(a.dtype))
+    for name, more in (("to_begin", to_begin), ("to_end", to_end)):
+        if more is None:
+            continue
+        ends = as_handle(more)
+        if not np.can_cast(ends.dtype, a.dtype, "same_kind"):
+            raise TypeError(
+                f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
+            )
+        parts.insert(0 if name == "to_begin" else len(parts), ends.ravel().astype(a.dtype))
     return joining.concatenate(parts) if len(parts) > 1 else parts[0]
 
 

@@ -16,6 +16,7 @@ from spartan_ng.api.handle import (
     NUMERIC,
     Handle,
     Late,
+    as_dtype,
     as_handle,
     converted_node,
     in_order,
@@ -249,7 +250,7 @@ def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
     """Zeros: NumPy's where they are small, and where programs run in this process and can write to them."""
     if _few(shape):
         return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
-    dtype = np.dtype(float if dtype is None else dtype)
+    dtype = as_dtype(dtype)
     lengths = shape_tuple(shape)
     if 0 < config.small_bytes < prod(lengths) * dtype.itemsize <= _BLANK_BYTES and in_process():
         h = wrap(np.zeros(lengths, dtype))
@@ -293,7 +294,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     """Ones."""
     if _few(shape):
         return wrap(np.ones(shape, dtype, order))  # type: ignore[call-overload]
-    return in_order(_constant(1, shape, np.dtype(float if dtype is None else dtype)), order)
+    return in_order(_constant(1, shape, as_dtype(dtype)), order)
 
 
 @numpy_function(np.empty)
@@ -301,7 +302,7 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros, or None for objects."""
-    kind = np.dtype(float if dtype is None else dtype)
+    kind = as_dtype(dtype)
     return wrap(np.empty(shape_tuple(shape), kind, order)) if kind.hasobject else _zeros(shape, dtype, order)  # type: ignore[call-overload]
 
 
@@ -334,7 +335,7 @@ def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
     if letter in ("C", "F"):
         return in_order(result, letter)
     a = as_handle(a)
-    if shape is not None or a.ndim < 2:
+    if result.ndim != a.ndim or a.ndim < 2:
         return result
     return lying_as_copy(result, a) if letter == "K" or a._layout().flags.fnc else result
 

@@ -35,7 +35,7 @@ class Flags:
         self.c_contiguous = self.contiguous = bool(layout.flags.c_contiguous)
         self.f_contiguous = self.fortran = bool(layout.flags.f_contiguous)
         self.owndata = not array._views and not array._cell.shared
-        self.aligned = True
+        self.aligned = bool(layout.flags.aligned)
         self.writebackifcopy = False
         self._array = array
 

@@ -26,6 +26,7 @@ class gufunc(ufunc):
         self.nin, self.nout, self.nargs = numpys.nin, numpys.nout, numpys.nargs
         self.types, self.ntypes = numpys.types, numpys.ntypes
         self.identity, self.signature = numpys.identity, numpys.signature
+        self.__signature__ = numpys.__signature__
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""

@@ -255,10 +255,25 @@ def frompyfunc(
     return _OfObjects(np.frompyfunc(func, nin, nout, identity=identity))
 
 
+_REQUIREMENTS = {
+    **dict.fromkeys(("C", "C_CONTIGUOUS", "CONTIGUOUS"), "C"),
+    **dict.fromkeys(("F", "F_CONTIGUOUS", "FORTRAN"), "F"),
+    **dict.fromkeys(("A", "ALIGNED"), "A"),
+    **dict.fromkeys(("W", "WRITEABLE"), "W"),
+    **dict.fromkeys(("O", "OWNDATA"), "O"),
+    **dict.fromkeys(("E", "ENSUREARRAY"), "E"),
+}
+
+
 @numpy_function(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> ndarray:
-    """An array of a dtype; what is asked of the memory holds for the value that is handed out."""
-    return creation.asarray(a, dtype)
+    """An array of a dtype whose flags are set; a copy, where they are not."""
+    asked = {_REQUIREMENTS[r.upper()] for r in requirements or ()} - {"E"}
+    if {"C", "F"} <= asked:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = next((o for o in ("C", "F") if o in asked), "A")
+    found = creation.array(a, dtype, copy=None, order=order)
+    return found if all(found.flags[r] for r in asked) else found.copy(order)
 
 
 def isfortran(a: Any) -> bool:

@@ -7,6 +7,7 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -50,10 +51,17 @@ def is_array_like(a: Any) -> bool:
 
 
 def is_override(a: Any) -> bool:
-    """Whether an operand of another library says what universal functions of it mean (NEP 13)."""
+    """Whether an operand of another library says what universal functions mean, or refuses them (NEP 13)."""
     if a is None or isinstance(a, Handle | np.ndarray | np.generic):
         return False
-    return getattr(type(a), "__array_ufunc__", None) is not None
+    return hasattr(type(a), "__array_ufunc__")
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """A `dtype=` argument; a class of dtypes stands for the one that NumPy would make."""
+    if isinstance(dtype, type) and issubclass(dtype, np.dtype):
+        return np.zeros(0, dtype).dtype
+    return np.dtype(float if dtype is None else dtype)
 
 
 class SubclassError(TypeError):
@@ -523,6 +531,8 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
         lengths = tuple(operator.index(n) for n in shape)
     if any(n < 0 for n in lengths):
         raise ShapeError(f"negative dimensions are not allowed: {lengths}")
+    if any(n > sys.maxsize for n in lengths):
+        raise ValueError(f"Maximum allowed dimension exceeded: {lengths}")
     return lengths
 
 

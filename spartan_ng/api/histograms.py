@@ -90,9 +90,9 @@ def _count_by(name: str, a: ndarray, limits: Any, weights: Any) -> int:
         a = a[(a >= low) & (a <= high)]
     if a.size == 0:
         return 1
-    if name == "stone":
-        return _trial(a, limits)
-    width, spread = values(as_handle(_WIDTHS[name](a)), as_handle(_spread(a)))
+    count = _trial(a, limits) if name == "stone" else 0
+    spread = as_handle(_spread(a))
+    width, spread = values(as_handle(_WIDTHS[name](a)) if not count else spread / count, spread)
     if limits is not None:
         spread = high - low
     if a.dtype.kind in "iu" and width < 1:

@@ -41,7 +41,7 @@ def seen_as(a: Handle, shape: Any) -> ndarray | None:
 
 
 @numpy_function(np.reshape)
-def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> ndarray:
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
     order = order_letter(order) or "C"

@@ -218,6 +218,8 @@ def nanstd(
     correction: Any = _NONE,
 ) -> ndarray:
     """The standard deviation of what is not NaN."""
+    if has_nan(as_handle(a)):
+        _check_inexact(dtype, out)
     return stored(
         "nanstd",
         ufuncs.sqrt(nanvar(a, axis, dtype, None, one_of(ddof, correction), keepdims, where=where)),
@@ -228,7 +230,7 @@ def nanstd(
 
 def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     a = as_handle(a)
-    if has_nan(a):
+    if has_nan(a) and a.size:
         if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
             raise ValueError("All-NaN slice encountered")
         a = _filled(a, np.inf if name == "argmin" else -np.inf)

@@ -192,6 +192,9 @@ def vecdot(
     casting: str = "same_kind",
 ) -> ndarray:
     """Dot products of vectors along an axis, the first ones conjugated."""
+    if axes is not None and axis != -1:
+        raise TypeError("cannot specify both 'axis' and 'axes'")
+    axis = operator.index(axis)
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
         found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 1, 0))
@@ -200,7 +203,7 @@ def vecdot(
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
     if axis != -1:
         a, b = (manipulation.moveaxis(x, axis, -1) for x in (a, b))
-    a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
+    a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
     product = ufuncs.multiply(a, b, dtype=dtype, casting=casting)
     found = reductions.sum(product, -1, product.dtype)
     if keepdims:
@@ -232,7 +235,7 @@ def vecmat(
     if axes is not None:
         found = _on_axes(lambda x, y: vecmat(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 2, 1))
     else:
-        a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
+        a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
         found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
     return stored("vecmat", found, out, casting=casting)
 

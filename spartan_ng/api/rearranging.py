@@ -323,6 +323,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     a = as_handle(filt)
+    if isinstance(filt, list | tuple) and a.ndim == 1:
+        first, last = nonzero_ends(a)
+        return filt[first if "f" in trim else None : last if "b" in trim else None] if last else filt[:0]
     axes = build.axes_tuple(axis, a.ndim)
     key = [slice(None)] * a.ndim
     for where in axes:

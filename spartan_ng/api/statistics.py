@@ -195,6 +195,7 @@ def std(
     correction: Any = _NONE,
 ) -> ndarray:
     """The standard deviation."""
+    a = as_handle(a)
     squared: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     if not isinstance(squared, Handle):  # an object, whose root is its own
         root: Any = np.sqrt(squared)

@@ -70,12 +70,18 @@ class Flat:
     def __getitem__(self, key: Any) -> Any:
         self._index = 0
         found = manipulation.ravel(self.base)[self._places(key)]
-        return found.copy() if found.ndim else found
+        return copied(found) if isinstance(found, Handle) and found.ndim else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._index = 0
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
+        if self.base.dtype.hasobject:  # a sequence may be one element
+            self.base._force()
+            target = self.base._in_place()
+            if target is not None:
+                target.flat[forced(key)] = forced(value)
+                return
         single = key if isinstance(key, bool) else 0 if isinstance(key, int | np.integer) else None
         key = self._places(key)
         if isinstance(key, int | np.integer):

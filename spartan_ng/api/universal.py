@@ -6,8 +6,9 @@ Small operands on the driver go to NumPy at once; anything else becomes a map. A
 
 from __future__ import annotations
 
+import functools
 import operator
-from functools import lru_cache
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.handle import (
     Handle,
     SubclassError,
+    as_dtype,
     as_handle,
     in_order,
     is_array_like,
@@ -62,6 +64,31 @@ _OF_SCALARS = {
 """NumPy's operators of two scalars take a tenth of its ufuncs' time."""
 
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+
+
+def _asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
+    name = {"_full": "__call__"}.get(method.__name__, method.__name__)
+
+    @functools.wraps(method)
+    def ask(self: ufunc, *args: Any, **keywords: Any) -> Any:
+        out = keywords.get("out")
+        outs = out if isinstance(out, tuple) else (out,)
+        given = args[0] if name == "__call__" else args
+        if any(map(is_override, (*given, *outs))):
+            return getattr(self.np, name)(*given, **keywords)
+        if any(o is Ellipsis for o in given[(self.nin if name == "__call__" else 3) :]):
+            raise TypeError("out=... is only allowed as a keyword argument.")
+        if isinstance(out, tuple) and any(o is Ellipsis for o in out):
+            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
+        if out is not None and len(outs) == 1 and self.nout == 1:
+            keywords["out"] = outs[0]
+        if out is Ellipsis and name != "__call__":
+            keywords["out"] = None
+            return method(self, *args, **keywords).copy()
+        return method(self, *args, **keywords)
+
+    return ask
 
 
 class ufunc:
@@ -137,7 +164,8 @@ class ufunc:
         try:
             if x.shape != y.shape and x.ndim and y.ndim and not stay_small((x, y)):
                 return self._lazy((a, b))
-        except AttributeError:  # a sequence, which NumPy takes as it is
+        except AttributeError:  # a sequence, which NumPy takes as it is, but for numbers of ours
+            x, y = (as_handle(o)._force() if o.__class__ in (list, tuple) else o for o in (x, y))
             if is_sparse(x) or is_sparse(y):
                 return self._lazy((a, b))
             if is_array_like(a) or is_array_like(b):
@@ -225,6 +253,7 @@ class ufunc:
         )
         return one, two
 
+    @_asking_others
     def _full(
         self,
         args: tuple[Any, ...],
@@ -241,15 +270,13 @@ class ufunc:
         if len(args) < self.nin or len(args) > self.nargs:
             raise TypeError(
                 f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments "
-                f"but {len(args)} were given"
+                f"but {len(args)} {'was' if len(args) == 1 else 'were'} given"
             )
         if len(args) > self.nin:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
             outs = args[self.nin :]
             args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
-        if any(map(is_override, out if isinstance(out, tuple) else (out,))):
-            return self.np(*args, out=out, where=where, casting=casting, order=order, dtype=dtype)
         dtype, typed = self._typed(dtype, signature, sig)
         as_array = out is Ellipsis
         if as_array:
@@ -286,7 +313,7 @@ class ufunc:
                 raise TypeError("cannot specify both 'sig' and 'signature'")
             signature = sig
         if signature is None:
-            dtype = None if dtype is None else np.dtype(dtype)
+            dtype = None if dtype is None else as_dtype(dtype)
             return dtype, {"dtype": dtype}
         if dtype is not None:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
@@ -297,6 +324,7 @@ class ufunc:
 
     # --- methods -----------------------------------------------------------------------------------
 
+    @_asking_others
     def reduce(
         self,
         array: Any,
@@ -308,46 +336,42 @@ class ufunc:
         where: Any = True,
     ) -> ndarray:
         """Fold along `axis`."""
-        if is_override(array) or is_override(out):
-            return self.np.reduce(array, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
         self._binary("reduce")
         return reductions.reduce(self.__name__, array, axis, dtype, out, keepdims, initial, where)
 
+    @_asking_others
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
         """The cumulative fold along `axis`."""
-        if is_override(array) or is_override(out):
-            return self.np.accumulate(array, axis, dtype, out)  # type: ignore[no-any-return]
         self._binary("accumulate")
         return cumulative.accumulate(self.__name__, array, axis, dtype, out)
 
+    @_asking_others
     def outer(self, A: Any, B: Any, **keywords: Any) -> Any:
         """The function of every pair of elements."""
-        if is_override(A) or is_override(B):
-            return self.np.outer(A, B, **keywords)
         self._binary("outer")
         a, b = as_handle(A), as_handle(B)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **keywords)
 
+    @_asking_others
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
-        if any(map(is_override, (a, indices, b))):
-            return self.np.at(a, indices, *(() if b is None else (b,)))
         if not isinstance(a, Handle):
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:
             raise ValueError("second operand needed for ufunc")
+        if self.nin == 1 and b is not None:
+            raise ValueError("second operand provided when ufunc is unary")
         if b is None:
             segments.repeat_at(self, a, indices)  # type: ignore[arg-type]
         else:
             segments.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
         return None
 
+    @_asking_others
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> ndarray:
         """Folds of the slices that `indices` begin."""
-        if is_override(array) or is_override(out):
-            return self.np.reduceat(array, indices, axis, dtype, out)  # type: ignore[no-any-return]
         self._binary("reduceat")
         return segments.reduceat(self.__name__, array, indices, axis, dtype, out)
 
@@ -363,7 +387,7 @@ class ufunc:
 # --- operands --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)
 def _dtypes(name: str, kinds: tuple[Any, ...], casting: str, dtype: Any) -> tuple[np.dtype[Any], ...]:
     return build.elementwise_dtypes(name, *kinds, casting=casting, dtype=dtype)
 

@@ -125,6 +125,32 @@ np.matmul.reduce(np.ones((2,2,2)))
 type('C',(),{'f':np.matmul})().f(np.ones((2,3)),np.ones(3))
 np.matmul(np.ones((2,2)),np.ones((2,2)),np.zeros((2,2)))
 np.matmul(np.ones((2,2)),np.ones((2,2)),np.zeros((2,2)),out=np.zeros((2,2)))
+np.ediff1d(np.array([1,2,3]),to_end=N.nan)
+np.ediff1d(np.array([1,2,3]),to_begin=[4,5],to_end=6)
+np.histogram_bin_edges(np.array([0,1,2,3,4,5,6,7,8]*3),'stone')
+np.histogram_bin_edges(np.array([0,1,2,3,4,5,6,7,8]*3)/10,'stone')
+np.histogram_bin_edges(np.array([0,1,2,3,4,5,6,7,8]*3),'stone',(0,4))
+np.trim_zeros([0,1,0,2,0])
+np.nanargmin(np.zeros((0,3)))
+np.nanstd(np.array([[1.,N.nan]]),axis=1,out=np.empty(1,int))
+np.zeros([2,1],N.dtypes.StrDType)
+np.add(1,2,dtype=N.dtypes.Float32DType)
+np.empty(2**64)
+np.reshape(np.arange(3))
+x=np.zeros(1,'O'); x.fill([1,2]); r=x[0]
+x=np.empty((2,2),object); x.flat[2]=(1,2,3); r=list(x.flat[2])
+copy.copy(np.ones((2,3),order='F')).flags.f_contiguous
+[np.zeros((2,2),[('junk','i1'),('a','f8')])['a'].flags.aligned]
+np.require(np.ones((2,3)),None,['C','F'])
+np.require(np.ones((2,3)),None,['Q'])
+np.require(np.ones((2,3)),'f4',['F','O']).flags.fnc
+np.maximum([np.longdouble('0.1')],[np.nextafter(np.longdouble('0.1'),1)])
+np.add(1,2,...)
+np.add.reduce(np.arange(3),out=(...,))
+np.negative.at(np.arange(3),[0],1)
+np.vecdot(np.array([1j,2],object),np.array([1j,2],object))
+np.vecdot(np.ones((2,2)),np.ones((2,2)),axis=0,axes=[0,0,()])
+np.zeros_like(np.ones((2,3)).T,shape=(4,5)).flags.fnc
 f=io.BytesIO(); np.savez(f,a=np.ones(2)); f.seek(0); z=np.load(f); r=[isinstance(z,N.lib.npyio.NpzFile),z.f.a]
 """
 """What an expression gives, or `r` after statements."""

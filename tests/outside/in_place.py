@@ -46,7 +46,12 @@ class Behind(types.ModuleType):
 
     def __init__(self, module: types.ModuleType) -> None:
         super().__init__(module.__name__)
-        self.__dict__["_behind"] = module
+        object.__setattr__(self, "_behind", module)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":  # as a test walks over it
+            return {k: _translated(v) for k, v in vars(self._behind).items()}
+        return super().__getattribute__(name)
 
     def __getattr__(self, name: str) -> Any:
         return _translated(getattr(self._behind, name))
@@ -67,21 +72,32 @@ class Asserting(Behind):
 
 
 class Front(types.ModuleType):
-    """`numpy`, as a test module imports it: this package, and NumPy's private names."""
+    """`numpy` or a namespace in it as a test module imports it: this package's, and NumPy's private names."""
+
+    def __init__(self, ours: types.ModuleType, theirs: types.ModuleType) -> None:
+        super().__init__(theirs.__name__)
+        self.__dict__.update(_ours=ours, _theirs=theirs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and not hasattr(spartan_ng, name):
-            return _translated(getattr(numpy, name))
-        return getattr(spartan_ng, name)
+        if not hasattr(self._ours, name) and (name.startswith("_") or self._ours is not spartan_ng):
+            return _translated(getattr(self._theirs, name))
+        if self._ours is spartan_ng and name in _HERE[1:]:
+            return _front(name)
+        return getattr(self._ours, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(spartan_ng, name, value)
+        setattr(self._ours, name, value)
 
     def __dir__(self) -> list[str]:
-        return dir(spartan_ng)
+        return dir(self._ours)
 
 
-FRONT = Front("numpy")
+@functools.cache
+def _front(space: str) -> Front:
+    return Front(getattr(spartan_ng, space), getattr(numpy, space))
+
+
+FRONT = Front(spartan_ng, numpy)
 
 
 def _translated(theirs: Any) -> Any:
