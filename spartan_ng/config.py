@@ -23,7 +23,7 @@ KEYS_VARIABLE = "SPARTAN_NG_KEYS"
 """Environment variable with the directory of CurveZMQ keys."""
 
 
-_SMALL_BYTES = 1 << 24
+_SMALL_BYTES = 1 << 25
 """The default of `Config.small_bytes`."""
 
 

@@ -43,7 +43,7 @@ from spartan_ng.progress import progress
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
-_DIRECT = 2
+_DIRECT = 1
 """One operator goes to NumPy without a plan where it touches up to so many times `config.small_bytes`."""
 _PLANS = 512
 """Plans kept for programs that come again."""

@@ -120,12 +120,10 @@ def _small_key(key: Any, value: Any) -> Any:
             elements = max(elements, known.size)
             p = known
         plain.append(p)
-    if value.nbytes > config.small_bytes:
+    if value.nbytes > config.small_bytes or elements > value.size:
         rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
         if elements * rest * value.itemsize > config.small_bytes:
             return None
-    elif elements * value.nbytes > 16 * max(config.small_bytes, 0) and elements > value.size:
-        return None
     if config.small_bytes == 0:
         return None
     return tuple(plain) if isinstance(key, tuple) else plain[0]

@@ -68,8 +68,9 @@ def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
     return h if h.dtype == kind else h.astype(kind)
 
 
-def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """NumPy values of operands that are small and on the driver, or None."""
+def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ...] | None:
+    """NumPy values of operands that are small and on the driver, or None; where they are `broadcast`, they
+    stay small together."""
     known: list[Any] = []
     nbytes = 0
     shape = None
@@ -95,7 +96,7 @@ def small_values(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
                 return None
         nbytes += weight(a)
         known.append(a)
-    if nbytes > config.small_bytes or not (alike or stay_small(tuple(known))):
+    if nbytes > config.small_bytes or not (alike or not broadcast or stay_small(tuple(known))):
         return None
     return tuple(known)
 

@@ -29,9 +29,10 @@ _AT_ONCE_FLOPS = 1 << 28
 
 def _small(a: Any, b: Any, size: int, flops: int) -> bool:
     """Whether NumPy should do a product at once."""
-    return (
-        small_values((a, b)) is not None and size * 8 <= config.small_bytes and flops <= _AT_ONCE_FLOPS
-    ) or (config.small_bytes > 0 and flops <= 1 << 12 and a._peek() is not None and b._peek() is not None)
+    if flops <= 1 << 12 and config.small_bytes > 0 and a._peek() is not None and b._peek() is not None:
+        return True
+    small = size * 8 <= config.small_bytes and flops <= _AT_ONCE_FLOPS
+    return small and small_values((a, b), broadcast=False) is not None
 
 
 def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
@@ -82,7 +83,7 @@ def matmul(
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
-    known = small_values((a, b))
+    known = small_values((a, b), broadcast=False)
     if known is not None:
         rows = a.shape[-2] if a.ndim > 1 else 1
         columns = b.shape[-1] if b.ndim > 1 else 1
