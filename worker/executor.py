@@ -319,8 +319,8 @@ class Executor:
             try:
                 return future.result(timeout=pause)
             except FutureTimeout:
-                if future.done():
-                    raise
+                if future.done():  # it may have come since
+                    return future.result()
                 self.check(run)
                 self.waiting[run.job] = (asked, run.plan.stages[run.index].name)
             if run.program.lends:

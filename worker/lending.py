@@ -97,8 +97,8 @@ def _answer(ex: Executor, run: Run, future: Future[Any]) -> Any:
         try:
             return future.result(timeout=0.1)
         except FutureTimeout:
-            if future.done():
-                raise
+            if future.done():  # it may have come since
+                return future.result()
             ex.check(run)
 
 
