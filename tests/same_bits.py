@@ -2,18 +2,21 @@
 
 `python -m tests.same_bits --count N --seed K` draws programs, runs each embedded and interpreted, and then in
 other ways with `config.reproducible`, and says where a bit differs. Units of folds are made small for it
-(`small_units`), so that small arrays have trees; every other program has units as they are.
+(`small_units`), so that small arrays have trees; one program in three has units as they are. One in four is
+one of the fuzzer's, from NumPy's whole surface, without its products.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from unittest.mock import patch
 
 import numpy as np
@@ -27,7 +30,11 @@ from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
 from spartan_ng.ops import order
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import units
+from tests.fuzz.generator import generate
+from tests.fuzz.program import Line, arrays_of, execute, steps_of
+from tests.fuzz.runner import ours
 from tests.programs import KINDS, Draw, Program, Step, programs
 
 WORKERS = (1, 2, 3, 5)
@@ -35,9 +42,27 @@ _PRODUCTS = ("matmul", "around_product")
 EXACT = sorted(set(KINDS) - set(_PRODUCTS))
 """Steps of all programs but products, which are BLAS's."""
 
-Way = tuple[int, str | None, str, str]
-"""Workers (0: embedded), a forced tiling, a tier, a way to fuse."""
-FIRST: Way = (0, None, "interpret", "cost")
+
+class Way(NamedTuple):
+    """How a program is run."""
+
+    workers: int = 0
+    """0: embedded."""
+    cuts: str | None = None
+    """A forced tiling; None for what is chosen, "uneven" for that of workers of unequal power."""
+    tier: str = "interpret"
+    fusion: str = "cost"
+    layout: str = "C"
+    """How inputs lie in memory: in C or Fortran order, or as every other element of something ("views")."""
+
+
+FIRST = Way()
+CUTS = (None, "uneven", *TILINGS)
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "views": lambda a: np.repeat(a, 2, -1)[..., ::2],
+}
 
 
 # --- steps that round ----------------------------------------------------------------------------------
@@ -122,6 +147,32 @@ ROUNDING: dict[str, Draw] = {
 }
 
 
+def long_lines() -> Program:
+    """Sums, products, variances and scans of lines of many units, in double and single precision."""
+    x = np.random.default_rng(0).standard_normal(70_001)
+
+    def apply(xp: Any, a: Any) -> Any:
+        return xp.concatenate([xp.reshape(v, (-1,)) for v in _folds_and_scans(xp, a)])
+
+    steps = (Step("folds and scans", apply, (k,)) for k in (0, 1))
+    return Program((x, x.astype("f4")), tuple(steps), 2)
+
+
+def _folds_and_scans(xp: Any, a: Any) -> list[Any]:
+    near = 1 + a * 1e-3
+    whole = [
+        a.sum(),
+        (a / 3).mean(),
+        a.var(),
+        xp.logaddexp.reduce(a),
+        xp.cumsum(a / 3).max(),
+        xp.exp(a).sum(),
+    ]
+    masked = [a.sum(where=a > 0), near.prod(where=a < 0), xp.cumprod(near)]
+    rows = a[: a.size // 9 * 9].reshape(-1, 9)
+    return [*whole, *masked, rows.sum(0), (rows / 7).sum(1), rows.std(0), rows.T.sum()]
+
+
 # --- ways to run them ----------------------------------------------------------------------------------
 
 
@@ -143,14 +194,16 @@ def _small_grain(n: int) -> int:
 
 @contextmanager
 def running(way: Way) -> Iterator[None]:
-    """Evaluate in one way inside the block, lazily."""
-    workers, forced, tier, fusion = way
-    backend: Backend = SimulatedBackend(workers) if workers else EmbeddedBackend(2)
+    """Evaluate in one way inside the block, lazily; on workers that are slow enough to share small work."""
+    weights = tuple(range(1, way.workers + 1)) if way.cuts == "uneven" else ()
+    slow = ClusterProfile(10**7, 10**9, 10**8, message_ns=0, task_ns=0, weights=weights)
+    backend: Backend = SimulatedBackend(way.workers, slow) if way.workers else EmbeddedBackend(2)
+    forced = None if way.cuts == "uneven" else way.cuts
     before = session.current().backend
     session.use(backend)
     try:
         with (
-            config.override(tiling=forced, kernels=tier, fusion=fusion, small_bytes=0),
+            config.override(tiling=forced, kernels=way.tier, fusion=way.fusion, small_bytes=0),
             np.errstate(all="ignore"),
         ):
             yield
@@ -159,29 +212,85 @@ def running(way: Way) -> Iterator[None]:
         backend.close()
 
 
-def bits(program: Program, way: Way) -> list[tuple[Any, ...]]:
-    """What a program gives, to the bit; a NaN is a NaN, and a zero of an extreme has no sign to rely on."""
+class Runs(Protocol):
+    """A program."""
+
+    def run(self, xp: Any, convert: Callable[[Any], Any]) -> list[Any]:
+        """The results in the library `xp`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A program of the fuzzer's without products and what is made of them; what raises is left out."""
+
+    lines: tuple[Line, ...]
+    left_out: frozenset[str]
+
+    @classmethod
+    def draw(cls, number: int) -> Surface:
+        """The program of this seed."""
+        lines: list[Line] = []
+        tainted: set[str] = set()
+        for line in steps_of(generate(number).steps):
+            touched = line.uses | ({line.defines} if line.defines else set())
+            if _PRODUCT.search(line.text) or line.uses & tainted:
+                tainted |= touched if line.writes else {line.defines or ""}
+            else:
+                lines.append(line)
+        return cls(tuple(lines), frozenset(tainted))
+
+    def run(self, xp: Any, convert: Callable[[Any], Any]) -> list[Any]:
+        """All arrays that are alive at its end, and NumPy's."""
+        environment = ours()
+        for line in self.lines:
+            execute(line, environment)
+        return [xp.asarray(a) for k, a in arrays_of(environment).items() if k not in self.left_out]
+
+    def __str__(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+
+_PRODUCT = re.compile(
+    r"@|\b(dot|matmul|multi_dot|inner|tensordot|vdot|einsum|vecdot|outer|kron|convolve|correlate|cov|corrcoef"
+    r"|linalg|polyfit|norm)\b"
+)
+"""Calls that BLAS has a part in."""
+
+
+def bits(program: Runs, way: Way) -> list[tuple[Any, ...]]:
+    """What a program gives in one way, to the bit."""
     with running(way):
-        found = [np.asarray(v) for v in sp.compute(*program.run(sp, sp.array))]
-    return [(v.shape, v.dtype, _plain(v).tobytes()) for v in found]
+        return evaluated(program, way.layout)
 
 
-def _plain(v: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return v if v.dtype.kind not in "fc" else np.where(np.isnan(v), np.nan, v + 0.0).astype(v.dtype)
+def evaluated(program: Runs, layout: str = "C") -> list[tuple[Any, ...]]:
+    """What a program gives, to the bit; a NaN is a NaN, and a zero of an extreme has no sign to rely on."""
+    results = program.run(sp, lambda a: sp.asarray(LAYOUTS[layout](a)))
+    found = [np.asarray(v) for v in sp.compute(*results)]
+    return [(v.shape, v.dtype, _plain(v)) for v in found]
 
 
-def differing(program: Program, ways: Sequence[Way]) -> list[Way]:
+def _plain(v: np.ndarray[Any, Any]) -> bytes:
+    if v.dtype.kind in "fc":
+        v = np.where(np.isnan(v), np.nan, v + 0.0).astype(v.dtype)
+    return repr(v.tolist()).encode() if v.dtype.hasobject else v.tobytes()
+
+
+def differing(program: Runs, ways: Sequence[Way]) -> list[Way]:
     """The ways in which a program gives other bits than embedded and interpreted."""
     expected = bits(program, FIRST)
     return [way for way in ways if bits(program, way) != expected]
 
 
-def every_way(rng: random.Random, compiling: bool) -> list[Way]:
-    """All numbers of workers and forced tilings, each in some tier and some way to fuse; some of them
-    `compiling`."""
-    cuts = [(0, None), *product(WORKERS, (None, *TILINGS))]
-    ways: list[Way] = [(w, t, rng.choice(("interpret", "numexpr")), rng.choice(FUSIONS)) for w, t in cuts]
-    return [*ways, *((w, t, "compile", "cost") for w, t in rng.sample(cuts, 2) if compiling)]
+def every_way(rng: random.Random) -> list[Way]:
+    """All numbers of workers and cuts, each in some tier, way to fuse and layout."""
+    cuts = [(0, None), *product(WORKERS, CUTS)]
+    return [_some_way(rng, w, c, ("interpret", "numexpr")) for w, c in cuts]
+
+
+def _some_way(rng: random.Random, workers: int, cuts: str | None, tiers: Sequence[str]) -> Way:
+    return Way(workers, cuts, rng.choice(tiers), rng.choice(FUSIONS), rng.choice(list(LAYOUTS)))
 
 
 def main() -> int:
@@ -189,8 +298,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.same_bits")
     parser.add_argument("--count", type=int, default=100, help="programs")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compiling", type=int, default=10, help="one program in so many is compiled, too")
-    parser.add_argument("--ways", type=int, default=0, help="so many ways for each program; 0: all")
+    parser.add_argument(
+        "--compiling", type=int, default=10, help="one program in so many is compiled, too; 0: none"
+    )
+    parser.add_argument(
+        "--ways", type=int, default=0, help="so many interpreted ways for each program; 0: all"
+    )
     options = parser.parse_args()
     rng = random.Random(options.seed)
     drawn, wrong, runs = 0, 0, 0
@@ -207,17 +320,17 @@ def main() -> int:
     def check(program: Program) -> None:
         nonlocal drawn, wrong, runs
         drawn += 1
-        ways = every_way(rng, options.compiling > 0 and drawn % options.compiling == 0)
+        ways = every_way(rng)
         ways = rng.sample(ways, options.ways) if options.ways else ways
+        if options.compiling and drawn % options.compiling == 0:
+            ways += [_some_way(rng, w, c, ("compile",)) for w, c in ((0, None), (3, "row"))]
         runs += len(ways)
-        if drawn % 2:
-            with small_units():
-                found = differing(program, ways)
-        else:
-            found = differing(program, ways)
+        drawn_one: Runs = Surface.draw(options.seed * 100_000 + drawn) if drawn % 4 == 0 else program
+        with small_units() if drawn % 3 else nullcontext():
+            found = differing(drawn_one, ways)
         if found:
             wrong += 1
-            print(f"{program}\n  differs in {found}\n", flush=True)
+            print(f"{drawn_one}\n  differs in {found}\n", flush=True)
 
     with config.override(reproducible=True):
         check()

@@ -15,6 +15,7 @@ from spartan_ng import session
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import TILINGS, config
 from tests.programs import Program, programs
+from tests.same_bits import FIRST, bits, evaluated, long_lines
 from tests.sampling import examples
 from tests.test_programs import check
 
@@ -34,6 +35,14 @@ def on_three_workers() -> Iterator[None]:
 def test_random_programs(program: Program, tiling: str | None) -> None:
     with config.override(tiling=tiling):
         check(program)
+
+
+@pytest.mark.parametrize("tiling", [None, "row"])
+def test_bits_are_those_of_one_process(tiling: str | None) -> None:
+    with config.override(reproducible=True):
+        here = bits(long_lines(), FIRST)
+        with config.override(tiling=tiling):
+            assert evaluated(long_lines()) == here
 
 
 @pytest.mark.parametrize("tiling", [None, "row", "column", "block"])

@@ -7,25 +7,38 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
 from spartan_ng import session
-from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.config import FUSIONS, config
 from spartan_ng.errors import OptionError
 from spartan_ng.ops import order
 from tests.programs import Program, Step, programs
-from tests.same_bits import EXACT, FIRST, ROUNDING, WORKERS, bits, differing, running, small_units
-
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+from tests.same_bits import (
+    CUTS,
+    EXACT,
+    FIRST,
+    LAYOUTS,
+    ROUNDING,
+    WORKERS,
+    Surface,
+    Way,
+    bits,
+    differing,
+    long_lines,
+    running,
+    small_units,
+)
+from tests.sampling import examples
 
 
 def add(a: order.State, b: order.State) -> order.State:
     return (a[0] + b[0],)
 
 
-@SETTINGS
+@examples(300)
 @given(data=st.data())
 def test_any_cut_between_units_gives_one_result(data: st.DataObject) -> None:
     """Boxes with some of the units, in any memory order; their subtrees; the trees that grow from them."""
@@ -83,46 +96,42 @@ def test_one_unit_is_numpys_own_sum(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # of NumPy, where nothing is left to average
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(100)
 @given(program=programs(most=12, kinds=EXACT, more=ROUNDING), data=st.data())
 def test_programs_have_the_same_bits(program: Program, data: st.DataObject) -> None:
     """`python -m tests.same_bits` draws more of them."""
     workers = data.draw(st.sampled_from(WORKERS))
-    forced = data.draw(st.sampled_from([None, *TILINGS]))
+    cuts, layout = data.draw(st.sampled_from(CUTS)), data.draw(st.sampled_from(sorted(LAYOUTS)))
     tier, fusion = data.draw(st.sampled_from(["interpret", "numexpr"])), data.draw(st.sampled_from(FUSIONS))
     with small_units(), config.override(reproducible=True):
-        assert not differing(program, [(workers, forced, tier, fusion)])
+        assert not differing(program, [Way(workers, cuts, tier, fusion, layout)])
 
 
-def _lines(xp: Any, a: Any) -> list[Any]:
-    """What rounds along long lines: each in an order of its own, if it may."""
-    b = a.astype("f8")
-    whole = [b.sum(), (b / 3).mean(), b.var(), xp.logaddexp.reduce(b), xp.cumsum(b / 3).max()]
-    masked = [b.sum(where=b > 0), b.prod(where=abs(b) > 2), xp.cumprod(1 + b * 1e-3)]
-    rows = b[: b.size // 9 * 9].reshape(-1, 9)
-    return [*whole, *masked, rows.sum(0), (rows / 7).sum(1), rows.std(0), rows.T.sum(), xp.exp(b).sum()]
+@examples(60)
+@given(number=st.integers(0, 1 << 30), data=st.data())
+def test_the_fuzzers_programs_have_the_same_bits(number: int, data: st.DataObject) -> None:
+    way = Way(data.draw(st.sampled_from(WORKERS)), data.draw(st.sampled_from(CUTS)))
+    with small_units(), config.override(reproducible=True):
+        assert not differing(Surface.draw(number), [way])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_units_as_they_are(workers: int) -> None:
     """Arrays of several units of their own length, in single and double precision, over forced cuts."""
-    x = np.random.default_rng(0).standard_normal(70_001)
-    program = Program((x, x.astype("f4")), (), 2)
-    steps = [
-        Step("lines", lambda xp, a: xp.concatenate([xp.reshape(v, (-1,)) for v in _lines(xp, a)]), (k,))
-        for k in (0, 1)
+    ways = [
+        Way(workers),
+        Way(workers, "uneven", "interpret", "cost", "views"),
+        Way(workers, "row", "numexpr", "off"),
     ]
-    program = Program((x, x.astype("f4")), tuple(steps), 2)
-    ways = [(workers, None, "interpret", "cost"), (workers, "row", "numexpr", "off")]
     with config.override(reproducible=True):
-        assert not differing(program, ways)
+        assert not differing(long_lines(), ways)
 
 
 def test_a_program_with_another_order_is_seen() -> None:
     """The comparison is no formality: sums in another order differ."""
     x = np.random.default_rng(0).standard_normal(1000)
     program = Program((x,), (Step("sum", lambda xp, a: a.sum(), (0,)),), 1)
-    assert differing(program, [(3, "row", "interpret", "cost")])
+    assert differing(program, [Way(3, "row")])
     with config.override(reproducible=True):
         whole = bits(program, FIRST)
         with small_units():
@@ -140,15 +149,15 @@ def test_rows_that_are_read_backwards_have_the_same_bits(name: str) -> None:
 
     program = Program((x,), (Step(name, apply, (0,)),), 1)
     with config.override(reproducible=True):
-        assert not differing(program, [(0, None, "compile", "cost"), (3, "row", "interpret", "cost")])
+        assert not differing(program, [Way(tier="compile"), Way(3, "row")])
 
 
 @pytest.mark.parametrize("workers", [2, 3, 5])
-@pytest.mark.parametrize("tiling", ["row", "column", "block"])
-def test_what_moves_is_predicted(workers: int, tiling: str) -> None:
+@pytest.mark.parametrize("tiling", [None, "uneven", "row", "column", "block"])
+def test_what_moves_is_predicted(workers: int, tiling: str | None) -> None:
     """Fragments at the edges of units, and the states of subtrees."""
     x = np.random.default_rng(5).standard_normal((3_001, 40))
-    with running((workers, tiling, "interpret", "cost")), config.override(reproducible=True):
+    with running(Way(workers, tiling)), config.override(reproducible=True):
         sp.compute(sp.array(x).sum(), (sp.array(x) / 3).sum(0))
         ran = session.current().last_run
     assert ran is not None

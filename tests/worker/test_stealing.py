@@ -203,12 +203,15 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     function.came_back.set()
 
 
+@pytest.mark.parametrize("reproducible", [False, True])
 @pytest.mark.parametrize("workers", [2, 3])
-def test_idle_ranks_take_tasks_over_and_answers_are_the_same(workers: int, held: Held) -> None:
+def test_idle_ranks_take_tasks_over_and_answers_are_the_same(
+    workers: int, reproducible: bool, held: Held
+) -> None:
     value = np.arange(N, dtype=np.float64)
     found, stolen = [], []
     for backend in (SimulatedBackend(workers), SimulatedBackend(1)):
-        with running_on(backend), config.override(tiling="row", small_bytes=0):
+        with running_on(backend), config.override(tiling="row", small_bytes=0, reproducible=reproducible):
             x = (sp.asarray(value) * 1).persist()
             folded = np.asarray(sp.map(held, x, dtype=float).sum())
             stolen.append(_stolen() > 0)
@@ -220,6 +223,7 @@ def test_idle_ranks_take_tasks_over_and_answers_are_the_same(workers: int, held:
     assert stolen == [True, True, False, False]
     np.testing.assert_array_equal(found[0][1], np.sqrt(value))
     np.testing.assert_allclose(found[0][0], np.sqrt(value).sum())
+    assert found[0][0] == found[1][0] or not reproducible
 
 
 def test_the_same_sum_to_the_bit_whether_tasks_were_stolen_or_not(
