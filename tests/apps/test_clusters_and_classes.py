@@ -27,6 +27,7 @@ def textbook(X, centers, fuzziness: float, iterations: int):
     return centers, degrees, (degrees**fuzziness * distances**2).sum()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("fuzziness", [1.3, 2.0, 3.0])
 def test_fuzzy_kmeans(fuzziness, anywhere) -> None:
     start = IRIS.data[[3, 70, 120]] + 0.01
@@ -59,6 +60,7 @@ def test_fuzzy_estimator() -> None:
     numpy.testing.assert_array_equal(numpy.asarray(model.predict(IRIS.data)), labels)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("kind", "reference"), [("multinomial", naive_bayes.MultinomialNB), ("gaussian", naive_bayes.GaussianNB)]
 )
@@ -70,6 +72,7 @@ def test_naive_bayes(kind: Kind, reference, anywhere) -> None:
     assert clone(ours).get_params() == ours.get_params()
 
 
+@pytest.mark.some(1)
 def test_naive_bayes_of_sparse_counts(anywhere) -> None:
     X = sparse.random_array((300, 40), density=0.1, rng=0).tocsr()
     X.data = numpy.ceil(9 * X.data)

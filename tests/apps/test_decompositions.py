@@ -29,7 +29,7 @@ def best(A, k: int) -> tuple[numpy.ndarray, numpy.ndarray]:
     return values[:k], (left[:, :k] * values[:k]) @ right[:k]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("A", [DIGITS, DIGITS.T], ids=["tall", "wide"])
 def test_svd(A, anywhere) -> None:
     values, nearest = best(A, 5)
@@ -39,6 +39,7 @@ def test_svd(A, anywhere) -> None:
     assert found.n_iter < 40
 
 
+@pytest.mark.some(1)
 def test_svd_of_a_sparse_matrix(anywhere) -> None:
     A = sparse.random_array((400, 300), density=0.05, rng=0).tocsr()
     found = svd(A, 4, tol=1e-12)
@@ -54,7 +55,7 @@ def test_svd_of_a_matrix_of_low_rank() -> None:
     numpy.testing.assert_allclose(product(found), A, atol=1e-6)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("A", [DIGITS, DIGITS.T], ids=["tall", "wide"])
 def test_ssvd(A, anywhere) -> None:
     values, nearest = best(A, 5)
@@ -87,6 +88,7 @@ def test_pca(k, anywhere) -> None:
     numpy.testing.assert_allclose(numpy.asarray(ours.inverse_transform(Z)), back, atol=1e-8)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("model", [PCA(10), SVD(10), SSVD(10)])
 def test_estimators_work_in_a_pipeline(model) -> None:
     assert clone(model).get_params() == model.get_params()

@@ -20,6 +20,7 @@ def formula(S, K, T, r: float, v: float) -> numpy.ndarray:
     return S * stats.norm.cdf(d) - K * numpy.exp(-r * T) * stats.norm.cdf(d - v * numpy.sqrt(T))
 
 
+@pytest.mark.some(1)
 def test_black_scholes(anywhere) -> None:
     T = YEARS / 100
     found = black_scholes(SPOT, STRIKE, T, rate=0.03, volatility=0.25)
@@ -31,6 +32,7 @@ def test_black_scholes(anywhere) -> None:
     numpy.testing.assert_array_equal(numpy.asarray(model.fit(X).predict(X)), calls)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kind", ["call", "put"])
 @pytest.mark.parametrize("steps", [1, 5])
 def test_monte_carlo(kind, steps, anywhere) -> None:
@@ -42,6 +44,7 @@ def test_monte_carlo(kind, steps, anywhere) -> None:
     assert 0 < found.standard_error < 0.01 * exact
 
 
+@pytest.mark.some(1)
 def test_asian_options_are_what_their_paths_say(anywhere) -> None:
     found = monte_carlo(payoff="asian", steps=4, paths=5000, seed=3)
     random = numpy.random.default_rng(3)
@@ -71,6 +74,7 @@ def jamshidian(strike: float, interval: float, found) -> float:
     return found.today[0] * coupons @ (K * stats.norm.cdf(spread - d) - forward * stats.norm.cdf(-d))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("strike", "expiry", "payments"), [(0.03, 1.0, 10), (0.04, 2.0, 4)])
 def test_swaption(strike, expiry, payments, anywhere) -> None:
     found = swaption(strike, expiry=expiry, payments=payments, paths=60_000, seed=2)

@@ -31,6 +31,7 @@ def test_systems(solve, A, form, anywhere) -> None:
     assert few.residual == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.some(1)
 def test_conjugate_gradients_of_a_large_sparse_system(anywhere) -> None:
     n = 40
     line = sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))

@@ -31,6 +31,7 @@ def waltons():
     return load_waltons()
 
 
+@pytest.mark.some(1)
 def test_kaplan_meier(anywhere, waltons):
     t, e = waltons["T"].to_numpy(), waltons["E"].to_numpy()
     with np.errstate():  # the fitter silences errors, and leaves it at that
@@ -52,6 +53,7 @@ def test_greenwood() -> None:
     np.testing.assert_allclose(found.variance, [9 / 16 / 12, 1 / 4 * (1 / 12 + 1 / 6), 0])
 
 
+@pytest.mark.some(1)
 def test_cox(anywhere, rossi):
     reference = lifelines.CoxPHFitter().fit(rossi, "week", "arrest")
     X = rossi.drop(columns=["week", "arrest"]).to_numpy(float)

@@ -60,7 +60,7 @@ def start(n: int, **options) -> Iterator[LocalCluster]:
     assert litter() <= before
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A folder of our own, so that other programs' files are no litter of ours."""
     tmp_path_factory.getbasetemp()  # pytest's own are where they were
@@ -77,9 +77,9 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
         yield one
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[LocalCluster]:
-    """A cluster of three workers for tests that leave it usable."""
+@pytest.fixture(scope="session")
+def shared(temporary_files: None) -> Iterator[LocalCluster]:
+    """A cluster of three workers for all tests that leave it usable."""
     yield from start(3)
 
 

@@ -20,11 +20,11 @@ EACH = 25
 
 def main(address: str, count: int, seed: int, mark: Path) -> None:
     """Be somebody else, and send `count` messages."""
+    known = [*the_fifteen(mark).values(), *any_message(mark)]  # packing them loads modules, too
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
     draw = random.Random(seed)
-    known = [*the_fifteen(mark).values(), *any_message(mark)]
     sent = told = 0
     while sent < count:
         if draw.random() < 0.2:

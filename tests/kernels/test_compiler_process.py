@@ -154,6 +154,7 @@ def test_frozen_programs_do_not_start_themselves(monkeypatch, process):
         process.compile("kernel", STORE.format(1))
 
 
+@pytest.mark.some(1)
 def test_a_killed_process_is_followed_by_another(compiler, tmp_path):
     assert compiled(compiler, STORE.format(1)).function is not None
     busy = tmp_path / "busy"

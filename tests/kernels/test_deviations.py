@@ -14,6 +14,7 @@ from spartan_ng.ops.folds import FOLDS, DeviationFold
 from tests.test_programs import running_on
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])
@@ -100,6 +101,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("mean", [0, 1e3, 1e9])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("shape", "axes"), SHAPES)

@@ -72,12 +72,14 @@ def test_workers(name: str, workers: int) -> None:
             check(name, shape)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", [*EXPRESSIONS, *SPARSE])
 def test_embedded(name: str) -> None:
     with running_on(EmbeddedBackend(2)):
         check(name, (120, 90, 33))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_forced_tilings(tiling: str) -> None:
     with running_on(SimulatedBackend(4)), config.override(tiling=tiling):

@@ -176,6 +176,7 @@ def check(case: Case, rng: np.random.Generator) -> int:
     return sum(isinstance(s, ScanTotals) for s in plan.stages)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.timeout(3600)
 def test_random_cases(shard: int, some: Some, monkeypatch: pytest.MonkeyPatch) -> None:

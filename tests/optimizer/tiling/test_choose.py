@@ -74,6 +74,7 @@ def check_consistent(program, tilings, workers):
         assert all(tiling.parts[a] == 1 for a in array.uncut)
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("workers", [2, 3, 4, 5])
 @pytest.mark.parametrize("forced", [None, *KINDS])
 def test_read_bytes_are_those_of_the_chosen_tilings(workers, forced):

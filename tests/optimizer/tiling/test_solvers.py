@@ -44,6 +44,7 @@ def best_cost(problem):
     return min(problem.cost(c) for c in choices if problem.weight(c) <= limit)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("solver", [exact.solve, brute.solve])
 @pytest.mark.parametrize("kind", [np.int64, object])
 def test_exact_and_brute_find_the_best(solver, kind):
