@@ -30,7 +30,7 @@ from tests.mutants.plugin import Chosen, Recorder
 FEW_S, FEW_FILES = 4.0, 4
 """The first tests that a fault meets: most are seen by these."""
 _HANG_S = 900.0
-_TIMES = 10
+_TIMES = 4
 """How many times what its tests usually take a fault may take."""
 
 
@@ -60,7 +60,7 @@ def judge(own: Path, state: sqlite3.Connection, number: int, most_s: float, is_e
     for tests in _batches(state, number, most_s, is_early):
         failed = own / "failed"
         failed.unlink(missing_ok=True)
-        limit = _TIMES * sum(tests.values()) + 60.0
+        limit = _TIMES * sum(tests.values()) + 15.0
         patience = _TIMES * max(tests.values()) + 30.0
         with _cache(own.parent / "kernels"):
             run = Chosen(list(tests), failed, patience)

@@ -1,7 +1,8 @@
 """A stage on its way: its axes, its values, and leaves that are views of new arrays.
 
 Sizes, cuts and data are drawn apart from the structure, so that several stages share one compiled kernel.
-Data are small whole numbers (sums of them are exact in any order), or have everything special in them.
+Data are small whole numbers (sums of them are exact in any order), thirds of them (sums round), or have
+everything special in them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Drawing:
         self.draw, self.size = random.Random(structure), random.Random(sizes)
         self.data = np.random.default_rng(sizes)
         self.special = self.draw.random() < 0.2
+        self.thirds = not self.special and self.draw.random() < 0.2
+        """Whether floats are thirds, of which sums round."""
         self.calls_users = False
         self.masks = True
         """Whether folds may have a mask: behind a scan there is none."""
@@ -115,7 +118,8 @@ class Drawing:
             values = sample(dtype, self.size.randrange(1 << 30), max(n, 64))[:n]
             return np.resize(values, n).reshape(shape).astype(dtype)
         low = 0 if dtype.kind in "ub" else -3
-        return self.data.integers(low, 5, shape).astype(dtype)
+        numbers = self.data.integers(low, 5, shape).astype(dtype)
+        return numbers / dtype.type(3) if self.thirds and dtype.char in "fdFD" else numbers
 
     def some_axes(self) -> list[tuple[int, int]]:
         """All of the domain, or some of it, and perhaps lines."""

@@ -69,4 +69,4 @@ def _stage(drawing: Formats, form: str | None) -> Stage:
     lowered = {
         name: d.size.choice(values) for name, (_, _, values) in LIMITS.items() if d.size.random() < 0.7
     }
-    return make(cache, forced, lowered)
+    return make(cache, forced, d.size.random() < (0.6 if d.thirds else 0.2), lowered)

@@ -21,6 +21,10 @@ _SMOOTH = ("add", "subtract", "multiply", "negative", "absolute", "maximum", "mi
 """Functions that a rounding error passes through without growing much."""
 VECTOR_MATH = frozenset({"exp", "log", "expit", "erf"})
 """Functions that compiled loops round in their own way."""
+_ROUNDED_ONCE = frozenset(
+    {*_SMOOTH, "divide", "square", "sqrt", "floor", "ceil", "trunc", "rint", "fmax", "fmin"}
+)
+"""Functions of real numbers that have one right answer; of others NumPy has several loops."""
 _OFTEN = [*_SMOOTH, "less", "divide", "square", "sqrt", "isnan", "exp"]
 _NEVER = frozenset({"cast", "power", "float_power", "real", "imag", "isnat", "spacing", "nextafter", "lcm"})
 _MAPS = [n for n, f in ELEMENTWISE.items() if f.nout == 1 and n not in _NEVER]
@@ -83,6 +87,8 @@ class Steps(Drawing):
                 if n == node.shape[k]:
                     labels[k] = d if labels[k] == WHOLE else labels[k]
         rounded = any(v.rounded for v in cast) or name in VECTOR_MATH
+        real = all(v.node.dtype.kind != "c" for v in cast)
+        rounded = rounded or (self.thirds and dtype.kind in "fc" and not (real and name in _ROUNDED_ONCE))
         return self.add(node, tuple(labels), rounded, any(v.folded for v in cast))
 
     def _cast(self, v: Value, dtype: np.dtype[Any]) -> Value:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels
 
@@ -41,12 +42,23 @@ class Stage:
     policy: str
     cache_bytes: int
     forced: str | None
+    reproducible: bool = False
+    """Whether last bits are kept: then all runs are compared to each other, too."""
     limits: dict[str, int] = field(default_factory=dict)
     """Sizes from which something is worth having, where they are not the library's: see `runner`."""
+
+    @property
+    def keeps_bits(self) -> bool:
+        """Whether all runs have the same bits: not where matrices are multiplied, or users' functions called,
+        or compressed columns folded."""
+        order = topological([v.node for v in self.results])
+        free = any(n.fn == "contract" or isinstance(n.fn, UserFunction) for n in order)
+        return self.reproducible and not free and all(n.format != "compressed" for n in order)
 
     def __repr__(self) -> str:
         g, nodes = self.group, [v.node for v in self.results]
         how = f"blocks of {self.cache_bytes} bytes, {self.forced}, {self.limits}"
+        how += ", reproducible" if self.reproducible else ""
         place = f"stages by {self.policy}" if g is None else f"domain {g.domain}, whole {sorted(g.whole)}"
         lines = [f"{place}, {how}"]
         names = {n: f"a{i}" for i, n in enumerate(topological(nodes))}
