@@ -7,6 +7,7 @@ a budget, the tiles that were used least recently go to anonymous files, and com
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 import tempfile
@@ -154,7 +155,7 @@ class Store:
         """Count a tile's memory that did not come from the pool; the bytes counted."""
         if self.pool is None:
             return 0
-        foreign = sum(a.nbytes for a in _arrays(tile) if self.pool.locate(a) is None)
+        foreign = sum(a.nbytes for a in _arrays(tile) if self.pool.locate(a) is None and not _is_mapped(a))
         if foreign < SHARED_BYTES:
             return 0
         self.pool.reserve(foreign, self._spill)
@@ -261,9 +262,19 @@ def _arrays(tile: Any) -> Sequence[np.ndarray[Any, Any]]:
     return (tile.data, tile.indices, tile.indptr) if is_csr(tile) else ()
 
 
+def _is_mapped(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's memory is a file's, which the kernel reads when it is used, and lets go."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
 def _spillable(tile: Any) -> bool:
     """Whether writing a tile to disk frees memory: it is large, and only the store looks at it."""
     arrays = _arrays(tile)
+    if any(map(_is_mapped, arrays)):
+        return False
     if sum(a.nbytes for a in arrays) < SHARED_BYTES or any(a.dtype.hasobject for a in arrays):
         return False
     del arrays

@@ -71,6 +71,12 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     return [refs[n] for n in nodes]
 
 
+def once(node: Node) -> Any:
+    """The elements of a node on the driver, for a part of an array that as a whole is not to be kept."""
+    with as_noted(topological([node])):
+        return value_of(evaluate([node])[0])
+
+
 def release(ref: ArrayRef) -> None:
     """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
     waiting = {node: cell for node, watch in list(live.items()) if (cell := watch()) and cell.holds(node)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +11,7 @@ import numpy as np
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
+from spartan_ng.api.saving import replacing, write_npy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 
@@ -19,8 +21,15 @@ if TYPE_CHECKING:
 
 @numpy_function(np.save)
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """Write an array to a `.npy` file."""
-    np.save(file, as_handle(arr)._force(), allow_pickle)
+    """Write an array to a `.npy` file, in parts where it does not fit into memory.
+
+    A file by name is complete, or what it was before.
+    """
+    if not isinstance(file, str | os.PathLike):
+        write_npy(file, as_handle(arr), allow_pickle)
+        return
+    with replacing(file, ".npy") as written:
+        write_npy(written, as_handle(arr), allow_pickle)
 
 
 @numpy_function(np.savez)
@@ -38,7 +47,11 @@ def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keyword
 def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool) -> None:
     found = values(*(as_handle(a) for a in (*args, *named.values())))
     by_name = dict(zip(named, found[len(args) :], strict=True))
-    write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
+    if not isinstance(file, str | os.PathLike):
+        write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
+        return
+    with replacing(file, ".npz") as written:
+        write(written, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
 
 
 class Archive(np.lib.npyio.NpzFile):
@@ -78,8 +91,8 @@ def load(
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
-    if mmap_mode is None and isinstance(file, str) and file.endswith(".npy"):
-        mapped = _mapped(file, options)
+    if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
+        mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
             return make(Cell(np.asarray(mapped), borrowed=True))
         return wrap(np.array(mapped))

@@ -1,0 +1,94 @@
+"""Files that are there whole or not at all, and arrays that are written in parts because they do not fit.
+
+A file is written beside its place, under a name of its own, and renamed when it is complete. So an
+interrupted write leaves the old file, and arrays that are mapped from that one keep their elements.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.forcing import once
+from spartan_ng.api.handle import wrap_node
+from spartan_ng.config import config
+from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.node import VIEWS, Op, topological
+
+if TYPE_CHECKING:
+    from spartan_ng.api.array import ndarray
+
+PART_BYTES = 1 << 26
+"""An array that does not fit is computed and written in parts of about this size."""
+_SHARE = 4
+"""It does not fit where it would take more than one part in so many of the memory."""
+_BY_PARTS = (VIEWS - {Op.RESHAPE}) | {Op.MAP, Op.DATA, Op.INDEX}
+"""Steps of which a part costs a part."""
+
+
+@contextmanager
+def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
+    path = os.fspath(file)
+    path = os.path.realpath(path if path.endswith(suffix) else path + suffix)
+    if os.path.exists(path) and not os.path.isfile(path):  # a device, or a pipe
+        with open(path, "wb") as there:
+            yield there
+        return
+    descriptor, temporary = tempfile.mkstemp(suffix, os.path.basename(path) + ".", os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as written:
+            os.fchmod(descriptor, _mode(path))
+            yield written
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode(path: str) -> int:
+    """The permissions of the file that was there; of a new one, what the process gives its files."""
+    with suppress(OSError):
+        return os.stat(path).st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
+    """Write an array in NumPy's format, in parts if it has neither a value here nor room for one."""
+    parts = None
+    if a._peek() is None and a.nbytes > _room() // _SHARE:
+        parts = _in_parts(a)
+    if parts is None:
+        np.save(file, a._force(), allow_pickle)
+        return
+    header = {"descr": np.lib.format.dtype_to_descr(a.dtype), "fortran_order": False, "shape": a.shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    step = max(1, PART_BYTES * parts.shape[0] // parts.nbytes)
+    for start in range(0, parts.shape[0], step):
+        part = once(parts[start : start + step]._node())
+        file.write(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+
+
+def _room() -> int:
+    """Bytes of memory that programs may use."""
+    return config.memory_bytes or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _in_parts(a: ndarray) -> ndarray | None:
+    """An array with the same elements in C order, a row of which costs a row; None if there is none."""
+    if a.ndim == 0 or a.dtype.hasobject or a.format != "dense":
+        return None
+    node = a._node()
+    while node.op is Op.RESHAPE and node.inputs[0].ndim:
+        (node,) = node.inputs
+    if all(n.op in _BY_PARTS for n in topological([node])):
+        return wrap_node(node)
+    return None if in_process() else a.persist()  # on workers a part of what is evaluated is read as a part

@@ -1,0 +1,127 @@
+"""Files larger than the memory there is: folded where they lie, and written in parts; whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.api import saving
+from spartan_ng.errors import MemoryBudgetError
+
+BUDGET = 4_000_000
+ROWS = 60_000
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setattr(saving, "PART_BYTES", 500_000)
+    with np.config.override(memory_bytes=BUDGET, small_bytes=1000):
+        session.embed()
+        yield
+    session.embed()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "large.npy"
+    numpy.save(path, numpy.random.default_rng(0).random((ROWS, 20)))
+    assert path.stat().st_size > 2 * BUDGET
+    return path
+
+
+FOLDS = {
+    "mean": lambda xp, x: x.mean(),
+    "extremes of columns": lambda xp, x: x.max(axis=0) - x.min(axis=0),
+    "deviations of columns": lambda xp, x: x.std(axis=0),
+    "under a mask": lambda xp, x: x[x > 0.5].sum(),
+    "of a function": lambda xp, x: (xp.exp(-x) * 2 + 1).sum(axis=1).max(),
+    "product": lambda xp, x: x.T @ x,
+    "of a part": lambda xp, x: x[100:-100:3, 4].sum(),
+    "norms of rows": lambda xp, x: xp.sqrt((x * x).sum(axis=1)),
+}
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_file_that_does_not_fit_is_folded_where_it_lies(file, name, kind):
+    x = np.load(kind(file))
+    numpy.testing.assert_allclose(FOLDS[name](np, x), FOLDS[name](numpy, numpy.load(file)), rtol=1e-9)
+
+
+WRITTEN = {
+    "elements": lambda xp, x: x * 2 + 1,
+    "columns in another order": lambda xp, x: xp.sqrt(x)[:, ::-1],
+    "other types": lambda xp, x: (x > 0.5) | (x < 0.1),
+    "broadcast": lambda xp, x: x - xp.arange(20.0),
+    "a line": lambda xp, x: (x + 1).reshape(-1),
+}
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_does_not_fit_is_written_in_parts(file, tmp_path, name):
+    result = WRITTEN[name](np, np.load(file))
+    np.save(tmp_path / "found", result)
+    numpy.testing.assert_array_equal(
+        numpy.load(tmp_path / "found.npy"), WRITTEN[name](numpy, numpy.load(file))
+    )
+    assert sorted(os.listdir(tmp_path)) == ["found.npy", "large.npy"]
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_what_cannot_be_written_in_parts_leaves_the_old_file(file, tmp_path):
+    np.save(tmp_path / "found.npy", np.arange(3))
+    with pytest.raises(MemoryBudgetError):
+        np.save(tmp_path / "found.npy", np.cumsum(np.load(file), axis=0))
+    assert numpy.load(tmp_path / "found.npy").tolist() == [0, 1, 2]
+    assert sorted(os.listdir(tmp_path)) == ["found.npy", "large.npy"]
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_file_is_written_over_the_arrays_that_are_mapped_from_it(file):
+    x = np.load(file)
+    before = numpy.load(file)
+    np.save(file, x * 2)
+    numpy.testing.assert_array_equal(numpy.load(file), before * 2)
+    numpy.testing.assert_allclose(x.sum(), before.sum())
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez, np.savez_compressed], ids=lambda f: f.__name__)
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch, save):
+    path = tmp_path / ("a.npy" if save is np.save else "a.npz")
+    save(path, np.arange(4))
+    old = path.read_bytes()
+
+    def fails(*args, **keywords):
+        args[0].write(b"half of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(numpy, save.__name__, fails)
+    with pytest.raises(KeyboardInterrupt):
+        save(path, np.arange(5))
+    assert path.read_bytes() == old
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_links_permissions_and_names_are_numpys(tmp_path):
+    real = tmp_path / "real.npy"
+    np.save(tmp_path / "real", np.arange(3))
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o666 & ~mask
+    real.chmod(0o640)
+    link = tmp_path / "link.npy"
+    link.symlink_to(real)
+    np.save(link, np.arange(4))
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert numpy.load(real).tolist() == [0, 1, 2, 3]
+    with pytest.raises(FileNotFoundError):
+        np.save(tmp_path / "nowhere" / "a.npy", np.arange(3))
