@@ -87,19 +87,23 @@ def keyed(keys):
         yield server
 
 
-def refusal(kind, address, **options):
+NOBODY_S = 0.2
+"""How long to wait for whom there is not."""
+
+
+def refusal(kind, address, timeout_s=86_400.0, **options):
     """The message of the error that connecting raises."""
     with pytest.raises(kind) as caught:
-        ClusterBackend.connect(address, timeout_s=2.0, **options)
+        ClusterBackend.connect(address, timeout_s=timeout_s, **options)
     assert isinstance(caught.value, ConnectionError)
     return str(caught.value)
 
 
 def test_nobody_there():
-    text = refusal(MasterUnreachable, "tcp://127.0.0.1:9", insecure=True)
+    text = refusal(MasterUnreachable, "tcp://127.0.0.1:9", NOBODY_S, insecure=True)
     assert "no master answers at tcp://127.0.0.1:9" in text
     folder = private_folder()
-    assert str(folder) in refusal(MasterUnreachable, f"ipc://{folder}/master")
+    assert str(folder) in refusal(MasterUnreachable, f"ipc://{folder}/master", NOBODY_S)
     folder.rmdir()
 
 
@@ -127,11 +131,11 @@ def test_an_insecure_cluster_works(insecure):
 def test_a_port_that_speaks_something_else():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}", insecure=True)
+        refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}", NOBODY_S, insecure=True)
 
 
 def test_a_master_without_workers(master):
-    assert "0 workers" in refusal(ConnectionFailed, master.address)
+    assert "0 workers" in refusal(ConnectionFailed, master.address, 2.0)
 
 
 def test_another_protocol(master, monkeypatch):
