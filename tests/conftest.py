@@ -22,6 +22,7 @@ from tests.sampling import (
     pytest_configure,
     pytest_configure_node,
     pytest_report_header,
+    same_draws,
     some,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "pytest_configure",
     "pytest_configure_node",
     "pytest_report_header",
+    "same_draws",
     "some",
 ]
 

@@ -79,6 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [i for i in items if i not in left]
 
 
+@pytest.fixture(autouse=True)
+def same_draws(request: pytest.FixtureRequest) -> None:
+    """What a test draws from `random` is the run's seed's, too."""
+    random.seed(f"{request.config.option.seed} {request.node.nodeid}")
+
+
 @pytest.fixture
 def some(request: pytest.FixtureRequest) -> Some:
     """`some(cases, n)`: `n` of the cases in their order, or all of them."""

@@ -13,7 +13,8 @@ import pytest
 from tests.mutants import switch
 
 _QUIET = ["-q", "--no-header", "--tb=no", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-_OPTIONS = [*_QUIET, "-p", "no:cacheprovider", "-p", "no:xdist"]
+_OPTIONS = [*_QUIET, "-p", "no:cacheprovider", "-p", "no:xdist", "--seed=0"]
+"""One seed: what a fault is judged by are the cases that came by it."""
 
 
 class Recorder:
