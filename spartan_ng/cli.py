@@ -293,9 +293,7 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     "-n",
     "--workers",
     type=click.IntRange(1),
-    default=2,
-    show_default=True,
-    help="Number of worker processes.",
+    help="Run on a local cluster of so many worker processes.  [default: in the script's own process]",
 )
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of each worker; by default the cores are shared out."
@@ -305,21 +303,26 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
-    workers: int,
+    workers: int | None,
     threads: int | None,
     memory: int | None,
     as_numpy: bool,
     script: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT on a local cluster that lives as long as it does.
+    """Run SCRIPT: on all cores of its process, or, with -n, on a local cluster that lives as long as it does.
 
     \b
     Examples:
+        spartan-ng run --as-numpy numpy_script.py
         spartan-ng run -n 4 script.py
         spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
-        spartan-ng run --as-numpy numpy_script.py
     """
+    command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments]
+    if workers is None:
+        if threads is not None or memory is not None:
+            raise click.UsageError("--threads and --memory are of worker processes: ask for some with -n")
+        os.execv(sys.executable, command)
     from spartan_ng.backends.local import LocalCluster
 
     cores = len(os.sched_getaffinity(0))
@@ -330,7 +333,7 @@ def run(
         cluster.connect().close()  # all workers are there before the script starts
         environment = {**os.environ, MASTER_VARIABLE: cluster.address}
         with subprocess.Popen(
-            [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments],
+            command,
             env=environment,
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs here
         ) as child:

@@ -61,6 +61,22 @@ def test_run_runs_a_script_on_a_cluster_that_ends_with_it(tmp_path):
     assert litter() <= before
 
 
+def test_run_without_workers_is_the_script_in_a_process_of_its_own(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, os, numpy as np\n"
+        "print(type(np.ones(3)).__module__[:5], sys.argv[1:], os.environ.get('SPARTAN_NG_MASTER'))\n"
+        "sys.exit(3)\n"
+    )
+    for flags, module in (((), "numpy"), (("--as-numpy",), "spart")):
+        done = call("run", *flags, str(script), "-n", "2")
+        assert done.stdout == f"{module} ['-n', '2'] None\n"
+        assert done.returncode == 3
+    done = call("run", "--threads", "1", str(script))
+    assert done.returncode == 2
+    assert "ask for some with -n" in done.stderr
+
+
 def test_run_reports_a_missing_script():
     done = call("run", "no-such-script.py")
     assert done.returncode == 2
