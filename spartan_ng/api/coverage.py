@@ -34,8 +34,8 @@ _METADATA = {
     "numpy": "broadcast_shapes can_cast common_type iscomplexobj isfortran isrealobj isscalar "
     "may_share_memory min_scalar_type ndim result_type shape shares_memory size ufunc",
     "numpy.ndarray": "base device dtype flags itemsize nbytes ndim setflags shape size strides to_device",
-    "numpy.random": "Generator RandomState default_rng get_bit_generator get_state seed "
-    "set_bit_generator set_state",
+    "numpy.random": "Generator MT19937 PCG64 PCG64DXSM Philox RandomState SFC64 SeedSequence default_rng "
+    "get_bit_generator get_state seed set_bit_generator set_state",
 }
 
 

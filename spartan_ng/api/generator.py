@@ -22,15 +22,6 @@ from spartan_ng.ops.random import DISTRIBUTIONS
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
 
-BitGenerator = np.random.BitGenerator
-SeedSequence = np.random.SeedSequence
-PCG64, PCG64DXSM, MT19937, Philox, SFC64 = (
-    np.random.PCG64,
-    np.random.PCG64DXSM,
-    np.random.MT19937,
-    np.random.Philox,
-    np.random.SFC64,
-)
 _FLOAT = np.dtype(np.float64)
 
 
@@ -131,11 +122,13 @@ class Generator(_NumPys):  # type: ignore[misc]
             raise TypeError(f"Supplied output array has the wrong type. Expected {kind}, got {out.dtype}")
         if size is not None and shape_tuple(size) != out.shape:
             raise ValueError(f"size {size} must match out.shape {out.shape} when used together")
-        if not out.flags.c_contiguous or not out.flags.writeable:
+        flags = out.flags
+        if not (flags.c_contiguous or flags.f_contiguous) or not flags.writeable:
             raise ValueError(
                 "Supplied output array must be C-contiguous, writable, aligned, and in machine byte-order."
             )
-        out[...] = self._draw(name, parameters, out.shape, kind)
+        lines = out if flags.c_contiguous else out.T  # as the numbers lie in memory
+        lines[...] = self._draw(name, parameters, lines.shape, kind)
         return out
 
     def _in_parallel(self, size: Any, more: tuple[int, ...] = ()) -> bool:
@@ -165,7 +158,7 @@ class Generator(_NumPys):  # type: ignore[misc]
 
     def _jumps(self) -> bool:
         """Whether the stream can be jumped in."""
-        return self._blocks is None and type(self.bit_generator) is np.random.PCG64
+        return self._blocks is None and isinstance(self.bit_generator, np.random.PCG64)
 
     # --- other distributions, in the order of NumPy's manual -------------------------------------------
 
@@ -412,6 +405,10 @@ class Generator(_NumPys):  # type: ignore[misc]
         result = wrap(self._numpy.permuted(forced(as_handle(x)), axis=axis))
         if out is None:
             return result
+        if out.shape != result.shape:
+            raise ValueError(f"out must have the same shape as x: {out.shape}, not {result.shape}")
+        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+            raise TypeError(f"Cannot cast array data from {result.dtype!r} to {out.dtype!r}")
         out[...] = result
         return out  # type: ignore[no-any-return]
 
@@ -471,4 +468,4 @@ def default_rng(seed: Any = None) -> Generator:
         return seed
     if isinstance(seed, np.random.Generator):
         return Generator(seed.bit_generator)
-    return Generator(np.random.default_rng(seed).bit_generator, seed is not None)
+    return Generator(np.random.default_rng(forced(seed)).bit_generator, seed is not None)

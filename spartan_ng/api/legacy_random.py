@@ -12,6 +12,7 @@ import numpy as np
 
 from spartan_ng.api import generator as generators
 from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap
+from spartan_ng.api.warn import warn_user
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -52,7 +53,7 @@ class RandomState(_NumPys):  # type: ignore[misc]
 
     def __init__(self, seed: Any = None) -> None:
         self._parallel = None if seed is not None else generators.default_rng()
-        self._follow(np.random.RandomState(seed))
+        self._follow(np.random.RandomState(forced(seed)))
 
     def _follow(self, numpys: np.random.RandomState) -> None:
         """Draw from NumPy's generator, in here and in what NumPy's class does itself."""
@@ -68,7 +69,7 @@ class RandomState(_NumPys):  # type: ignore[misc]
 
     def seed(self, seed: Any = None) -> None:
         """Start again; with a seed, with NumPy's own numbers."""
-        self._numpy.seed(seed)
+        self._numpy.seed(forced(seed))
         self._parallel = None if seed is not None else generators.default_rng()
 
     def get_state(self, legacy: bool = True) -> Any:
@@ -176,6 +177,7 @@ class RandomState(_NumPys):  # type: ignore[misc]
 
     def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
         """Integers in [low, high], or in [1, low]."""
+        warn_user("random_integers is deprecated: call randint(low, high + 1) instead", DeprecationWarning)
         low, high = (1, low) if high is None else (low, high)
         return self.randint(low, high + 1, size)
 

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.generator import (
+from spartan_ng.api.bit_generators import (
     MT19937,
     PCG64,
     PCG64DXSM,
     SFC64,
     BitGenerator,
-    Generator,
     Philox,
     SeedSequence,
-    default_rng,
 )
+from spartan_ng.api.generator import Generator, default_rng
 from spartan_ng.api.legacy_random import (
     RandomState,
     beta,

@@ -151,6 +151,16 @@ np.negative.at(np.arange(3),[0],1)
 np.vecdot(np.array([1j,2],object),np.array([1j,2],object))
 np.vecdot(np.ones((2,2)),np.ones((2,2)),axis=0,axes=[0,0,()])
 np.zeros_like(np.ones((2,3)).T,shape=(4,5)).flags.fnc
+np.random.Philox(np.array([1,2])).random_raw(3)
+b=np.random.SFC64(np.arange(3)); s=b.state; x=b.random_raw(2); b.state=s; r=[x,b.random_raw(2)]
+[isinstance(np.random.SFC64(1).state["state"]["state"],np.ndarray)]
+b=pickle.loads(pickle.dumps(np.random.MT19937(5))); r=[b.random_raw(3),b.jumped().random_raw(2)]
+np.random.SeedSequence(np.array([1,2])).generate_state(3)
+np.random.default_rng(np.arange(3)).random(2)
+np.random.RandomState(np.arange(3)).rand(2)
+x=np.empty((2,3),order='F'); np.random.Generator(np.random.PCG64(1)).standard_normal(out=x); r=x
+np.random.default_rng(1).permuted(np.arange(3),out=np.zeros((1,3),int))
+np.random.default_rng(1).permuted(np.arange(3.),out=np.zeros(3,int))
 f=io.BytesIO(); np.savez(f,a=np.ones(2)); f.seek(0); z=np.load(f); r=[isinstance(z,N.lib.npyio.NpzFile),z.f.a]
 """
 """What an expression gives, or `r` after statements."""
