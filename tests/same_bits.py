@@ -22,6 +22,7 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 import spartan_ng as sp
 from spartan_ng import session
@@ -320,6 +321,7 @@ def main() -> int:
     def check(program: Program) -> None:
         nonlocal drawn, wrong, runs
         drawn += 1
+        bar.update()
         ways = every_way(rng)
         ways = rng.sample(ways, options.ways) if options.ways else ways
         if options.compiling and drawn % options.compiling == 0:
@@ -332,7 +334,7 @@ def main() -> int:
             wrong += 1
             print(f"{drawn_one}\n  differs in {found}\n", flush=True)
 
-    with config.override(reproducible=True):
+    with config.override(reproducible=True), tqdm(total=options.count, file=sys.stderr) as bar:
         check()
     print(f"{drawn} programs in {runs} runs, {wrong} with other bits in some way (seed {options.seed})")
     return min(wrong, 1)

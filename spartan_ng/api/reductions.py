@@ -84,7 +84,11 @@ def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarr
 def promptly(a: ndarray) -> Any:
     """The value of an array that is on the driver, or has to be there, to see its errors at once; or None."""
     value = a._peek()
-    return a._force() if value is None and a.dtype.kind in "fc" and is_strict() else value
+    if a.dtype.kind in "fc" and is_strict():
+        value = a._force() if value is None else value
+        if config.reproducible:  # the order in which NumPy adds follows the memory
+            return np.asarray(value, order="C")
+    return value
 
 
 def _is_time_fold(name: str, kind: str) -> bool:

@@ -32,6 +32,7 @@ from tests.same_bits import (
     small_units,
 )
 from tests.sampling import examples
+from tests.test_programs import check
 
 
 def add(a: order.State, b: order.State) -> order.State:
@@ -127,6 +128,22 @@ def test_units_as_they_are(workers: int) -> None:
         assert not differing(long_lines(), ways)
 
 
+@examples(100)
+@given(program=programs(), workers=st.sampled_from(WORKERS), cuts=st.sampled_from(CUTS))
+def test_values_are_numpys(program: Program, workers: int, cuts: str | None) -> None:
+    with small_units(), config.override(reproducible=True), running(Way(workers, cuts)):
+        check(program)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_values_of_many_units_are_numpys(workers: int) -> None:
+    program = long_lines()
+    with config.override(reproducible=True), running(Way(workers, "row")):
+        found = [np.asarray(v) for v in program.run(sp, sp.asarray)]
+    for a, b, rtol in zip(found, program.run(np, np.asarray), (1e-9, 1e-2), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol)
+
+
 def test_a_program_with_another_order_is_seen() -> None:
     """The comparison is no formality: sums in another order differ."""
     x = np.random.default_rng(0).standard_normal(1000)
@@ -163,6 +180,24 @@ def test_what_moves_is_predicted(workers: int, tiling: str | None) -> None:
     assert ran is not None
     plan, stats = ran
     assert stats.bytes_moved == sum(plan.predicted_bytes)
+
+
+def test_errors_that_are_raised_change_no_bits() -> None:
+    """Where they are, NumPy folds what is gathered."""
+    x = np.random.default_rng(6).standard_normal((90, 700))
+
+    def folded(way: Way) -> list[bytes]:
+        with running(way):
+            here = sp.asarray(LAYOUTS[way.layout](x))
+            there = (here * 1).persist()
+            with np.errstate(all="raise"):
+                folds = [f for a in (here, there) for f in (a.sum(), a.var(0), a.mean(1))]
+                return [np.asarray(f).tobytes() for f in folds]
+
+    with config.override(reproducible=True):
+        expected = folded(FIRST)
+        assert all(folded(Way(w, "row", layout=k)) == expected for w in (1, 3) for k in LAYOUTS)
+        assert all(folded(Way(layout=k)) == expected for k in LAYOUTS)
 
 
 def test_nothing_is_small_while_bits_are_kept() -> None:
