@@ -95,5 +95,9 @@ class VersionMismatch(ConnectionFailed):
     """The two ends speak different protocol versions."""
 
 
+class PerformanceWarning(UserWarning):
+    """A line of the program's takes long to plan and little to compute."""
+
+
 class KernelWarning(RuntimeWarning):
     """A compiled kernel computed something else than NumPy on its trial; NumPy's answer stands."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Container, Hashable, Sequence
@@ -16,6 +17,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
+from spartan_ng.api.watch import Watch
 from spartan_ng.arrays import ArrayRef, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
@@ -70,6 +72,9 @@ class Session:
         """The last plan that ran, and what it took."""
         self.moved_bytes = 0
         """Bytes that workers have received from each other in all runs."""
+        self.worked_s = 0.0
+        """Seconds that stages have taken, each on its slowest worker."""
+        self._watch = Watch()
         self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
         self._copies: weakref.WeakSet[ArrayRef] = weakref.WeakSet()
         """Second copies of arrays that the workers keep."""
@@ -85,6 +90,12 @@ class Session:
 
     def evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
         """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
+        begun, before = time.perf_counter(), self.worked_s
+        values = self._evaluate(nodes, order)
+        self._watch.note(time.perf_counter() - begun, self.worked_s - before)
+        return values
+
+    def _evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef]:
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
         if has_constants(order):
@@ -92,9 +103,11 @@ class Session:
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         values: dict[Node, ArrayRef] = {r: r.data for r in roots if r.data is not None}
         same = wanted == nodes
+        begun = time.perf_counter()
         found = self._direct(wanted, order if same else topological(wanted))
         if found is not None:
             values.update(zip(wanted, found, strict=True))
+            self.worked_s += time.perf_counter() - begun
         elif wanted:
             planned, leaves = self.plan(wanted, order if same else None)
             try:
@@ -186,6 +199,7 @@ class Session:
             refs, stats = self.backend.run(plan, inputs, report)
         self.last_run = (plan, stats)
         self.moved_bytes += stats.bytes_moved
+        self.worked_s += sum(s.seconds for s in stats.stages)
         learn(plan, [(s.bytes_moved, s.bytes_made) for s in stats.stages], self._measured)
         wanted = len(refs) - len(plan.keeps)
         for n, copy in zip(plan.keeps, refs[wanted:], strict=True):
