@@ -58,13 +58,14 @@ from spartan_ng.config import config
 from spartan_ng.public import connect, disconnect, explain, tile_as
 
 if TYPE_CHECKING:
-    from spartan_ng.api import random, special
+    from spartan_ng.api import polynomial, random, special
     from spartan_ng.plan.explain import Explanation
     from spartan_ng.version import __version__
 
 _LATE = {
     "Explanation": "spartan_ng.plan.explain:Explanation",
     "__version__": "spartan_ng.version:__version__",
+    "polynomial": "spartan_ng.api.polynomial",
     "random": "spartan_ng.api.random",
     "special": "spartan_ng.api.special",
 }
@@ -80,6 +81,7 @@ __all__ = [
     "explain",
     "fft",
     "linalg",
+    "polynomial",
     "random",
     "special",
     "testing",

@@ -31,7 +31,6 @@ NAMES = frozenset(
         "nditer",
         "nested_iters",
         "poly1d",
-        "polynomial",
         "rec",
         "recarray",
         "record",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -49,11 +50,20 @@ def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) ->
             called: Any = _with_shortcut(ours, functions[0], whole)
         else:
             called = _leaving_subclasses(ours, functions[0])
+        if isinstance(functions[0], types.BuiltinFunctionType):
+            called = _Builtin(called)
         for f in functions:
             FUNCTIONS[f] = called
         return called  # type: ignore[no-any-return]
 
     return enter
+
+
+class _Builtin(staticmethod):  # type: ignore[type-arg]
+    """A function that, as an attribute of a class, becomes no method: NumPy's are not Python's."""
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
 
 def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:

@@ -161,6 +161,19 @@ np.random.RandomState(np.arange(3)).rand(2)
 x=np.empty((2,3),order='F'); np.random.Generator(np.random.PCG64(1)).standard_normal(out=x); r=x
 np.random.default_rng(1).permuted(np.arange(3),out=np.zeros((1,3),int))
 np.random.default_rng(1).permuted(np.arange(3.),out=np.zeros(3,int))
+type('C',(),{'f':np.array})().f([1,2])
+type('C',(),{'f':np.zeros})().f(2,dtype='i4')
+pickle.loads(pickle.dumps(np.arange))(3)
+np.polynomial.polynomial.polyval(np.arange(5.),np.arange(10.).reshape(2,5))
+np.polynomial.polynomial.polyval(np.arange(5.),np.arange(10.).reshape(2,5),tensor=False)
+np.polynomial.hermite.hermval(np.arange(5.),N.arange(6.).reshape(3,2))
+np.polynomial.chebyshev.chebgrid2d(np.arange(3.),np.arange(5.),N.arange(6.).reshape(3,2))
+np.polynomial.legendre.leggrid3d(np.arange(3.),np.arange(2.),[1.,2],np.ones((2,2,2)))
+np.polynomial.laguerre.lagval2d(np.arange(3.),np.arange(3.),N.arange(6.).reshape(3,2))
+np.polynomial.polynomial.polyvalfromroots(np.arange(5.),N.arange(6.).reshape(2,3))
+np.polynomial.polynomial.polyvalfromroots(np.arange(5.),N.arange(6.).reshape(2,3),tensor=False)
+np.polynomial.Polynomial([1,2,3])(np.arange(3.))
+np.polynomial.polynomial.polyfit(np.arange(5.),np.arange(5.)**2,2)
 f=io.BytesIO(); np.savez(f,a=np.ones(2)); f.seek(0); z=np.load(f); r=[isinstance(z,N.lib.npyio.NpzFile),z.f.a]
 """
 """What an expression gives, or `r` after statements."""

@@ -25,6 +25,8 @@ from spartan_ng.api.dispatch import FUNCTIONS, by_numpy
 
 _HERE = ("", "linalg", "fft", "random")
 """The namespaces in which both have their own names."""
+_IMPORTED = ("matlib",)
+"""Modules that are NumPy's alone, and no names in it before they are imported."""
 
 
 @functools.cache
@@ -79,7 +81,8 @@ class Front(types.ModuleType):
         self.__dict__.update(_ours=ours, _theirs=theirs)
 
     def __getattr__(self, name: str) -> Any:
-        if not hasattr(self._ours, name) and (name.startswith("_") or self._ours is not spartan_ng):
+        private = name.startswith("_") or self._ours is not spartan_ng or name in _IMPORTED
+        if private and not hasattr(self._ours, name):
             return _translated(getattr(self._theirs, name))
         if self._ours is spartan_ng and name in _HERE[1:]:
             return _front(name)
