@@ -66,6 +66,9 @@ EXPRESSIONS = {
         axis=1
     ),
     "times a stretched one": lambda np, X, U, V: (X * (U @ V.T)) @ np.broadcast_to(V[:1], V.shape),
+    "times a stack": lambda np, X, U, V: np.einsum(
+        "ij,jkl->ikl", X * (U @ V.T), np.stack([V, V + 1], axis=2)
+    ),
     "union": lambda np, X, U, V: np.sum((X + X[::-1]) * np.exp(U @ V.T)),
 }
 
@@ -161,7 +164,7 @@ def test_compiled_loops(name, dtype):
 
 @pytest.mark.some(20)
 @pytest.mark.parametrize("tiling", TILINGS)
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", [*COMPILED, "times a stack"])
 def test_compiled_on_workers(name, tiling):
     with running_on(SimulatedBackend(3)), config.override(kernels="compile", tiling=tiling):
         check(EXPRESSIONS[name], data(0.2))

@@ -22,7 +22,7 @@ from spartan_ng.graph.node import topological
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
-from spartan_ng.plan import estimate
+from spartan_ng.plan import estimate, picture
 from spartan_ng.plan.explain import explain
 from spartan_ng.plan.layout import GAP_X, Placed, place
 from spartan_ng.plan.lower import Settings, lower, weigh
@@ -167,6 +167,12 @@ def test_picture_is_well_formed_and_has_every_stage(iterations) -> None:
     hidden = len(plan.stages) - drawn
     assert (f"{hidden} more stages are not drawn" in svg) == (hidden > 0)
     assert svg in explained._repr_html_()
+
+
+def test_texts_fit_into_their_boxes() -> None:
+    for stage in explain(regression(3)).stages:
+        widest = max(len(text) for text, _, _ in picture._lines(stage))
+        assert picture._stage_box(stage).width >= widest * picture.LETTER
 
 
 def test_names_are_escaped_in_the_picture() -> None:

@@ -104,11 +104,11 @@ class Formats(Forms):
             name = self.draw.choice(("add", "add", "add", "maximum", "minimum", None))
             return self.folded_over(x, self.draw.choice(([0], [1], [0, 1])), name)
         if how in ("right", "left"):
-            wide = [(2, self.size.choice(_RANKS))] * self.draw.randint(0, 1)
+            wide = [(2 + k, self.size.choice(_RANKS)) for k in range(self.draw.choice((0, 1, 1, 2)))]
             inner = 1 if how == "right" else 0
             w = self.leaf([(inner, x.node.shape[inner]), *wide], x.node.dtype.str)
-            lb = (inner, *(2 for _ in wide))
-            out = (1 - inner, *(2 for _ in wide))
+            lb = (inner, *(x for x, _ in wide))
+            out = (1 - inner, *(x for x, _ in wide))
             return self.product_of(x, w, MATRIX, lb, out, out)
         if how == "dense":
             y = self.mapped("add", [x, self.number(1, x)])
