@@ -49,7 +49,7 @@ class MasterServer:
         self._probing = False
         self.loop.every(_PROBE_S, self._probe)
         self.loop.every(_PROBE_S, self._look_at_keys)
-        self.loop.every(_TICK_S, lambda: self._do(self._state.tick(self.loop.now())))
+        self.loop.every(_TICK_S, self._tick)
 
     def run(self) -> None:
         """Serve until `stop`, or until an admin says so; workers outlive it, and wait for the next."""
@@ -92,6 +92,12 @@ class MasterServer:
         if not self._probing:
             self._probing = True
             self.loop.after(_SETTLE_S, self._probe)
+
+    def _tick(self) -> None:
+        self._do(self._state.tick(self.loop.now()))
+        for name in self._state.held_up():
+            _log.warning("%s does not stop, and says nothing; it is given up", name)
+            self._port.end(name)
 
     def _probe(self) -> None:
         self._probing = False

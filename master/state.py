@@ -28,6 +28,7 @@ from spartan_ng.wire.messages import (
     DropOwner,
     ForgetPlan,
     Hello,
+    Here,
     JobDone,
     JobError,
     JobFailed,
@@ -46,6 +47,10 @@ from spartan_ng.wire.messages import (
     Submit,
     Welcome,
 )
+
+SILENT_S = 10.0
+"""A worker that was told to stop a job, and says nothing for so long, is held up by a function for good."""
+_UNDER_WAY_S = 2.0
 
 Instructions = list[tuple[str, Any]]
 """`(receiver, message)` in the order of sending."""
@@ -80,6 +85,24 @@ class _Worker:
     member: Member
     plans: set[tuple[str, str]] = field(default_factory=set)
     """`(client, plan key)` of the plans it has."""
+    heard_s: float = 0.0
+    """When it last said something."""
+    told_s: float | None = None
+    """When it was told to stop a job, where nothing that it has said since answers that."""
+
+    def hear(self, now_s: float) -> None:
+        """It has said something; soon after an order, that may have been under way before."""
+        self.heard_s = now_s
+        if self.told_s is not None and now_s - self.told_s > _UNDER_WAY_S:
+            self.told_s = None
+
+    def tell(self, now_s: float) -> None:
+        """It is told to stop a job."""
+        self.told_s = now_s if self.told_s is None else self.told_s
+
+    def is_held_up(self, now_s: float) -> bool:
+        """Whether it was told to stop a job, and nothing has been heard of it for long."""
+        return self.told_s is not None and now_s - max(self.told_s, self.heard_s) > SILENT_S
 
 
 @dataclass(slots=True)
@@ -140,6 +163,8 @@ class MasterState:
         handler = _HANDLERS.get((role, type(message)))
         if handler is None:
             raise ValueError(f"a {role} may not say {type(message).__name__}")
+        if role == "worker":
+            self._workers[peer].hear(self._now_s)
         return handler(self, peer, message)
 
     @property
@@ -171,6 +196,10 @@ class MasterState:
                 text = f"the job has run for more than {record.deadline_s:g} s: {self._described(record)}"
                 out += self._step(job, "timed out", "JobTimeout", text)
         return out
+
+    def held_up(self) -> list[str]:
+        """Workers that were told to stop a job, and of whom nothing is heard."""
+        return [name for name, worker in self._workers.items() if worker.is_held_up(self._now_s)]
 
     def _described(self, record: _Job) -> str:
         """How long a job has run, and who waits for whom."""
@@ -350,6 +379,9 @@ class MasterState:
         record.shown = done
         return [(record.client, Progress(message.job, done))]
 
+    def _here(self, peer: str, message: Here) -> Instructions:
+        return []
+
     def _doing(self, peer: str, message: Doing) -> Instructions:
         record = self._jobs.get(message.job)
         if record is not None:
@@ -374,6 +406,9 @@ class MasterState:
             if record.client in self._clients:
                 out.append((record.client, JobFailed(job, kind, text)))
             out += [(n, CancelJob(job)) for n in record.names if n in record.waiting]
+            for name in record.names:  # who has finished may do the work of others
+                if name in self._workers:
+                    self._workers[name].tell(self._now_s)
         if record.state == "gone":
             discard = Discard(record.outputs, (job,))
             out += [(n, discard) for n in record.names if n in self._workers]
@@ -432,6 +467,7 @@ def _summary(job: str, record: _Job) -> JobDone:
 
 
 _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions]] = {
+    ("worker", Here): MasterState._here,
     ("worker", JobFinished): MasterState._finished,
     ("worker", JobError): MasterState._failed,
     ("worker", StagesDone): MasterState._stages_done,

@@ -110,9 +110,11 @@ class Session:
             self.worked_s += time.perf_counter() - begun
         elif wanted:
             planned, leaves = self.plan(wanted, order if same else None)
+            begin = time.perf_counter()
             try:
                 refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
             except WorkerDied as error:
+                self.worked_s += time.perf_counter() - begin  # in vain, but no cost of planning
                 planned, refs = self._run_again(wanted, planned.plan, error)
             values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
         return [values[r] for r in roots]
@@ -120,12 +122,11 @@ class Session:
     def _run_again(
         self, wanted: list[Node], before: Plan, error: WorkerDied
     ) -> tuple[Planned, list[ArrayRef]]:
-        """Once more, after a job with users' functions took a worker: if it takes another, they did it."""
+        """Once more, after a worker died under a job: where another dies, users' functions did it."""
         from spartan_ng.backends.cluster import ClusterBackend
 
-        users = users_of(before.stages)
         backend = self.backend
-        if not users or not isinstance(backend, ClusterBackend):
+        if not isinstance(backend, ClusterBackend):
             raise error
         try:
             backend.wait_for_workers(1, config.timeout_s)
@@ -135,6 +136,9 @@ class Session:
         try:
             return planned, self._run(planned.plan, [leaves[i] for i in planned.leaves])
         except WorkerDied as second:
+            users = users_of(before.stages)
+            if not users:
+                raise
             raise UserFunctionError(
                 f"{named(users)}: the processes of two workers ended while they ran this\n{error}\n{second}"
             ) from second

@@ -37,6 +37,7 @@ from spartan_ng.wire.messages import (
     Authorized,
     Doing,
     Hello,
+    Here,
     Key,
     Members,
     Printed,
@@ -344,7 +345,8 @@ class WorkerServer:
         self._peers.abort(lambda key: key[0] == part.job or key in keys, error)
 
     def _report(self) -> None:
-        """Tell the master for whom parts wait, and what they run."""
+        """Tell the master that we are not held up, for whom parts wait, and what they run."""
+        self._tell(Here())
         for job, (begun, told) in list(self._begun.items()):
             functions = running(job)
             waits = next((r.waiting[job] for r in self._runners.values() if job in r.waiting), None)

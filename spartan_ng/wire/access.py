@@ -190,6 +190,12 @@ def _name_is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(a).split("%")[0]).is_loopback for a in found)
 
 
+def process_of(address: str) -> int:
+    """The process at the other end of a local socket, as the kernel knows it; 0 for any other address."""
+    parts = address.split(":")
+    return int(parts[-1]) if len(parts) >= 4 and parts[-1].isdigit() else 0
+
+
 def _user_id(address: bytes) -> int:
     """The user at the other end of a local socket, by SO_PEERCRED: libzmq says `name:user:group:process`."""
     parts = address.split(b":")

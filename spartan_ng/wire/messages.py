@@ -2,7 +2,7 @@
 
     client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
     admin → master    what a client may say, and  Shutdown
-    worker → master   Hello  StagesDone  Doing  Printed  JobFinished  JobError  Bye
+    worker → master   Hello  Here  StagesDone  Doing  Printed  JobFinished  JobError  Bye
     master → client   Welcome  Refused  Members  Progress  Printed  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
                       Authorized
@@ -21,7 +21,7 @@ import numpy as np
 
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
@@ -90,6 +90,10 @@ class Welcome(Message, frozen=True):
 
 class Probe(Message, frozen=True):
     """Nothing; sending it tells the master whether the receiver is still connected."""
+
+
+class Here(Message, frozen=True):
+    """A worker's interpreter runs: no function holds it up. ZeroMQ's heartbeat says only that it lives."""
 
 
 class Bye(Message, frozen=True):
@@ -379,7 +383,7 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(StagesDone, Doing, Printed, JobFinished, JobError, Bye)
+FROM_WORKER = Reader(Here, StagesDone, Doing, Printed, JobFinished, JobError, Bye)
 FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
 FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye, Shutdown)
 TO_WORKER = Reader(

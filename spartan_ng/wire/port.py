@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import secrets
+import signal
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import zmq
 
-from spartan_ng.wire.access import Access, Door, may_be
+from spartan_ng.wire.access import Access, Door, may_be, process_of
 from spartan_ng.wire.codec import Buffer, encode
 from spartan_ng.wire.framing import join
 from spartan_ng.wire.keys import Pair
@@ -64,6 +67,8 @@ class Peer:
     label: str
     identity: bytes
     connection: Connection
+    process: int
+    """Its process on this machine, where the kernel has said so; else 0."""
 
     def __str__(self) -> str:
         return f"{self.role} {self.name} ({self.label!r}, {self.user})"
@@ -141,6 +146,14 @@ class Port:
             peer.connection.cut()
             self._hearer.gone(name)
 
+    def end(self, name: str) -> None:
+        """Kill a peer's process, if it is another one on this machine; cut its connection in any case."""
+        peer = self._names.get(name)
+        if peer is not None and peer.process not in (0, os.getpid()):
+            with suppress(ProcessLookupError):
+                os.kill(peer.process, signal.SIGKILL)
+        self.cut(name)
+
     def cut_unknown(self) -> None:
         """Close the connections of those whom the door would not let in again."""
         for peer in self.peers:
@@ -213,7 +226,13 @@ class Port:
             return
         name = name_of(hello.role, identity)
         self._peers[identity] = self._names[name] = peer = Peer(
-            name, hello.role, user, hello.label, identity, _connection(first)
+            name,
+            hello.role,
+            user,
+            hello.label,
+            identity,
+            _connection(first),
+            process_of(str(first.get("Peer-Address"))),
         )
         self._hearer.greeted(peer, hello)
 

@@ -77,7 +77,22 @@ def in_c(started):
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize(("make", "stays"), [(in_python, True), (in_c, False)])
+def in_c_with_the_interpreter(started):
+    """Nothing of Python's runs in the process any more, and so nothing of ours."""
+
+    def function(tile):
+        try:
+            started.touch(exist_ok=False)
+        except FileExistsError:
+            return tile
+        return ctypes.PyDLL(None).sleep(100_000)
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("make", "stays"), [(in_python, True), (in_c, False), (in_c_with_the_interpreter, False)]
+)
 def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, tmp_path, make, stays):
     cluster, client = three
     session = Session(client)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from spartan_ng.master.state import JOB_STEPS, MasterState
+from spartan_ng.master.state import JOB_STEPS, SILENT_S, MasterState
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import (
     PROTOCOL,
@@ -18,6 +18,7 @@ from spartan_ng.wire.messages import (
     DropOwner,
     ForgetPlan,
     Hello,
+    Here,
     JobDone,
     JobError,
     JobFailed,
@@ -331,3 +332,31 @@ def test_every_job_state_answers_every_event():
         prefix + e for prefix in ("", "last ") for e in ("part finished", "part failed", "worker lost")
     }
     assert set(JOB_STEPS) == set(itertools.product(("running", "stopping"), events))
+
+
+def test_a_worker_that_was_told_to_stop_and_says_nothing_is_held_up():
+    state = master(2)
+    state.tick(100.0)
+    submit(state, world=2)
+    state.handle("c", Cancel("c/1"))
+    for seconds in (0.5, 3.0, SILENT_S - 1.0, SILENT_S + 1.0):
+        state.handle("w0", Here())
+        state.tick(100.0 + seconds)
+        assert state.held_up() == ([] if seconds < SILENT_S else ["w1"])
+
+
+def test_what_was_under_way_when_a_worker_was_told_to_stop_is_no_answer():
+    state = master(1)
+    state.tick(100.0)
+    submit(state, world=1)
+    state.handle("c", Cancel("c/1"))
+    state.handle("w0", Here())
+    state.tick(101.0 + SILENT_S)
+    assert state.held_up() == ["w0"]
+
+
+def test_a_silent_worker_that_nobody_told_to_stop_is_left_alone():
+    state = master(2)
+    submit(state, world=2)
+    state.tick(10 * SILENT_S)
+    assert state.held_up() == []
