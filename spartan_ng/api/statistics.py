@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api import manipulation, reductions, ufuncs
 from spartan_ng.api.dispatch import by_numpy, numpy_function
@@ -238,6 +239,8 @@ def average(
     """The weighted mean."""
     a = as_handle(a)
     keepdims = _plain_keepdims(keepdims)
+    if axis is not None:  # no axis of a number is one, as it is for a sum
+        axis = normalize_axis_tuple(axis, a.ndim, argname="axis")
     if weights is None:
         result = mean(a, axis, None, None, keepdims)
         total: Any = wrap(np.asarray(result.dtype.type(a.size / result.size)))
