@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 _OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
 
 _NUMBERS = frozenset({int, float, bool, complex})
+_REPEATED = (list, tuple, str, bytes, bytearray, memoryview, array.array, deque)
+"""Sequences, which Python repeats."""
 
 
 def is_operand(other: Any) -> bool:
@@ -69,7 +73,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
     and still done at once, is written over an operand that nobody else can see.
     """
     numpys: Callable[..., Any] = function.np
-    kinds = _KINDS.get(function.__name__, "")
+    kinds, repeats = _KINDS.get(function.__name__, ""), function is ufuncs.multiply
 
     def method(self: Arithmetic, other: Any) -> Any:
         x, y = self._peek(), other
@@ -96,6 +100,10 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                 out = taken._cell.value
                 numpys(y, x, out=out) if reflected else numpys(x, y, out=out)
                 return taken
+        if isinstance(other, _REPEATED) and repeats and self._cell.frozen:
+            if reflected or self.dtype.kind not in "iu":
+                return NotImplemented  # Python repeats the sequence, or says that it cannot
+            return other * int(self._force())  # type: ignore[operator]
         if not is_operand(other):
             if reflected and function is ufuncs.multiply and isinstance(other, np.ndarray):
                 return other * self._force()  # a matrix asks what the other one is

@@ -324,6 +324,10 @@ class ndarray(Protocols):
         if self.dtype.hasobject and not self.dtype.names:
             one = np.empty((), object)
             one[()], value = value, one
+        elif not self.dtype.names:
+            one = np.zeros(1, self.dtype)
+            one.fill(value._force() if isinstance(value, Handle) else value)  # with NumPy's errors
+            value = one[0]
         self[...] = value
 
     # --- kind and copies ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +39,8 @@ def einsum(
     if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
-    lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(f"{','.join(terms)}->{result}", *tiny))
+    text = _spelled(terms, result)
+    lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))
     kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
     nodes = [build.cast(a._node(), kind) for a in arrays]
     for i in range(len(nodes)):
@@ -55,6 +57,14 @@ def einsum(
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
     return stored("einsum", laid, out, casting="unsafe")
+
+
+def _spelled(terms: list[str], result: str) -> str:
+    """The subscripts in NumPy's letters; the axes of an ellipsis have others here."""
+    letters = {c: string.ascii_letters[k] for k, c in enumerate(dict.fromkeys("".join(terms)))}
+    return (
+        ",".join("".join(letters[c] for c in t) for t in terms) + "->" + "".join(letters[c] for c in result)
+    )
 
 
 def _diagonals(a: ndarray, term: str) -> tuple[ndarray, str]:
@@ -147,12 +157,7 @@ def _next_pair(nodes: list[Node], terms: list[str], result: str) -> tuple[int, i
     """The pair that NumPy's path optimizer takes next."""
     if len(nodes) == 2:
         return 0, 1
-    letters = {
-        c: chr(97 + k) if k < 26 else chr(65 + k - 26) for k, c in enumerate(dict.fromkeys("".join(terms)))
-    }
-    text = (
-        ",".join("".join(letters[c] for c in t) for t in terms) + "->" + "".join(letters[c] for c in result)
-    )
+    text = _spelled(terms, result)
     stand_ins = [np.broadcast_to(np.float64(0), n.shape) for n in nodes]
     path = np.einsum_path(text, *stand_ins, optimize="greedy")[0]
     step = path[1]

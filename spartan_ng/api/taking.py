@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.api import creation, indexing, manipulation, rearranging, ufuncs
 from spartan_ng.api.dispatch import numpy_function
-from spartan_ng.api.handle import Handle, as_handle, copied, forced, wrap, wrap_node
+from spartan_ng.api.handle import Handle, as_handle, copied, forced, is_array_like, wrap, wrap_node
 from spartan_ng.api.operands import WEAK, converted, stored
 from spartan_ng.api.views import bounded
 from spartan_ng.errors import ShapeError
@@ -18,6 +18,17 @@ from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
+
+
+def _elements(value: Any, dtype: np.dtype[Any]) -> ndarray:
+    """What is put into an array: arrays are cast by force, numbers and lists of them must fit."""
+    if isinstance(value, Handle):
+        if value.ndim or not value._cell.frozen:
+            return value  # type: ignore[return-value]
+        value = value._force()
+    elif isinstance(value, np.ndarray) or is_array_like(value):
+        return as_handle(value)
+    return wrap(np.asarray(value, dtype))
 
 
 class Flat:
@@ -86,12 +97,12 @@ class Flat:
         key = self._places(key)
         if isinstance(key, int | np.integer):
             bounded(int(key), self.base.size, 0)
-        if single is not None and np.ndim(value) and np.size(key):
+        if single is not None and np.size(key) and not (isinstance(value, Handle) and value._peek() is None):
             # NumPy's error, or the element that it takes
             one = np.zeros(1, self.base.dtype)
             one.flat[single] = forced(value)
             value = one[0]
-        value = as_handle(value)
+        value = _elements(value, self.base.dtype)
         if value.size == 0:
             return
         value = _cycled(self.base, key, value)
@@ -164,11 +175,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         raise TypeError(f"argument 1 must be an array, not {type(a).__name__}")
     _check_mode(mode)
     index = converted(ind, np.int64).ravel()  # true and false are places, too
-    values = as_handle(v).ravel()
-    if index.size == 0 or values.size == 0:
+    values = _elements(v, a.dtype).ravel()
+    if index.size == 0:
         return
     if a.size == 0:
         raise IndexError("cannot replace elements of an empty array")
+    if values.size == 0:
+        return
     index = _moved(index, a.size, mode)
     Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
 

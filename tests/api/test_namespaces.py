@@ -6,6 +6,8 @@ import pickle
 
 import numpy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as np
@@ -62,6 +64,29 @@ PRODUCTS = {
 def test_einsum(mode, text):
     operands = (A, B, V)[: text.split("->")[0].count(",") + 1]
     same(np.einsum(text, *map(np.array, operands)), numpy.einsum(text, *operands))
+
+
+@given(st.data())
+def test_einsum_with_ellipses(data):
+    """The axes of ellipses stand anywhere, and are broadcast; letters are kept or summed over."""
+    sizes = {c: data.draw(st.integers(1, 3)) for c in "ijk"}
+    wide = data.draw(st.lists(st.integers(1, 3), max_size=2))
+    terms, operands = [], []
+    for _ in range(data.draw(st.integers(1, 3))):
+        letters = data.draw(st.lists(st.sampled_from("ijk"), max_size=2))
+        at = data.draw(st.integers(0, len(letters)))
+        dots = wide[data.draw(st.integers(0, len(wide))) :]
+        dots = [data.draw(st.sampled_from([1, n])) for n in dots]
+        terms.append("".join(letters[:at]) + "..." + "".join(letters[at:]))
+        shape = [*(sizes[c] for c in letters[:at]), *dots, *(sizes[c] for c in letters[at:])]
+        operands.append(numpy.arange(1.0, 1 + numpy.prod(shape, dtype=int)).reshape(shape))
+    known = sorted(set("".join(terms)) - {"."})
+    kept = data.draw(st.permutations([c for c in known if data.draw(st.booleans())]))
+    text = ",".join(terms) + data.draw(st.sampled_from(["", "->..." + "".join(kept)]))
+    wanted = numpy.einsum(text, *operands)
+    for small_bytes in (0, 1 << 20):
+        with np.config.override(small_bytes=small_bytes):
+            same(np.einsum(text, *map(np.array, operands)), wanted)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -289,9 +314,9 @@ def test_load_unpickles_nothing_unless_asked(tmp_path, suffix):
     trap = numpy.empty(1, object)
     trap[0] = Trap()
     (numpy.save if suffix == "npy" else numpy.savez)(path, trap)
-    for given in (path, str(path)):
+    for name in (path, str(path)):
         with pytest.raises(ValueError, match="allow_pickle"):
-            np.load(given)["arr_0"]
+            np.load(name)["arr_0"]
     pickled = tmp_path / f"b.{suffix}"
     pickled.write_bytes(pickle.dumps([1, 2]))
     with pytest.raises(ValueError, match="pickle"):
