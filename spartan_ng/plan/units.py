@@ -88,6 +88,7 @@ def leading(axes: Sequence[Folded], grid: Tiling, domain: tuple[int, ...]) -> Le
         parts = grid.parts[f.dim] if f.dim != WHOLE and f.size == domain[f.dim] else 1
         if parts > 1 or (found and number > 1):
             cuts = [grid.cut(f.dim, f.size, i) for i in range(parts)] if parts > 1 else [(0, f.size)]
+            assert not any(lo % f.length for lo, _ in cuts), "a grid cuts between units"
             ranges = [(lo // f.length, -(-hi // f.length)) for lo, hi in cuts]
             each = _alone if found else subtrees
             found.append((f.dim, tuple(tuple(each(lo, hi, number)) for lo, hi in ranges)))

@@ -116,6 +116,21 @@ def test_the_fuzzers_programs_have_the_same_bits(number: int, data: st.DataObjec
         assert not differing(Surface.draw(number), [way])
 
 
+@pytest.mark.parametrize("workers", [4, 5, 6])
+@pytest.mark.parametrize("cuts", ["row", "column", "block", "uneven"])
+def test_units_of_a_matrix(workers: int, cuts: str) -> None:
+    """An axis of one unit, which is not cut, behind one of many."""
+    x = np.random.default_rng(7).standard_normal((2000, 300))
+
+    def apply(xp: Any, a: Any) -> Any:
+        folds = [f for k in range(1, 7) for f in ((a / k).sum(), (a / k).var())]
+        return xp.stack([*folds, a.sum(0).max(), a.std(1).sum(), xp.cumsum(a, 0).sum()])
+
+    program = Program((x,), (Step("folds of a matrix", apply, (0,)),), 1)
+    with config.override(reproducible=True):
+        assert not differing(program, [Way(workers, cuts, fusion="off")])
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_units_as_they_are(workers: int) -> None:
     """Arrays of several units of their own length, in single and double precision, over forced cuts."""

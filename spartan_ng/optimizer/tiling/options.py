@@ -18,7 +18,7 @@ from math import lcm, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import Tiling, cut
 
 Cuts = Mapping[int, tuple[int, ...]]
 """For lengths of axes, where to cut an axis of that length other than evenly."""
@@ -155,19 +155,18 @@ def between_units(options: Options, shape: tuple[int, ...], lengths: Mapping[int
 
 def _between_units(tiling: Tiling, axis: int, n: int, length: int) -> Tiling:
     """A tiling whose cuts of one axis are the multiples of `length` nearest to where they were."""
-    count = -(-n // length)
-    if tiling.parts[axis] == 1 or (length == 1 and tiling.parts[axis] <= count):
-        return tiling
-    parts = tuple(min(p, count) if a == axis else p for a, p in enumerate(tiling.parts))
-    fewer = tiling if parts == tiling.parts else replace(tiling.evenly(), parts=parts)
-    before = [fewer.cut(axis, n, i)[0] for i in range(1, parts[axis])]
+    count, before = -(-n // length), tiling.parts[axis]
+    parts = min(before, count)
     points: list[int] = []
-    for i, point in enumerate(before, 1):
+    for i in range(1, parts):
+        near = round(tiling.cut(axis, n, i * before // parts)[0] / length)
         least = points[-1] // length + 1 if points else 1
-        points.append(length * min(max(round(point / length), least), count - parts[axis] + i))
-    splits = list(fewer.splits or ((),) * len(parts))
-    splits[axis] = () if points == before and not splits[axis] else tuple(points)
-    return replace(fewer, splits=tuple(splits))
+        points.append(length * min(max(near, least), count - parts + i))
+    even = points == [cut(n, parts, i)[0] for i in range(1, parts)]
+    splits = list(tiling.splits or ((),) * len(tiling.parts))
+    splits[axis] = () if even else tuple(points)
+    every = tuple(parts if a == axis else p for a, p in enumerate(tiling.parts))
+    return replace(tiling, parts=every, splits=tuple(splits))
 
 
 @lru_cache(maxsize=4096)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.forced import KINDS, nearest
-from spartan_ng.optimizer.tiling.options import candidates, canonical
+from spartan_ng.optimizer.tiling.options import between_units, candidates, canonical, uneven
+from tests.sampling import examples
 
 
 def names(options):
@@ -62,3 +65,31 @@ def test_forcing_always_finds_something(kind, shape, workers):
     assert isinstance(tiling, Tiling)
     assert not tiling.duplicate
     assert tiling.ntiles <= workers
+
+
+LENGTHS = st.sampled_from([1, 8, 64, 1 << 20])
+
+
+@examples(1000)
+@given(
+    shape=st.tuples(st.integers(1, 40), st.integers(60, 3000), st.integers(1, 300)),
+    lengths=st.dictionaries(st.integers(0, 2), LENGTHS, min_size=2),
+    workers=st.sampled_from([2, 3, 4, 5, 6, 12]),
+)
+def test_cuts_between_units(shape, lengths, workers):
+    """Along every axis with units, and no other; some of the options have cuts of their own."""
+    lengths = {d: min(n, shape[d]) for d, n in lengths.items()}
+    options = candidates(shape, (0, 1, 2), workers)
+    own = {shape[1]: tuple(shape[1] * i // (2 * workers) for i in range(1, workers))}
+    before = uneven(options, shape, (1,), own) if shape[1] >= 2 * workers else options
+    after = between_units(before, shape, lengths)
+    for tiling in after.tilings:
+        boxes = [b for r in range(workers) if (b := tiling.box_on(shape, r)) is not None]
+        assert len(boxes) == (workers if tiling.duplicate else tiling.ntiles)
+        assert all(lo < hi for box in boxes for lo, hi in box)
+        assert not any(box[d][0] % n for box in boxes for d, n in lengths.items())
+        for d, n in enumerate(shape):
+            cuts = [tiling.cut(d, n, i) for i in range(tiling.parts[d])]
+            assert [hi for _, hi in cuts] == [*(lo for lo, _ in cuts[1:]), n]
+    kept = [t for t in before.tilings if all(t.parts[d] == 1 for d in lengths)]
+    assert set(kept) <= set(after.tilings)
