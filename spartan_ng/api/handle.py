@@ -223,7 +223,12 @@ class Handle:
         cell = self._cell
         if cell.shared or (self._views and writes_in_place()):
             self._write(wrap_node(node))
-            return
+        else:
+            self._replace(node)
+
+    def _replace(self, node: Node) -> None:
+        """Let the cell have a new node, in which what is shown has the elements of `node`."""
+        cell = self._cell
         if not self._views:
             cell.rebind(converted_node(node, cell.dtype))
         else:
@@ -246,7 +251,8 @@ class Handle:
                 value = value._see(Reshape(there))
             if len(there) > len(here) or build.broadcast_shapes("assign", here, there) != here:
                 raise ShapeError(f"could not broadcast input array from shape {there} into shape {here}")
-        self._write_node(build.broadcast(value._node(), here))
+        self._check_writable()
+        self._replace(build.broadcast(value._node(), here))
 
     def _have_here(self, *others: Any) -> bool:
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;

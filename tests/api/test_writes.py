@@ -6,6 +6,7 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import spartan_ng as np
 
@@ -62,6 +63,26 @@ def test_what_was_built_before_a_write_keeps_what_it_read(writes, reads_between)
         found = run(np, writes, reads_between)
     for ours, theirs in zip(found, run(numpy, writes, reads_between), strict=True):
         numpy.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+FORMATS = {
+    "csr": lambda a: np.asarray(sparse.csr_array(a)),
+    "a csr result": lambda a: np.asarray(sparse.csr_array(a / 2)) * 2.0,
+    "compressed": lambda a: np.compress_columns(a, always=True),
+}
+
+
+@pytest.mark.parametrize("small_bytes", [0, LARGE, 1 << 20])
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", [*WRITES, "through a line"])
+def test_an_array_of_any_format_is_written(name, form, small_bytes):
+    write = WRITES.get(name, lambda xp, a, v: a.reshape(-1).__setitem__(slice(2), 0.0))
+    wanted = whole()
+    write(numpy, wanted, whole() * 2)
+    with np.config.override(small_bytes=small_bytes):
+        a = FORMATS[form](whole())
+        write(np, a, np.array(whole() * 2))
+        numpy.testing.assert_array_equal(a.todense(), wanted)
 
 
 @pytest.mark.parametrize("name", [n for n in WRITES if not n.startswith("mask")])
