@@ -1,6 +1,7 @@
 """Clients that come and go for minutes: right answers, and processes that grow by nothing.
 
-What every process holds around the fifth minute is compared with what it holds at the end.
+What every process holds in the fifth minute, while nobody uses it, is compared with what it holds at the end:
+free segments come and go with clients, and are bounded; what is left of clients that have gone is not.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,9 +27,9 @@ from tests.faults.usage import Usage, of_cluster
 JOBS_A_CLIENT = 20
 CLIENTS = 2
 """At a time."""
-_SAMPLE_S = 5.0
+_SAMPLE_S, _SAMPLES = 1.0, 5
 _SETTLED = 0.25
-"""What is held after so much of the time is compared with the end; the same part at the end is looked at."""
+"""What is held after so much of the time is compared with the end."""
 _GROWTH = 1.03
 
 
@@ -90,7 +90,7 @@ class Soak:
 
     def __init__(self, cluster: LocalCluster, seconds: float, jobs: int) -> None:
         self.cluster, self.seconds, self.jobs = cluster, seconds, jobs
-        self.samples: list[tuple[float, dict[str, Usage]]] = []
+        self.looks: list[dict[str, Usage]] = []
         self.done = 0
         self._begin = time.monotonic()
         self._lock = threading.Lock()
@@ -113,27 +113,27 @@ class Soak:
             backend.close()
 
     def run(self) -> None:
-        """All clients; samples are taken meanwhile."""
-        with ThreadPoolExecutor(CLIENTS) as clients:
-            futures = [clients.submit(self.client, n) for n in range(-(-self.jobs // JOBS_A_CLIENT))]
-            while not all(f.done() for f in futures):
-                self.samples.append((time.monotonic() - self._begin, of_cluster(self.cluster)))
-                time.sleep(_SAMPLE_S)
-        for future in futures:
-            future.result()
+        """All clients; what is held is looked at while none is there, once settled and at the end."""
+        clients = -(-self.jobs // JOBS_A_CLIENT)
+        first = max(1, int(clients * _SETTLED))
+        for numbers in (range(first), range(first, clients)):
+            with ThreadPoolExecutor(CLIENTS) as pool:
+                for future in [pool.submit(self.client, n) for n in numbers]:
+                    future.result()
+            self.looks.append(self._idle())
 
-    def compared(self) -> dict[str, tuple[Usage, Usage]]:
-        """For each process what it held once settled, and at the end: medians over as many samples."""
-        last = self.samples[-1][0]
-        around = max(2 * _SAMPLE_S, last / 20)
-        spans: dict[str, tuple[list[Usage], list[Usage]]] = defaultdict(lambda: ([], []))
-        for at, usages in self.samples:
-            for name, usage in usages.items():
-                if abs(at - _SETTLED * last) <= around:
-                    spans[name][0].append(usage)
-                elif at >= last - 2 * around:
-                    spans[name][1].append(usage)
-        return {name: (Usage.middle(a), Usage.middle(b)) for name, (a, b) in spans.items()}
+    @property
+    def minutes(self) -> float:
+        """Since the beginning."""
+        return (time.monotonic() - self._begin) / 60
+
+    def _idle(self) -> dict[str, Usage]:
+        """What each process holds while nobody uses it: the least of some samples."""
+        samples = []
+        for _ in range(_SAMPLES):
+            time.sleep(_SAMPLE_S)
+            samples.append(of_cluster(self.cluster))
+        return {name: Usage.least([s[name] for s in samples]) for name in samples[0]}
 
 
 @click.command()
@@ -152,9 +152,10 @@ def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
         assert [p.poll() for p in cluster.workers] == [None] * workers, "a worker has ended"
     finally:
         cluster.stop()
-    click.echo(f"{run.done} jobs in {run.samples[-1][0] / 60:.1f} minutes, no wrong answer")
+    click.echo(f"{run.done} jobs in {run.minutes:.1f} minutes, no wrong answer")
     worse = False
-    for name, (before, after) in run.compared().items():
+    for name, before in run.looks[0].items():
+        after = run.looks[-1][name]
         grown = (
             after.memory_bytes > _GROWTH * before.memory_bytes
             or after.descriptors > _GROWTH * before.descriptors + 1

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from spartan_ng.backends.local import LocalCluster
 
@@ -30,12 +29,12 @@ class Usage:
         )
 
     @classmethod
-    def middle(cls, samples: list[Usage]) -> Usage:
-        """The median of each number."""
+    def least(cls, samples: list[Usage]) -> Usage:
+        """The least of each number."""
         return cls(
-            int(median(s.memory_bytes for s in samples)),
-            int(median(s.descriptors for s in samples)),
-            int(median(s.threads for s in samples)),
+            min(s.memory_bytes for s in samples),
+            min(s.descriptors for s in samples),
+            min(s.threads for s in samples),
         )
 
     def __str__(self) -> str:
