@@ -31,7 +31,7 @@ from spartan_ng.api.handle import (
 )
 from spartan_ng.api.layouts import lie
 from spartan_ng.api.protocols import Protocols
-from spartan_ng.api.recast import Recast
+from spartan_ng.api.recast import Bytes, Recast
 from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape, is_read_only
 from spartan_ng.config import config
 
@@ -416,8 +416,10 @@ class ndarray(Protocols):
         return self._to_read().ctypes
 
     def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
-        """The bytes of each element from an offset on, as another dtype; a copy."""
-        return blockwise.field(self, dtype, offset)
+        """The bytes of each element from an offset on, as another dtype; a view of an array."""
+        if self._cell.frozen:
+            return blockwise.field(self, dtype, offset)
+        return self._see(Bytes(self._layout().getfield(dtype, offset).dtype, offset))
 
     def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
         """Write into the bytes of each element from an offset on."""

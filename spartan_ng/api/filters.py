@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, joining, ufuncs
+from spartan_ng.api import joining, reductions, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import as_handle, values, wrap, wrap_node
 from spartan_ng.api.operands import small_values
@@ -47,13 +47,32 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
         nodes = [build.cast(a._node(), kind), build.cast(v._node(), kind)]
         whole = build.join_update(_CONVOLVED, nodes, (0, -1), (n + m - 1,), kind)
         return wrap_node(whole)[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
-    margin = creation.zeros(m - 1, a.dtype)
-    wide = joining.concatenate([margin, a, margin]) if m > 1 else a
-    out: Any = None
+    inside = _slid(a, v)
+    if m == 1 or mode == "valid":
+        return inside
+    before = _margin(a[: m - 1], v[:-1])[cut[0] :]
+    after = _margin(a[::-1][: m - 1], v[::-1][:-1])[::-1][: cut[1] - n]
+    return joining.concatenate([before, inside, after])
+
+
+def _slid(a: ndarray, v: ndarray) -> ndarray:
+    """The convolution where the whole filter meets the signal: its shifted multiples, added up."""
+    m, out = v.size, None
     for j in range(m):
-        part = wide[m - 1 - j : m - 1 - j + n + m - 1] * v[j]
+        part = a[m - 1 - j : a.size - j] * v[j]
         out = part if out is None else out + part
-    return out[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
+    return out  # type: ignore[return-value]
+
+
+def _margin(a: ndarray, v: ndarray) -> ndarray:
+    """The first elements of a convolution of two equally long arrays: the filter has not come in wholly.
+
+    Nothing is multiplied by what is beyond the signal: zeros there would make NaN of a filter's infinities.
+    """
+    places = np.arange(v.size)
+    back = places[:, None] - places
+    products = a[np.maximum(back, 0)] * v
+    return reductions.reduce("add", products, 1, products.dtype, where=back >= 0)
 
 
 @numpy_function(np.correlate, whole=True)

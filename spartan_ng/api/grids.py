@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import creation, joining, matrices, operators, sorting, ufuncs
-from spartan_ng.api.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
+from spartan_ng.api import creation, joining, manipulation, matrices, operators, sorting, ufuncs
+from spartan_ng.api.dispatch import by_numpy, check_device, fresh, numpy_function
+from spartan_ng.api.handle import Handle, as_handle, forced, over_buffer, shape_tuple, wrap, wrap_node
 from spartan_ng.api.operands import small_values
 from spartan_ng.graph import build
 
@@ -62,6 +62,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         lines.append(as_handle(x).reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1)))
     if sparse:
         return tuple(line.copy() if copy else line for line in lines)
+    if not copy:
+        return manipulation.broadcast_arrays(*lines)
     shape = np.broadcast_shapes(*(line.shape for line in lines))
     return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
 
@@ -283,8 +285,11 @@ def isfortran(a: Any) -> bool:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
-    """An array from another library's, through DLPack."""
-    return wrap(np.array(np.from_dlpack(forced(x))))
+    """An array over the memory of another library's, through DLPack, or a copy; a view of one of ours."""
+    check_device(device)
+    if isinstance(x, Handle):
+        return x.copy("K") if copy else x.view()  # type: ignore[attr-defined, no-any-return]
+    return over_buffer(np.from_dlpack(x, device=device, copy=copy))
 
 
 @numpy_function(np.unravel_index)

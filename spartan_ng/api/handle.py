@@ -16,7 +16,7 @@ import numpy as np
 from spartan_ng.api.cell import Cell, Masked, order_of
 from spartan_ng.api.errstate import note
 from spartan_ng.api.forcing import run, value_of
-from spartan_ng.api.views import Reshape, View, appended, layout_of, shortened, written
+from spartan_ng.api.views import Reshape, View, appended, is_stretched, layout_of, shortened, written
 from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
@@ -258,7 +258,8 @@ class Handle:
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
         whether it is."""
         cell = self._cell
-        if not writes_in_place() or cell.frozen or make(cell).format != "dense":
+        in_place = writes_in_place() or is_stretched(self._views)
+        if not in_place or cell.frozen or make(cell).format != "dense":
             return False
         base = make(cell)
         settle(base, *others)

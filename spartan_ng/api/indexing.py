@@ -25,7 +25,7 @@ from spartan_ng.api.handle import (
     wrap_node,
 )
 from spartan_ng.api.layouts import lying_as_taken
-from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, basic_steps
+from spartan_ng.api.views import Basic, Field, Reshape, Slice, Transpose, basic_steps, is_stretched
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -219,7 +219,7 @@ def _is_part(a: Handle, key: Any) -> bool:
     """Whether `key` names a part of the array's memory; masks choose among all elements, in one pass."""
     if keys.is_simple(key):
         return bool(a._views or basic_steps(key, a.shape))
-    return not keys.is_mask(key)
+    return not keys.is_mask(key) or is_stretched(a._views)
 
 
 def _check_element(dtype: np.dtype[Any], value: Handle) -> None:

@@ -260,10 +260,10 @@ def iscomplexobj(x: Any) -> bool:
     return issubclass(as_handle(x).dtype.type if kind is None else kind, np.complexfloating)
 
 
-@numpy_function(np.real_if_close, eager=True)
+@numpy_function(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> ndarray:
     """The real part, if all imaginary parts are within `tol` (machine epsilons, if above 1) of zero."""
-    a = as_handle(a)
+    a = creation.asanyarray(a)
     if a.dtype.kind != "c":
         return a  # type: ignore[no-any-return]
     near = tol * np.finfo(a.dtype).eps if tol > 1 else tol

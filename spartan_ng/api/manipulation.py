@@ -178,7 +178,7 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
                 f"(axis {axis}, shape {a.shape})"
             )
     if not gone:
-        return a[...] if not a._cell.frozen else a  # type: ignore[no-any-return]
+        return a  # type: ignore[no-any-return]
     return indexing.reshaped(a, tuple(n for i, n in enumerate(a.shape) if i not in gone))
 
 
@@ -213,9 +213,14 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
     lengths = shape_tuple(shape)
     if build.broadcast_shapes("broadcast_to", a.shape, lengths) != lengths:
         raise ShapeError(f"broadcast_to: shape {a.shape} does not broadcast to {lengths}")
+    return _broadcast(a, Broadcast(lengths))
+
+
+def _broadcast(a: ndarray, view: Broadcast) -> ndarray:
+    """A broadcast view; of a number, one of an array of its own."""
     if a._cell.frozen:
         a = a.copy()
-    return make(a._cell, (*a._views, Broadcast(lengths)))
+    return make(a._cell, (*a._views, view))
 
 
 @numpy_function(np.lib.stride_tricks.sliding_window_view)
@@ -245,10 +250,15 @@ def sliding_window_view(
 
 @numpy_function(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
-    """Arrays broadcast against each other."""
-    found = [as_handle(a) for a in args]
+    """Arrays broadcast against each other: themselves where all have one shape.
+
+    Views of others may be written to; on a cluster only those with as many elements as the array.
+    """
+    found = [a.copy() if a._cell.frozen else a for a in map(as_handle, args)]
     shape = build.broadcast_shapes("broadcast_arrays", *(a.shape for a in found)) if found else ()
-    return tuple(broadcast_to(a, shape) for a in found)
+    if all(a.shape == shape for a in found):
+        return tuple(found)
+    return tuple(_broadcast(a, Broadcast(shape, writeable=True)) for a in found)
 
 
 def broadcast_shapes(*args: Any) -> tuple[int, ...]:

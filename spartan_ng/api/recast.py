@@ -1,4 +1,4 @@
-"""The bytes of an array's elements seen as another dtype, as a view that is written through."""
+"""The bytes of an array's elements, or some of each, as another dtype: views that are written through."""
 
 from __future__ import annotations
 
@@ -64,9 +64,38 @@ class Recast:
         return build.reshape(Recast(base.dtype).apply(value), base.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """The bytes of each element from an offset on, as another dtype."""
+
+    dtype: np.dtype[Any]
+    offset: int
+
+    def apply(self, base: Node) -> Node:
+        """Those bytes of a node's elements."""
+        return build.map_(UserFunction(self._read, origin="getfield"), base, dtype=self.dtype)
+
+    def apply_value(self, base: Any) -> Any:
+        """NumPy's own view."""
+        return base.getfield(self.dtype, self.offset)
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Elements with new bytes there."""
+        value = build.broadcast(build.cast(value, self.dtype), base.shape)
+        return build.map_(UserFunction(self._written, origin="getfield"), base, value, dtype=base.dtype)
+
+    def _read(self, base: Any) -> Any:
+        return self.apply_value(base).copy()
+
+    def _written(self, base: Any, value: Any) -> Any:
+        out = np.array(np.broadcast_to(base, np.broadcast_shapes(base.shape, value.shape)))
+        out.setfield(value, self.dtype, self.offset)
+        return out
+
+
 def _leaf(value: Any) -> Node:
     """A value as a node."""
     return build.data(ArrayRef(value.shape, value.dtype, value=value))
 
 
-__all__ = ["Recast"]
+__all__ = ["Bytes", "Recast"]

@@ -294,7 +294,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     x = as_handle(x)
     if x.ndim != 1:
         raise ValueError(f"object of too small depth for desired array: shape {x.shape} is not 1-d")
-    if not np.can_cast(x.dtype, np.int64, "safe"):
+    if x.dtype.kind != "u" and not np.can_cast(x.dtype, np.int64, "safe"):
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to dtype('int64') according to the rule 'safe'"
         )
@@ -303,7 +303,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
         raise ValueError("'minlength' must not be negative")
     if x.size:
         low, high = values(reductions.min(x), reductions.max(x))
-        if low < 0:
+        if low < 0 or high > np.iinfo(np.int64).max:  # which would be negative as an int64
             raise ValueError("'list' argument must have no negative elements")
         length = max(length, int(high) + 1)
     w = None

@@ -125,20 +125,23 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
-    """NumPy's broadcast to a shape; read-only."""
+    """NumPy's broadcast to a shape; read-only where it is NumPy's `broadcast_to`."""
 
     shape: tuple[int, ...]
+    writeable: bool = False
 
     def apply(self, base: Node) -> Node:
         """The broadcast node."""
         return build.broadcast(base, self.shape)
 
     def apply_value(self, base: Any) -> Any:
-        """The broadcast array."""
+        """The broadcast array; NumPy warns of writes to one that can be written to."""
+        if self.writeable:
+            return np.broadcast_arrays(base, np.broadcast_to(np.False_, self.shape))[0]
         return np.broadcast_to(base, self.shape)
 
     def put(self, base: Node, value: Node) -> Node:
-        """Several elements are one: NumPy refuses to write to them."""
+        """Several elements are one, and which of them was written to is known only where it was in memory."""
         raise ValueError("assignment destination is read-only")
 
 
@@ -297,8 +300,13 @@ COMPLEX = UserFunction(joined, origin="real and imag")
 def is_read_only(views: tuple[View, ...]) -> bool:
     """Whether NumPy lets nobody write through one of the views."""
     return any(
-        isinstance(v, Broadcast | Windows) or (isinstance(v, Diagonal) and not v.writeable) for v in views
+        isinstance(v, Windows) or (isinstance(v, Broadcast | Diagonal) and not v.writeable) for v in views
     )
+
+
+def is_stretched(views: tuple[View, ...]) -> bool:
+    """Whether several elements of what is seen may be one, which is written to where it lies in memory."""
+    return any(isinstance(v, Broadcast) and v.writeable for v in views)
 
 
 def written(base: Node, views: tuple[View, ...], value: Node) -> Node:
