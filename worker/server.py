@@ -11,7 +11,6 @@ import resource
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -24,6 +23,7 @@ from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
+from spartan_ng.texts import encodable, error_trace
 from spartan_ng.wire.access import Access, leave
 from spartan_ng.wire.codec import NOTHING, Blob, Buffer
 from spartan_ng.wire.connection import Handshake
@@ -38,6 +38,7 @@ from spartan_ng.wire.messages import (
     Doing,
     Hello,
     Here,
+    JobError,
     Key,
     Members,
     Printed,
@@ -198,7 +199,8 @@ class WorkerServer:
 
     def tell_printed(self, job: str, text: str) -> None:
         """Let a job's program know what its functions print. Thread-safe."""
-        self.loop.call(lambda: self._tell(Printed(job, text)))
+        printed = Printed(job, encodable(text))
+        self.loop.call(lambda: self._tell(printed))
 
     def run(self) -> None:
         """Work until told to stop; raises ConnectionFailed if the master is gone or refuses."""
@@ -358,7 +360,7 @@ class WorkerServer:
                 text = "computes"
             if text != told and self.loop.now() - begun > _TIDY_S / 2:
                 self._begun[job] = (begun, text)
-                self._tell(Doing(job, text))
+                self._tell(Doing(job, encodable(text)))
 
     def _press(self) -> None:
         """Interrupt functions whose parts have been told to stop; one that never does takes us with it."""
@@ -388,7 +390,7 @@ class WorkerServer:
             nnz, values = self._results(run.outputs, run.inline)
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
             if not isinstance(error, JobCancelled):
-                _log.info("job %s failed:\n%s", run.job, traceback.format_exc())
+                _log.info("job %s failed:\n%s", run.job, error_trace(error))
             kind, text = describe(error, f"{part.rank} ({label()})")
             self.loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
@@ -408,7 +410,11 @@ class WorkerServer:
         del self._cancelled[job], self._begun[job], self._timeouts[job]
         self._peers.timeout_s = min(self._timeouts.values(), default=self._peers.timeout_s)
         self._pressed.pop(job, None)
-        self._do(instructions)
+        try:
+            self._do(instructions)
+        except Exception as error:  # noqa: BLE001 - somebody waits for the end of the job
+            kind, text = describe(error)
+            self._tell(JobError(job, kind, f"how a part of the job ended cannot be told: {text}"))
 
     def _progress(self, job: str) -> Callable[[int], None]:
         """Report stages, but not more often than a person can see."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from spartan_ng.errors import JobCancelled, UserFunctionError
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.texts import error_line, error_trace, is_ctrl_c
 
 
 class Interrupted(BaseException):
@@ -90,11 +90,9 @@ def call_user(fn: UserFunction, operator: str, *args: Any, **keywords: Any) -> A
         return fn.function(*args, **keywords)
     except Interrupted:
         raise JobCancelled(f"{operator}: {fn} (at {fn.origin}) was interrupted") from None
-    except Exception as error:
-        raise _described(fn, operator, error) from error
-    except (KeyboardInterrupt, SystemExit) as error:
-        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-            raise  # Ctrl-C
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
         raise _described(fn, operator, error) from error
     finally:
         _leave(thread, before, call)
@@ -102,8 +100,8 @@ def call_user(fn: UserFunction, operator: str, *args: Any, **keywords: Any) -> A
 
 def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFunctionError:
     return UserFunctionError(
-        f"{operator}: {fn} raised {type(error).__name__}: {error}\n"
-        f"The function was put into the program at {fn.origin}\n\n{traceback.format_exc()}"
+        f"{operator}: {fn} raised {error_line(error)}\n"
+        f"The function was put into the program at {fn.origin}\n\n{error_trace(error)}"
     )
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from spartan_ng.texts import encodable
+
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -22,7 +24,7 @@ class UserFunction:
         self.origin = origin or users_line()
 
     def __str__(self) -> str:
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
+        return encodable(str(getattr(self.function, "__name__", type(self.function).__name__)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UserFunction) and self.function is other.function

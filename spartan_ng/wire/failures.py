@@ -13,6 +13,7 @@ import numpy as np
 
 from spartan_ng import errors
 from spartan_ng.errors import EvaluationError, OutOfResources
+from spartan_ng.texts import error_text, type_name
 
 _NUMPY: dict[str, type[Exception]] = {
     "LinAlgError": np.linalg.LinAlgError,
@@ -27,9 +28,7 @@ _SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, e
 
 def describe(error: BaseException, worker: str = "") -> tuple[str, str]:
     """An error's type name and message; which `worker` it was, where its system has no more of something."""
-    kind, text = type(error).__name__, str(error)
-    if isinstance(error, KeyError) and len(error.args) == 1:
-        text = str(error.args[0])
+    kind, text = type_name(error), error_text(error)
     if worker and (_is_shortage(error) or _is_shortage(error.__cause__)):
         kind = OutOfResources.__name__ if isinstance(error, OSError) else kind
         text = f"worker {worker}: {text}"

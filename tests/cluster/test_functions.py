@@ -5,16 +5,20 @@ import os
 import signal
 import threading
 import time
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
 
 from spartan_ng.config import config
-from spartan_ng.errors import JobTimeout, UserFunctionError
+from spartan_ng.errors import EvaluationError, JobTimeout, UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
+from spartan_ng.texts import LONGEST
 from tests.cluster.conftest import once, start
 from tests.cluster.programs import evaluate, expected, total, user
+from tests.unspeakable import ERRORS, SAID, raiser
 from tests.waiting import Gate, until
 
 rng = np.random.default_rng(0)
@@ -140,6 +144,48 @@ def test_what_would_end_a_program_comes_back_with_the_users_line(session, error)
     with pytest.raises(UserFunctionError, match=rf"ends raised {error.__name__}: mine\n.*programs.py:\d+"):
         evaluate(session, total(user(ends, node)))
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+@pytest.mark.parametrize("name", [n for n in ERRORS if n != "no name"])  # that has no pickle
+def test_whatever_a_function_raises_comes_back_with_the_users_line(session, name):
+    node = build.constant(rng.random((60, 4)))
+    with pytest.raises(UserFunctionError, match=rf"raises raised {SAID[name]}") as caught:
+        evaluate(session, total(user(raiser(name), node)))
+    assert "programs.py:" in str(caught.value)
+    assert len(str(caught.value)) <= LONGEST + 100
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+def test_a_failure_that_cannot_be_told_ends_the_job(session):
+    """As any mistake in telling would: the worker's own text is what cannot be encoded."""
+    node = build.constant(rng.random((60, 4)))
+
+    def spoils(tile):
+        server: Any = import_module("spartan_ng.worker.server")
+        honest = server.describe
+
+        def unencodable(error, worker=""):
+            server.describe = honest
+            return "ValueError", "\udc80"
+
+        server.describe = unencodable
+        raise ValueError("mine")
+
+    with pytest.raises(EvaluationError, match=r"UnicodeEncodeError: how .* cannot be told"):
+        evaluate(session, total(user(spoils, node)))
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"), [("a\udc80b", r"a\udc80b"), ("\ud800\udfff", r"\ud800\udfff"), ("é 漢", "é 漢")]
+)
+def test_whatever_a_function_prints_is_shown(session, capsys, printed, shown):
+    def speaks(tile):
+        print(printed)
+        return tile
+
+    evaluate(session, total(user(speaks, build.constant(rng.random((60, 4))))))
+    assert {line.split("] ")[1] for line in capsys.readouterr().out.splitlines()} == {shown}
 
 
 def test_a_deadline_ends_a_job(session, backend, tmp_path):
