@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,12 +196,27 @@ def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype
 einsum_path = np.einsum_path
 
 
+def _check_chain(arrays: list[ndarray]) -> None:
+    """Matrices that fit each other, the first and the last of which may be vectors."""
+    for i, a in enumerate(arrays):
+        if a.ndim != 2 and not (a.ndim == 1 and i in (0, len(arrays) - 1)):
+            raise np.linalg.LinAlgError(
+                f"{a.ndim}-dimensional array given. Array must be two-dimensional (shape {a.shape})"
+            )
+    for a, b in pairwise(arrays):
+        if a.shape[-1] != b.shape[0]:
+            raise ShapeError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {b.shape[0]}")
+
+
 @numpy_function(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
     """A chain of products in the order that needs the fewest multiplications."""
     found = [as_handle(a) for a in arrays]
     if len(found) < 2:
         raise ValueError("Expecting at least two arrays.")
+    if len(found) == 2:
+        return products.dot(found[0], found[1], out)
+    _check_chain(found)
     letters = "abcdefghijklmnopqrstuvwxyz"
     shapes = [a.shape for a in found]
     terms = [letters[i : i + 2] for i in range(len(found))]

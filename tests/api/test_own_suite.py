@@ -174,6 +174,11 @@ np.polynomial.polynomial.polyvalfromroots(np.arange(5.),N.arange(6.).reshape(2,3
 np.polynomial.polynomial.polyvalfromroots(np.arange(5.),N.arange(6.).reshape(2,3),tensor=False)
 np.polynomial.Polynomial([1,2,3])(np.arange(3.))
 np.polynomial.polynomial.polyfit(np.arange(5.),np.arange(5.)**2,2)
+np.linalg.multi_dot([np.ones((2,2)),np.ones((1,1)),np.ones((2,2))])
+np.linalg.multi_dot([np.ones((2,2)),np.ones((2,2,2)),np.ones((2,2))])
+np.linalg.multi_dot([np.ones(2),np.ones((2,3)),np.ones(3)])
+np.linalg.multi_dot([np.ones(3),np.ones((2,3)),np.ones(3)])
+np.linalg.multi_dot([np.ones((2,2,3)),np.ones((3,2))])
 f=io.BytesIO(); np.savez(f,a=np.ones(2)); f.seek(0); z=np.load(f); r=[isinstance(z,N.lib.npyio.NpzFile),z.f.a]
 """
 """What an expression gives, or `r` after statements."""
