@@ -202,7 +202,10 @@ class Reducer:
     def _user_fold(self, args: list[Any], box: Box) -> State:
         (axes,) = self.row.params
         assert isinstance(self.row.fn, UserFunction), "a user's fold has a user's function"
-        return (fold_axes(guarded(self.row.fn, "fold"), dense(args[0]), axes),)
+        x = dense(args[0])
+        value = fold_axes(guarded(self.row.fn, "fold"), x, axes)
+        # Of one element, or from a function that gives one of its own, it is a part of the block's memory.
+        return (np.array(value) if np.may_share_memory(value, x) else value,)
 
     def _contract(self, args: list[Any], box: Box) -> State:
         la, lb, lo = self.row.params

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
@@ -61,3 +62,19 @@ def test_few_buffers_and_right_values(text):
         assert max(Body(s).nbuffers for s in stages if isinstance(s, Fused)) <= most
         found = session.evaluate([node])[0].value
     np.testing.assert_array_equal(found, numpys(A, B))
+
+
+@pytest.mark.parametrize("function", [lambda a, b: a + b, lambda a, b: np.minimum(a, b), lambda a, b: a])
+@pytest.mark.parametrize(("shape", "axis"), [((1, 3000, 300), 0), ((4000, 1, 200), 1), ((3000, 300, 1), 2)])
+def test_folds_of_one_element_by_users_own_their_states(shape, axis, function):
+    """Where nothing is combined, what a user's fold gives is a part of the block's memory."""
+    x = RANDOM.random(shape)
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        found = sp.fold(function, sp.asarray(x) * 2 + 1, axis=axis)
+        np.testing.assert_array_equal(found, (x * 2 + 1).sum(axis))
+
+
+def test_a_user_may_give_an_operand_back():
+    x = np.stack([RANDOM.random((3000, 300))] * 2)
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        np.testing.assert_array_equal(sp.fold(lambda a, b: b, sp.asarray(x) * 2 + 1, axis=0), x[0] * 2 + 1)

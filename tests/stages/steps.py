@@ -25,6 +25,8 @@ _ROUNDED_ONCE = frozenset(
     {*_SMOOTH, "divide", "square", "sqrt", "floor", "ceil", "trunc", "rint", "fmax", "fmin"}
 )
 """Functions of real numbers that have one right answer; of others NumPy has several loops."""
+_LARGEST_PRODUCT = 1e30
+"""What some of the factors of a float product may come to at most, for none of its orders to overflow."""
 _OFTEN = [*_SMOOTH, "less", "divide", "square", "sqrt", "isnan", "exp"]
 _NEVER = frozenset({"cast", "power", "float_power", "real", "imag", "isnat", "spacing", "nextafter", "lcm"})
 _MAPS = [n for n, f in ELEMENTWISE.items() if f.nout == 1 and n not in _NEVER]
@@ -122,6 +124,10 @@ class Steps(Drawing):
             raise Rejected("an order that shows")
         if name.startswith("arg"):
             axes = axes[:1]
+        if lossy and name == "multiply":
+            most = np.prod(np.maximum(np.abs(v.elements), 1), axis=tuple(axes), dtype=np.float64)
+            if not np.max(most, initial=1) < _LARGEST_PRODUCT:
+                raise Rejected("an order that overflows")
         where = None
         masked = self.masks and name in ("add", "maximum", "fmin") and v.node.dtype.kind in "iuf"
         if masked and self.draw.random() < 0.15:
