@@ -15,7 +15,7 @@ import numpy as np
 from spartan_ng.api import products, temporaries, ufuncs
 from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import Handle, is_subclass, values, wrap, wrap_node
-from spartan_ng.api.operands import check_cast, small_values, stored
+from spartan_ng.api.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -259,7 +259,8 @@ class Arithmetic(Handle):
     def __imatmul__(self, other: Any) -> ndarray:
         if self._cell.frozen or not is_operand(other):
             return NotImplemented
-        result = products.matmul(self, other)
+        with dtypes_first(np.matmul, (self, other), self):
+            result = products.matmul(self, other)
         return stored("matmul", result, self, True)
 
 
@@ -313,7 +314,8 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
                     raise ShapeError(str(error)) from None
                 raise
             return a  # type: ignore[return-value]
-    result = _power(a, other) if function is ufuncs.power else function(a, other)
+    with dtypes_first(function.np, (a, other), a):
+        result = _power(a, other) if function is ufuncs.power else function(a, other)
     return stored(function.__name__, result, a, True)
 
 

@@ -152,6 +152,8 @@ class ndarray(Protocols):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
+        if self._cell.frozen:
+            raise AttributeError("attribute 'shape' of 'numpy.generic' objects is not writable")
         new = full_shape(shape, self.size, self.shape)
         if not manipulation.reshapes_without_copy(self, new):
             raise AttributeError("incompatible shape for in-place modification; use reshape() to make a copy")
@@ -318,6 +320,11 @@ class ndarray(Protocols):
                 except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
                     pass
         indexing.setitem(self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        if self._cell.frozen and self.dtype.kind != "V":
+            raise TypeError(f"'numpy.{self.dtype.type.__name__}' object does not support item deletion")
+        raise ValueError("cannot delete array elements")
 
     def fill(self, value: Any) -> None:
         """Set every element to a scalar."""

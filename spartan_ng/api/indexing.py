@@ -14,6 +14,7 @@ import numpy as np
 
 from spartan_ng.api import creation, keys
 from spartan_ng.api.cell import Masked
+from spartan_ng.api.dispatch import fresh
 from spartan_ng.api.handle import (
     Handle,
     as_handle,
@@ -51,9 +52,7 @@ def getitem(a: Handle, key: Any) -> ndarray:
     if value is not None:
         plain = _small_key(key, value)
         if plain is not None:
-            result = value[plain]
-            shared = isinstance(result, np.ndarray) and not result.flags.owndata
-            return wrap(result.copy() if shared else result)
+            return fresh(value[plain])  # type: ignore[no-any-return]
     if keys.is_mask(key):
         return _filter(a, key)
     return _fancy(a, keys.parse(key, a.shape))

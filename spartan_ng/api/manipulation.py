@@ -80,6 +80,9 @@ def ravel(a: Any, order: str = "C") -> ndarray:
         a = a if axes is None else transpose(a, axes)
     elif order == "F":
         a = transpose(a)
+    value = a._peek()
+    if value is not None and not a._cell.frozen and value.flags.c_contiguous:
+        return a._seen(Reshape((value.size,)), value.ravel())  # type: ignore[no-any-return]
     return reshape(a, (a.size,), copy=None if a._layout().flags.c_contiguous else True)
 
 

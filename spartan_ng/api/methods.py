@@ -55,7 +55,8 @@ class Methods(Arithmetic):
         return manipulation.reshape(self, wanted, order=order, copy=copy) if seen is None else seen
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """Change the shape in place; new elements are zero. Somebody else's array keeps its shape.
+        """Change the shape in place; new elements are zero. Somebody else's array keeps its shape, as does a
+        scalar.
 
         Raises
         ------
@@ -66,6 +67,8 @@ class Methods(Arithmetic):
         if shape in ((), (None,)):
             return
         resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
+        if self._cell.frozen:
+            return
         if resized.size != self.size:
             if self._views:
                 raise ValueError("cannot resize this array: it does not own its data")

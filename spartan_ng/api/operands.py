@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +151,20 @@ def check_cast(name: str, dtype: np.dtype[Any], target: np.dtype[Any], casting: 
         raise TypeError(f"{name}: cannot cast {dtype!r} to {target!r} with casting rule {casting!r}")
     error: Any = np._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
     raise error(function, casting, dtype, target, 0)
+
+
+@contextmanager
+def dtypes_first(
+    function: np.ufunc, operands: tuple[Any, ...], out: Any, casting: Any = "same_kind"
+) -> Iterator[None]:
+    """Where shapes do not fit, NumPy's error for dtypes of which no result may be written to `out`: it looks
+    at them before."""
+    try:
+        yield
+    except ShapeError:
+        if out is not None:
+            function.resolve_dtypes((*(kind_of(operand(o)) for o in operands), out.dtype), casting=casting)
+        raise
 
 
 def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str = "same_kind") -> ndarray:

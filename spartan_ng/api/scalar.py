@@ -149,9 +149,6 @@ class Record(ndarray):
         """NumPy's class, so that `isinstance(x[0], np.void)` holds; `type` tells the truth."""
         return np.void
 
-    def __delitem__(self, key: Any) -> None:
-        raise ValueError("cannot delete array elements")
-
 
 def _again(number: Any) -> Scalar:
     """An unpickled number."""

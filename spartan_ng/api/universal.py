@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from spartan_ng.api.layouts import lying_as
 from spartan_ng.api.operands import (
     WEAK,
     common_mask,
+    dtypes_first,
     has_objects,
     kind_of,
     operand,
@@ -150,11 +152,15 @@ class ufunc:
             if x is None:
                 return self._lazy((a, b))
             nbytes = x.nbytes
+        elif not weak and is_sparse(a):
+            return self._lazy((a, b))
         if isinstance(b, Handle):
             y = b._peek()
             if y is None:
                 return self._lazy((a, b))
             nbytes += y.nbytes
+        elif not weak and is_sparse(b):
+            return self._lazy((a, b))
         if nbytes > config.small_bytes and not has_objects(x, y):
             return self._lazy((a, b))
         if weak and nbytes:
@@ -166,8 +172,6 @@ class ufunc:
                 return self._lazy((a, b))
         except AttributeError:  # a sequence, which NumPy takes as it is, but for numbers of ours
             x, y = (as_handle(o)._force() if o.__class__ in (list, tuple) else o for o in (x, y))
-            if is_sparse(x) or is_sparse(y):
-                return self._lazy((a, b))
             if is_array_like(a) or is_array_like(b):
                 return self._two(*(as_handle(o) if is_array_like(o) else o for o in (a, b)))
         return self._now((x, y))
@@ -199,6 +203,8 @@ class ufunc:
             return run(self.np, *args, casting=casting, **more)
         if self.nout == 2:
             return self._pair(operands)
+        if self.__name__ == "power":
+            _check_exponents(*operands)
         masked = common_mask(operands)
         if masked is not None:
             inputs = [unfiltered(o) for o in operands]
@@ -288,13 +294,14 @@ class ufunc:
         outs = out
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
-        known = small_values(args)
-        if known is not None:
-            found = self._now(known, casting=casting, **typed)
-        elif dtype is None and casting == "same_kind":
-            found = self._lazy(args)
-        else:
-            found = self._lazy(args, dtype, casting)
+        with nullcontext() if self.nout > 1 or dtype else dtypes_first(self.np, args, outs[0], casting):
+            known = small_values(args)
+            if known is not None:
+                found = self._now(known, casting=casting, **typed)
+            elif dtype is None and casting == "same_kind":
+                found = self._lazy(args)
+            else:
+                found = self._lazy(args, dtype, casting)
         results = found if self.nout > 1 else (found,)
         if as_array:
             results = tuple(r.copy() for r in results)
@@ -355,7 +362,7 @@ class ufunc:
     @_asking_others
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
-        if not isinstance(a, Handle):
+        if not isinstance(a, Handle) or a._cell.frozen:
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:
             raise ValueError("second operand needed for ufunc")
@@ -390,6 +397,16 @@ class ufunc:
 @functools.lru_cache(maxsize=4096)
 def _dtypes(name: str, kinds: tuple[Any, ...], casting: str, dtype: Any) -> tuple[np.dtype[Any], ...]:
     return build.elementwise_dtypes(name, *kinds, casting=casting, dtype=dtype)
+
+
+def _check_exponents(base: Any, exponents: Any) -> None:
+    """NumPy's ValueError for integers to negative powers, where those are here to be looked at."""
+    known = exponents._peek() if isinstance(exponents, Handle) else exponents
+    kinds = (kind_of(base), kind_of(exponents))
+    if known is None or _dtypes("power", kinds, "same_kind", None)[-1].kind != "i":
+        return
+    if np.less(known, 0).any() and as_handle(base).size:
+        raise ValueError("Integers to negative integer powers are not allowed.")
 
 
 def _weak_value(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy
 import pytest
@@ -69,3 +70,26 @@ def test_results_lie_as_numpys(mode, turned, how, computed):
         return list(facts(np, made(), made))
 
     assert all_of(np) == all_of(numpy)
+
+
+PARTS = [slice(None), slice(-2, None), 0, None, True, ..., [0, -1], numpy.array([1, 0])]
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize("key", [k for n in (1, 2, 3) for k in itertools.product(PARTS, repeat=n)], ids=str)
+def test_strides_of_what_is_indexed(key):
+    """Here on the driver strides are NumPy's own, whatever the key; computed on workers they need not be."""
+    for turned in (X, X.T):
+        try:
+            wanted = turned[key]
+        except IndexError:
+            continue
+        assert np.asarray(turned)[key].strides == wanted.strides
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (2, 1), ()])
+def test_strides_of_raveled_axes(shape):
+    orders: list[Any] = [*"CFAK"]
+    for order in orders:
+        assert np.zeros(shape).ravel(order).strides == numpy.zeros(shape).ravel(order).strides
+        assert np.ravel(np.zeros(shape).T).strides == numpy.ravel(numpy.zeros(shape).T).strides

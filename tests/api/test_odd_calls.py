@@ -211,6 +211,21 @@ np.bincount(np.asarray(N.array([0,2],'u8')))
 np.bincount(np.asarray(N.array([0,2],'u8')),np.ones(2),5)
 np.bincount(np.asarray(N.array([2**63],'u8')))
 np.bincount(np.asarray(N.array([],'u8')))
+np.add.at(np.any(np.ones(2)),0,1)
+np.add.at(np.any(np.ones(2)),(),1)
+a=np.arange(3); del a[0]; r=a
+a=np.array(3); del a[0]; r=a
+a=np.ones(3)[0]; del a[0]; r=a
+a=np.sum(np.ones(3)); del a[0]; r=a
+x=np.sum(np.arange(3.)); x.resize((3,5),refcheck=False); r=x
+x=np.sum(np.arange(3)); x.resize(1.5); r=x
+x=np.sum(np.arange(3)); x.shape=(1,); r=x
+np.add(np.arange(3),np.ones(4),out=np.arange(3))
+np.add(np.arange(3),np.ones(3),out=np.arange(4))
+np.add(np.arange(3),1.5,np.arange(4))
+np.add(np.arange(3),[1.5,2],np.arange(4))
+np.add(np.arange(3),np.arange(2),np.arange(4))
+np.sqrt(np.arange(3),out=np.arange(4))
 np.bincount(np.array([-1]))
 np.choose([],[])
 np.choose([0,1],[1,2])
@@ -232,14 +247,48 @@ np.hanning(5)[N.array([1,2])]
 """What an expression gives, or `r` after statements; V is a vector, I a matrix of integers."""
 
 
+def called(text):
+    """A line's statements, and the value of its last, as a function of the package."""
+
+    def run(np):
+        names = {"np": np, "N": numpy, "V": numpy.arange(5.0), "I": I}
+        *before, last = text.split("; ")
+        exec("\n".join(before), names)
+        return eval(last.removeprefix("r="), names)
+
+    return run
+
+
+IN_PLACE = ["+=", "-=", "*=", "/=", "//=", "%=", "**=", "@=", "&=", "<<="]
+OTHERS = [
+    "np.ones(2)",
+    "np.arange(2)",
+    "np.ones((2,3))",
+    "np.ones((3,4))",
+    "np.ones((4,3))",
+    "np.ones(())",
+    "[.5,1]",
+]
+
+
+@pytest.mark.parametrize("operator", IN_PLACE)
+def test_faults_of_dtypes_come_before_those_of_shapes(mode, operator):
+    calls = [
+        f"a={a}; a{operator}{b}; r=a"
+        for a in ("np.arange(3)", "np.ones(3)", "np.any(np.ones(3))")
+        for b in OTHERS
+    ]
+    assert not differences((text, called(text)) for text in calls)
+
+
+@pytest.mark.parametrize("base", ["[2,3]", "N.array([2,3],'u1')", "[2.,3]", "2", "2.", "[]", "[True,False]"])
+def test_integers_to_negative_powers(mode, base):
+    for power in ("[-1]", "-1", "[1]", "N.array([1],'u1')", "N.array([-1],'i1')", "[-1.]", "-1."):
+        for text in ("np.power({0},{1}).shape", "({0}**{1}).shape", "a={0}; a**={1}; r=a.shape"):
+            a = f"np.asarray({base})" if power[0] not in "[N" or base[0] in "[N" else base
+            b = f"np.asarray({power})" if power[0] in "[N" else power
+            assert not differences([(text.format(a, b), called(text.format(a, b)))])
+
+
 def test_single_calls(mode):
-    def call(text):
-        def run(np):
-            names = {"np": np, "N": numpy, "V": numpy.arange(5.0), "I": I}
-            *before, last = text.split("; ")
-            exec("\n".join(before), names)
-            return eval(last.removeprefix("r="), names)
-
-        return run
-
-    assert not differences((text, call(text)) for text in CALLS.strip().splitlines())
+    assert not differences((text, called(text)) for text in CALLS.strip().splitlines())

@@ -4,14 +4,47 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 import pickle
 
 import numpy
 import pytest
+import scipy.sparse
 
 import spartan_ng as np
 
 X = numpy.random.default_rng(0).integers(0, 11, (4, 6)).astype(float)
+
+# --- sparse ----------------------------------------------------------------------------------------
+
+OPERATORS = ["add", "sub", "mul", "truediv", "matmul", "eq", "ne", "lt", "le", "gt", "ge"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OPERATORS)
+def test_sparse_operands(mode, name):
+    """SciPy says no to some operands that NumPy's rules have an answer to; whatever it answers is ours."""
+    for kind in ("csr_array", "csc_array", "coo_array"):
+        sparse = getattr(scipy.sparse, kind)(numpy.array([[1.0, 0], [0, 2]]))
+        for dense in (
+            numpy.ones((2, 2)),
+            numpy.arange(2),
+            numpy.full((1, 2), 2.0),
+            numpy.ones((2, 1)),
+            numpy.float64(3),
+        ):
+            for turned in (False, True):
+
+                def answer(d, s=sparse, turned=turned):
+                    r = getattr(operator, name)(*((d, s) if turned else (s, d)))
+                    return numpy.asarray(r.toarray() if hasattr(r, "toarray") else r)
+
+                try:
+                    wanted = answer(dense)
+                except (NotImplementedError, TypeError, ValueError):
+                    continue
+                numpy.testing.assert_array_equal(answer(np.asarray(dense)), wanted)
+
 
 # --- memory ----------------------------------------------------------------------------------------
 
