@@ -96,8 +96,8 @@ class Steps(Drawing):
     def _cast(self, v: Value, dtype: np.dtype[Any]) -> Value:
         if v.node.dtype == dtype:
             return v
-        if v.rounded and dtype.kind in "iub":
-            raise Rejected("a jump")
+        if v.rounded and (dtype.kind in "iub" or dtype.itemsize > v.node.dtype.itemsize):
+            raise Rejected("a jump, or digits that were never there")
         return self.add(build.cast(v.node, dtype), v.labels, v.rounded, v.folded)
 
     def fold(self) -> None:
