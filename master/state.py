@@ -339,9 +339,12 @@ class MasterState:
         if plan is None:
             return "EvaluationError", f"the master has no plan {message.plan_key}"
         if message.world > len(self._ranks):
-            return "WorkerLost", f"the plan is for {message.world} workers, but {len(self._ranks)} are left"
+            return (
+                "WorkersChanged",
+                f"the plan is for {message.world} workers, but {len(self._ranks)} are left",
+            )
         if any(since > message.epoch for since in self._since[: message.world]):
-            return "WorkerLost", "a worker was lost between planning and running; its tiles are lost"
+            return "WorkersChanged", "a worker was lost between planning and running; its tiles are lost"
         return None
 
     def _cancel(self, peer: str, message: Cancel) -> Instructions:

@@ -257,14 +257,17 @@ def _serve(server: object, lifeline: int | None, nannied: bool = False) -> None:
     assert isinstance(server, MasterServer | WorkerServer)
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.WARNING)
 
+    code = STOPPED if nannied else 0
+
     def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal code
+        code = 0  # who ends a worker for good has told its nanny; a user's function may send signals, too
         server.stop()
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
     if lifeline is not None:
         threading.Thread(target=_follow_parent, args=(lifeline, server.stop), daemon=True).start()
-    code = STOPPED if nannied else 0
     try:
         server.run()
     except WorkerStuck as error:

@@ -8,6 +8,7 @@
     │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
     │   ├── WorkerLost                 a worker died while it held tiles that are needed
     │   │   ├── WorkerDied             a worker died while it ran its part of a job
+    │   │   ├── WorkersChanged         a plan was for other workers than there are; nothing has run
     │   │   └── WorkerUnreachable      a worker lives, but another process cannot reach it
     │   ├── JobTimeout                 the job ran for longer than it may
     │   └── JobCancelled               the job was stopped before it ended
@@ -57,6 +58,10 @@ class WorkerLost(EvaluationError):
 
 class WorkerDied(WorkerLost):
     """A worker died while it ran its part of the job."""
+
+
+class WorkersChanged(WorkerLost):
+    """A plan was made for other workers than there are by now; nothing of it has run."""
 
 
 class WorkerUnreachable(WorkerLost):

@@ -22,7 +22,7 @@ from spartan_ng.arrays import ArrayRef, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
-from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost
+from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
@@ -49,6 +49,8 @@ _DIRECT = 1
 """One operator goes to NumPy without a plan where it touches up to so many times `config.small_bytes`."""
 _PLANS = 512
 """Plans kept for programs that come again."""
+_PLANNED = 8
+"""Plans made for one evaluation, while workers come and go faster than it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,39 +111,39 @@ class Session:
             values.update(zip(wanted, found, strict=True))
             self.worked_s += time.perf_counter() - begun
         elif wanted:
-            planned, leaves = self.plan(wanted, order if same else None)
-            begin = time.perf_counter()
-            try:
-                refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
-            except WorkerDied as error:
-                self.worked_s += time.perf_counter() - begin  # in vain, but no cost of planning
-                planned, refs = self._run_again(wanted, planned.plan, error)
+            planned, refs = self._plan_and_run(wanted, order if same else None)
             values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
         return [values[r] for r in roots]
 
-    def _run_again(
-        self, wanted: list[Node], before: Plan, error: WorkerDied
+    def _plan_and_run(
+        self, wanted: list[Node], order: Sequence[Node] | None
     ) -> tuple[Planned, list[ArrayRef]]:
-        """Once more, after a worker died under a job: where another dies, users' functions did it."""
-        from spartan_ng.backends.cluster import ClusterBackend
+        """A plan and its results; another plan where workers came or went before it ran.
 
-        backend = self.backend
-        if not isinstance(backend, ClusterBackend):
-            raise error
-        try:
-            backend.wait_for_workers(1, config.timeout_s)
-            planned, leaves = self.plan(wanted)
-        except WorkerLost:  # what the job needs went with the worker
-            raise error from None
-        try:
-            return planned, self._run(planned.plan, [leaves[i] for i in planned.leaves])
-        except WorkerDied as second:
-            users = users_of(before.stages)
-            if not users:
+        Once more, after a worker died under a job: where another dies, users' functions did it.
+        """
+        died: WorkerDied | None = None
+        for last in (False,) * (_PLANNED - 1) + (True,):
+            try:
+                planned, leaves = self.plan(wanted, order)
+            except WorkerLost:
+                if died is not None:  # what the job needs went with the worker
+                    raise died from None
                 raise
-            raise UserFunctionError(
-                f"{named(users)}: the processes of two workers ended while they ran this\n{error}\n{second}"
-            ) from second
+            begin = time.perf_counter()
+            try:
+                return planned, self._run(planned.plan, [leaves[i] for i in planned.leaves])
+            except WorkersChanged:
+                if last:
+                    raise
+            except WorkerDied as error:
+                self.worked_s += time.perf_counter() - begin  # in vain, but no cost of planning
+                if died is not None:
+                    raise _blamed(planned.plan, died, error) from error
+                if last:
+                    raise
+                died = error
+        raise AssertionError("the last attempt returns or raises")
 
     def _direct(self, roots: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef] | None:
         """The values of a program that is one NumPy call, where it runs in this process."""
@@ -289,6 +291,16 @@ class Session:
                 number = self._numbered.setdefault(settings, next(self._numbers))
             settled = self._settled = (asked, settings, number)
         return settled[1:]
+
+
+def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:
+    """Who is to blame where one worker has ended under a job, and then another."""
+    users = users_of(plan.stages)
+    if not users:
+        return second
+    return UserFunctionError(
+        f"{named(users)}: the processes of two workers ended while they ran this\n{first}\n{second}"
+    )
 
 
 def _settings(

@@ -27,7 +27,7 @@ from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.config import config
-from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
@@ -116,23 +116,32 @@ class ClusterBackend:
 
     @property
     def workers(self) -> int:
-        """Number of workers that plans are made for, as of now."""
+        """Number of workers that plans are made for, as of now.
+
+        Where there are none, it waits for those that are being started again: WorkerLost where none comes.
+        """
         self._link.check()
         if self._link.members is not self._settled:
             with self._lock:
                 self._settle()
-        count = len(self._settled.members)
-        if count == 0:
-            raise WorkerLost(f"the cluster at {self._link.address} has no workers left")
+        timeout_s = config.timeout_s
+        deadline = time.monotonic() + timeout_s
+        while not (count := len(self._settled.members)):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not self.wait_for_workers(1, left_s):
+                raise WorkerLost(
+                    f"the cluster at {self._link.address} has no workers left, and none in {timeout_s:g} s"
+                )
         return count
 
     @property
     def profile(self) -> ClusterProfile:
         """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
-        the work each can take: by its threads, and by its memory where that is less."""
+        the work each can take: by its threads, and by its memory where that is less. One worker is assumed
+        where there are none yet."""
         members = self._settled.members
         memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
-        usual = ClusterProfile(workers=len(members), weights=_weights(members))
+        usual = ClusterProfile(workers=max(1, len(members)), weights=_weights(members))
         return replace(usual, memory_bytes=memory, limited=True) if memory else usual
 
     def status(self) -> Status:
@@ -361,12 +370,12 @@ class ClusterBackend:
     # --- membership
 
     def _check_ranks(self, world: int) -> None:
-        """WorkerLost where a rank of the plan has not the worker any more that it was planned for."""
+        """WorkersChanged where a rank of the plan has not the worker any more that it was planned for."""
         self._link.check()
         now = self._link.members.members
         for rank, member in enumerate(self._settled.members[:world]):
             if member not in now:
-                raise WorkerLost(f"worker {rank} ({member.label}) died after the plan was made")
+                raise WorkersChanged(f"worker {rank} ({member.label}) died after the plan was made")
 
     def _settle(self) -> None:
         """Take notice of who came and went; see the module's text for what becomes of the arrays."""

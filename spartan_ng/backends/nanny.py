@@ -1,7 +1,8 @@
 """A worker's process, started again when it ends without having been told to.
 
-A user's function may end its process, the system may, when memory is short, and a worker leaves by itself
-when a function does not stop. A worker that leaves for good says so by its exit code.
+A user's function may end its process or send it a signal, the system may, when memory is short, and a worker
+leaves by itself when a function does not stop. Only its master, or the nanny's owner, ends a worker for good:
+what the master says comes back as its exit code, and the owner tells the nanny first.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import time
 from collections.abc import Callable
 
 STOPPED, FAILED = 90, 91
-"""Exit codes of a worker that was told to stop, and of one that cannot work; anything else is an accident."""
+"""Exit codes of a worker that its master told to stop, and of one that cannot work; anything else, as the end
+by a signal, is an accident."""
 _QUICK_S = 10.0
 """A process that ends sooner may do so again: the next one starts later."""
-_MOST_QUICK = 5
-"""After so many in a row nobody starts another."""
-_PAUSE_S = 0.2
+_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+"""Between the end of a process and the next: twice as long each time, while they end quickly."""
 
 Process = subprocess.Popen[bytes]
 
@@ -50,14 +51,15 @@ class Nanny:
         return self.process.wait()
 
     def _watch(self) -> None:
-        quick = 0
+        pause = 0.0
         while True:
             begin = time.monotonic()
             code = self.process.wait()
-            quick = quick + 1 if time.monotonic() - begin < _QUICK_S else 0
-            if code in (STOPPED, FAILED) or quick > _MOST_QUICK:
+            if code in (STOPPED, FAILED):
                 return
-            if self._leaving.wait(_PAUSE_S * 2**quick if quick else 0.0):
+            quick = time.monotonic() - begin < _QUICK_S
+            pause = min(max(_PAUSE_S, 2 * pause), _LONGEST_PAUSE_S) if quick else 0.0
+            if self._leaving.wait(pause):
                 return
             with self._lock:
                 if self._leaving.is_set():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from spartan_ng.config import config
-from spartan_ng.errors import EvaluationError, JobTimeout, UserFunctionError
+from spartan_ng.errors import EvaluationError, JobTimeout, UserFunctionError, WorkerLost
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from spartan_ng.texts import LONGEST
@@ -58,6 +58,50 @@ def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said
     assert len([w for w in before if w.poll() is not None]) == 2
     until(lambda: client.workers == 3)
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+
+
+def terminates(tile):
+    signal.raise_signal(signal.SIGTERM)
+    time.sleep(100_000)  # the process ends meanwhile
+
+
+def interrupts(tile):
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(100_000)
+
+
+@pytest.fixture
+def two():
+    """A client of a cluster of two workers that are started again."""
+    for cluster in start(2):
+        client = cluster.connect()
+        yield client
+        client.close()
+
+
+def test_workers_whom_functions_ended_are_waited_for(two):
+    """However often all of them went: jobs at once after it wait, and nobody plans for no workers."""
+    session = Session(two)
+    node = build.constant(rng.random((60, 4)))
+    with config.override(timeout_s=86_400.0):
+        for function in (terminates, interrupts, exits):
+            with pytest.raises(UserFunctionError, match="the processes of two workers ended"):
+                evaluate(session, total(user(function, node)))
+            np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+        until(lambda: two.workers == 2)
+
+
+def test_building_asks_nothing_of_workers_that_are_not_there(cluster):
+    """Where none comes again, evaluating says so, and nothing else does."""
+    client = cluster.connect()
+    for worker in cluster.workers:
+        worker.kill()
+    until(lambda: not client.status().members.members and client.wait_for_workers(0, 0.0))
+    assert client.profile.workers == 1
+    node = total(build.constant(rng.random((60, 4))))
+    with config.override(timeout_s=0.1), pytest.raises(WorkerLost, match=r"no workers left.* 0\.1 s"):
+        evaluate(Session(client), node)
+    client.close()
 
 
 def in_python(started):

@@ -219,14 +219,14 @@ def test_the_last_rank_takes_the_lost_ones_place():
     state.lost("w1")
     assert [m.name for m in state.members().members] == ["w0", "w3", "w2"]
     ((_, failed),) = submit(state, world=2, epoch=epoch)  # planned when rank 1 was another
-    assert failed.kind == "WorkerLost"
+    assert failed.kind == "WorkersChanged"
     assert sent(submit(state, "c/2", world=1, epoch=epoch), RunJob)  # rank 0 is as it was
 
 
 def test_a_plan_for_more_workers_than_there_are():
     state = master(2)
     ((_, failed),) = submit(state, world=3)
-    assert failed.kind == "WorkerLost"
+    assert failed.kind == "WorkersChanged"
     assert "2 are left" in failed.message
 
 
