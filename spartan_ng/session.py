@@ -31,7 +31,7 @@ from spartan_ng.kernels.direct import run_direct
 from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
-from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
+from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
@@ -181,7 +181,7 @@ class Session:
         return planned, leaves
 
     def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:
-        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        rewritten = run_passes(PASSES, roots, _left_out())
         order = topological(rewritten)
         distinct = list(dict.fromkeys(rewritten))
         plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
@@ -246,7 +246,7 @@ class Session:
 
     def _compare(self, roots: Sequence[Node]) -> ExplainedFusion | None:
         """What the policies for fusion are predicted to cost."""
-        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        rewritten = run_passes(PASSES, roots, _left_out())
         settings = self._settings(self.backend.workers)
         stored = {r for r in rewritten if r.op is not Op.DATA}
         return explain_fusion(topological(rewritten), stored, settings.fusion, settings.profile)
@@ -257,7 +257,7 @@ class Session:
         """What other grids of the plan's stages would cost."""
         if plan.workers == 1:
             return {}
-        rewritten = run_passes(PASSES, roots, config.disabled_passes)
+        rewritten = run_passes(PASSES, roots, _left_out())
         distinct = list(dict.fromkeys(rewritten))
         return weigh(topological(rewritten), distinct, settings, self._measured)
 
@@ -301,6 +301,11 @@ def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:
     return UserFunctionError(
         f"{named(users)}: the processes of two workers ended while they ran this\n{first}\n{second}"
     )
+
+
+def _left_out() -> frozenset[str]:
+    """The passes that are not to run."""
+    return config.disabled_passes | ROUNDING if config.reproducible else config.disabled_passes
 
 
 def _settings(

@@ -1,7 +1,8 @@
 """The passes over a graph, in the order in which they run.
 
 Each pass is a pure function from roots to roots of equal value; switched off by its name in
-`config.disabled_passes`, it never changes an answer. Fusion and tiling follow when the graph is lowered.
+`config.disabled_passes`, it never changes an answer beyond the rounding of sums. Fusion and tiling follow
+when the graph is lowered.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ LOWERING_PASSES = ("fuse", "tile")
 
 REQUIRED = frozenset({"resolve_empty"})
 """Passes that plans rely on."""
+
+ROUNDING = frozenset({"fold_scans"})
+"""Passes whose sums are rounded otherwise: left out where `config.reproducible` keeps the last bits."""
 
 NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES}) - REQUIRED
 """Names that may stand in `config.disabled_passes`."""
