@@ -161,7 +161,9 @@ class Session:
 
         `order` is the roots' graph, where the caller has walked it.
         """
+        begin = time.perf_counter()
         workers = self.backend.workers  # first: who came and went may change the leaves' tilings
+        self.worked_s += time.perf_counter() - begin  # waiting for workers is no cost of planning
         settings, number = self._settle(workers)
         order = topological(roots) if order is None else order
         structure, leaves = flatten(order, roots)

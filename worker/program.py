@@ -241,11 +241,11 @@ def _fused_task(plan: Plan, stage: Fused, box: Box | None, rank: int) -> Task:
         task.finish = _finish_task(plan, stage.finish, tuple(box[d] for d in write.labels), rank)
     if box is not None and stage.parts > 1:
         (lo, hi), d = box[stage.turns], stage.turns
-        for k in range(stage.parts):
-            a, b = cut_axis(hi - lo, stage.parts, k)
+        parts = min(stage.parts, hi - lo)
+        for k in range(parts):
+            a, b = cut_axis(hi - lo, parts, k)
             own = (*box[:d], (lo + a, lo + b), *box[d + 1 :])
-            if b > a:
-                task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
+            task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
     return task
 
 

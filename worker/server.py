@@ -79,12 +79,14 @@ _LOOK_S = 0.5
 _PRESS_S = 0.1
 STUCK_S = 5.0
 """A function that still runs this long after its job was to stop, in C code perhaps, never will."""
+HELD_UP_S = 60.0
+"""So does any other part of a job; one call of NumPy's on a large tile may take a while, and is let end."""
 
 _log = logging.getLogger("spartan_ng.worker")
 
 
 class WorkerStuck(SpartanError):
-    """A user's function does not stop."""
+    """A part of a job does not stop."""
 
 
 class StageCost(Protocol):
@@ -363,11 +365,13 @@ class WorkerServer:
                 self._tell(Doing(job, encodable(text)))
 
     def _press(self) -> None:
-        """Interrupt functions whose parts have been told to stop; one that never does takes us with it."""
+        """Interrupt functions whose parts have been told to stop; a part that never does takes us with it."""
         for job, since in self._pressed.items():
-            if interrupt(job) and self.leaves_stuck and self.loop.now() - since > STUCK_S:
+            calls = interrupt(job)
+            if self.leaves_stuck and self.loop.now() - since > (STUCK_S if calls else HELD_UP_S):
                 _log.warning("job %s does not stop; this worker is replaced", job)
-                self.error = WorkerStuck(f"a user's function of job {job} does not stop")
+                what = "a user's function" if calls else "a part"
+                self.error = WorkerStuck(f"{what} of job {job} does not stop")
                 self.loop.stop()
 
     def _run_part(

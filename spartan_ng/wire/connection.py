@@ -7,11 +7,10 @@ import zmq
 from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable, VersionMismatch
 from spartan_ng.wire.messages import Refused
 
-_FAILED = (
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL,
-    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH,
-)
+_REFUSED = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+_CLOSED = 3
+"""Handshakes that the other end closes without a reason, before that is taken for a refusal: where keys are
+missing it closes each at once, where it is only slow, each after a while (`loop.HANDSHAKE_S`)."""
 
 
 class Handshake:
@@ -21,8 +20,13 @@ class Handshake:
         self._address = address
         self._reached = False
         self._done = False
-        self.failed = False
-        """The other end is there, but closes or refuses the security handshake."""
+        self._closed = 0
+        self._refused = False
+
+    @property
+    def failed(self) -> bool:
+        """The other end is there, but refuses the security handshake, or closes it again and again."""
+        return self._refused or self._closed >= _CLOSED
 
     def note(self, event: int) -> None:
         """Take one event of the socket's monitor."""
@@ -30,15 +34,22 @@ class Handshake:
             self._reached = True
         elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._done = True
-        elif event in _FAILED or (event == zmq.EVENT_DISCONNECTED and self._reached and not self._done):
-            self.failed = True
+        elif event in _REFUSED:
+            self._refused = True
+        elif event == zmq.EVENT_DISCONNECTED and self._reached and not self._done:
+            self._closed += 1
 
     def error(self, timeout_s: float) -> ConnectionFailed:
         """The error to raise when nothing came within the timeout, or the handshake has failed."""
-        if self.failed or (self._reached and not self._done):
+        if self.failed:
             return AuthenticationFailed(
                 f"{self._address} is there, but refuses the connection: the keys are missing, wrong, or not "
                 "known to the master (pass the directory that `spartan-ng keygen` wrote for it)"
+            )
+        if self._reached and not self._done:
+            return MasterUnreachable(
+                f"{self._address} is there, but has not let us in within {timeout_s:g} s: "
+                "it is slow, or no master"
             )
         if self._done:
             return MasterUnreachable(f"{self._address} accepts connections, but nothing answers there")
