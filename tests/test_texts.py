@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import spartan_ng as np_
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.user import call_user
 from spartan_ng.ops.functions import UserFunction
@@ -58,3 +59,28 @@ def test_ctrl_c_is_no_text():
 
     with pytest.raises(KeyboardInterrupt):
         error_text(Pressed())
+
+
+class Lazy:
+    """What a function returns, and what raises only once it is looked at."""
+
+    def __init__(self, name):
+        self.raises = raiser(name)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.raises(None)
+
+
+@pytest.mark.parametrize("name", ["plain", "own BaseException", "str raises"])
+def test_what_a_function_returns_raises_in_its_name(name):
+    with np_.config.override(small_bytes=0):
+        mapped = np_.map(lambda tile: Lazy(name), np_.ones((60, 4)), dtype=float)
+        with pytest.raises(UserFunctionError, match=rf"map: <lambda> raised {SAID[name]}"):
+            mapped.sum().item()
+
+        def generates(extents, tiles):
+            yield from raiser(name)(tiles)
+
+        joined = np_.join_update(generates, np_.add, (np_.ones((60, 4)),), (0,), (60, 4), float)
+        with pytest.raises(UserFunctionError, match=rf"join_update: generates raised {SAID[name]}"):
+            joined.sum().item()

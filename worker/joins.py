@@ -140,15 +140,21 @@ def _user(ex: Executor, run: Run, stage: Join, task: Task) -> None:
         tuple(task.box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
         for read, axis in zip(stage.reads, axes, strict=True)
     )
-    updates = call_user(stage.fn, "join_update", extents, tuple(tiles))
+    updates = call_user(stage.fn, "join_update", extents, tuple(tiles), taken=_pairs)
     ex.put(run, stage.slot, list(_located(stage.fn, updates)))
 
 
-def _located(fn: UserFunction, updates: Any) -> Iterator[tuple[Box, Any]]:
-    """`(extent, data)` for each update: the user's function gives one `(location, data)` pair or several."""
+def _pairs(updates: Any) -> list[tuple[Any, np.ndarray[Any, Any]]]:
+    """The user's function gives one `(location, data)` pair, or several."""
     single = isinstance(updates, tuple) and len(updates) == 2 and _is_location(updates[0])
-    for location, data in [updates] if single else updates:
-        array = np.asarray(data)
+    return [(location, np.asarray(data)) for location, data in ([updates] if single else updates)]
+
+
+def _located(
+    fn: UserFunction, updates: list[tuple[Any, np.ndarray[Any, Any]]]
+) -> Iterator[tuple[Box, np.ndarray[Any, Any]]]:
+    """`(extent, data)` for each update."""
+    for location, array in updates:
         at = np.atleast_1d(np.asarray(location, np.int64))
         if at.shape != (array.ndim,):
             raise UserFunctionError(

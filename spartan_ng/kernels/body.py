@@ -311,7 +311,7 @@ def _user_map(row: Row) -> Evaluate:
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         if extent:
             options["extent"] = labelled_box(row.labels, row.shape, block)
-        value = np.asarray(call_user(user, "map", *[dense(regs[a]) for a in row.args], **options))
+        value = call_user(user, "map", *[dense(regs[a]) for a in row.args], taken=np.asarray, **options)
         shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
         if value.shape != shape:
             raise UserFunctionError(

@@ -81,13 +81,19 @@ def interrupt(job: str) -> int:
     return len(running)
 
 
-def call_user(fn: UserFunction, operator: str, *args: Any, **keywords: Any) -> Any:
-    """Call a user's function for `operator`; raises `UserFunctionError` where it raises."""
+def call_user(
+    fn: UserFunction, operator: str, *args: Any, taken: Callable[[Any], Any] | None = None, **keywords: Any
+) -> Any:
+    """Call a user's function for `operator`; raises `UserFunctionError` where it raises.
+
+    `taken` makes of its result what the operator needs: a generator or `__array__` is the user's code, too.
+    """
     thread = threading.get_ident()
     before = _calls.get(thread)  # a function may evaluate arrays itself
     call = _calls[thread] = _Call(getattr(_acting, "job", ""), fn)
     try:
-        return fn.function(*args, **keywords)
+        result = fn.function(*args, **keywords)
+        return result if taken is None else taken(result)
     except Interrupted:
         raise JobCancelled(f"{operator}: {fn} (at {fn.origin}) was interrupted") from None
     except BaseException as error:
