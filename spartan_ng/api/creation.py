@@ -213,7 +213,7 @@ def astype(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
         )
     if x.dtype == dtype:
-        return x.copy() if copy else x  # type: ignore[no-any-return]
+        return x.copy() if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api import joining, sorting
+from spartan_ng.api import joining, sorting, taking
 from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -382,9 +382,9 @@ class Generator(_NumPys):  # type: ignore[misc]
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
-            return a[(*(slice(None),) * where, self.integers(0, a.shape[where], shape))]  # type: ignore[no-any-return]
+            return taking.take(a, self.integers(0, a.shape[where], shape), where)
         index = self._numpy.choice(a.shape[where], shape, replace, forced(p), 0, shuffle)
-        return a[(*(slice(None),) * where, index)]  # type: ignore[no-any-return]
+        return taking.take(a, index, where)
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""

@@ -343,7 +343,9 @@ def _scatter(a: Handle, positions: Handle, node: Node) -> None:
 
 
 def transposed(a: Handle, axes: tuple[int, ...]) -> ndarray:
-    """The transposed view."""
+    """The transposed view; a number is its own."""
+    if a._cell.frozen and not axes:
+        return a  # type: ignore[return-value]
     return a._see(Transpose(axes))
 
 

@@ -57,6 +57,8 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if order == "A" and a.ndim > 1 and a._layout().flags.fnc:
         return reshape(a, shape, "F", copy=copy)
     new = full_shape(shape, a.size, a.shape)
+    if a._cell.frozen and new == a.shape:
+        return a  # type: ignore[no-any-return]
     if a._cell.frozen and value is not None:
         return wrap(np.array(value).reshape(new))
     if copy is not True and reshapes_without_copy(a, new):

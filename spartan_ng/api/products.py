@@ -150,7 +150,8 @@ def inner(a: Any, b: Any, /) -> ndarray:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == 0 or b.ndim == 0:
         return ufuncs.multiply(a, b)  # type: ignore[no-any-return]
-    return tensordot(a, b, ((-1,), (-1,)))
+    result = tensordot(a, b, ((-1,), (-1,)))
+    return result if result.ndim else result[()]
 
 
 @numpy_function(np.outer)

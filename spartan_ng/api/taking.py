@@ -11,6 +11,7 @@ import numpy as np
 from spartan_ng.api import creation, indexing, manipulation, rearranging, ufuncs
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, copied, forced, is_array_like, wrap, wrap_node
+from spartan_ng.api.layouts import lie
 from spartan_ng.api.operands import WEAK, converted, stored
 from spartan_ng.api.views import bounded
 from spartan_ng.errors import ShapeError
@@ -151,7 +152,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
     result = result.copy() if result._views else result
-    return stored("take", result, out)
+    return stored("take", lie(result, None) if result.ndim > 1 else result, out)
 
 
 def along(a: Handle, axis: Any) -> tuple[ndarray, int]:
@@ -201,6 +202,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarr
             raise IndexError(f"index {n} or more is out of bounds for axis {where} with size {n}")
         mask = mask[:n]
     result = a[(*(slice(None),) * where, mask)] if where else a[mask]
+    if result._cell.value is not None and result.ndim > 1:
+        lie(result, None)
     return stored("compress", result, out)
 
 

@@ -294,7 +294,11 @@ class ufunc:
         outs = out
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
-        with nullcontext() if self.nout > 1 or dtype else dtypes_first(self.np, args, outs[0], casting):
+        with (
+            nullcontext()
+            if outs[0] is None or self.nout > 1 or dtype
+            else dtypes_first(self.np, args, outs[0], casting)
+        ):
             known = small_values(args)
             if known is not None:
                 found = self._now(known, casting=casting, **typed)

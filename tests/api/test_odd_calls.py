@@ -281,6 +281,38 @@ def test_faults_of_dtypes_come_before_those_of_shapes(mode, operator):
     assert not differences((text, called(text)) for text in calls)
 
 
+SCALARS = [
+    "b.any()",
+    "b[0].astype(bool)",
+    "b[0].T",
+    "np.transpose(b[0])",
+    "b[0].reshape(())",
+    "np.inner(b,b)",
+    "b.max()",
+]
+ARRAYS = [
+    "np.array(b[0])",
+    "np.asarray(b[0])",
+    "np.copy(b[0])",
+    "b[0,...]",
+    "b[:1].reshape(())",
+    "np.squeeze(b[:1])",
+]
+
+
+@pytest.mark.parametrize("made", SCALARS + ARRAYS)
+def test_scalars_and_arrays_without_axes(mode, made):
+    """A name is bound to another scalar, where an array is written to, if its dtype allows."""
+    calls = [
+        f"b=np.asarray([True,False]); a={made}; a{op}; r=a" for op in ("//=1.5", "+=True", "&=False", "-=1")
+    ]
+    calls += [
+        f"b=np.asarray([True,False]); a={made}; a[...]=False; r=a",
+        f"b=np.asarray([True,False]); r=({made}).shape",
+    ]
+    assert not differences((text, called(text)) for text in calls)
+
+
 @pytest.mark.parametrize("base", ["[2,3]", "N.array([2,3],'u1')", "[2.,3]", "2", "2.", "[]", "[True,False]"])
 def test_integers_to_negative_powers(mode, base):
     for power in ("[-1]", "-1", "[1]", "N.array([1],'u1')", "N.array([-1],'i1')", "[-1.]", "-1."):
