@@ -335,7 +335,8 @@ class ndarray(Protocols):
             one = np.zeros(1, self.dtype)
             one.fill(value._force() if isinstance(value, Handle) else value)  # with NumPy's errors
             value = one[0]
-        self[...] = value
+        if not self._cell.frozen:  # of a number, NumPy fills a copy
+            self[...] = value
 
     # --- kind and copies ---------------------------------------------------------------------------
 

@@ -48,6 +48,14 @@ def check_products(sequence, dtype, small_bytes):
                 assert got == wanted, (function, dtype)
 
 
+def test_a_number_is_not_filled():
+    number = np.std(np.array([1.0, 2.0]))
+    number.fill(7)
+    assert number == 0.5
+    with pytest.raises((TypeError, ValueError)):
+        number.fill([1, 2])
+
+
 PUTS = {
     "flat": lambda xp, a, v: a.flat.__setitem__(1, v),
     "flat slice": lambda xp, a, v: a.flat.__setitem__(slice(None, None, 2), v),
