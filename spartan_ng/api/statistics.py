@@ -250,7 +250,7 @@ def average(
         total = reductions.sum(w, axis, kind, None, keepdims)
         if bool((total == 0).any()):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        result = reductions.sum(ufuncs.multiply(a, w), axis, kind, None, keepdims) / total
+        result = reductions.sum(ufuncs.multiply(a, w, dtype=kind), axis, kind, None, keepdims) / total
     if returned:
         return result, manipulation.broadcast_to(total, result.shape).copy()
     return result
