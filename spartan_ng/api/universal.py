@@ -410,6 +410,7 @@ def _check_exponents(base: Any, exponents: Any) -> None:
     if known is None or _dtypes("power", kinds, "same_kind", None)[-1].kind != "i":
         return
     if np.less(known, 0).any() and as_handle(base).size:
+        build.broadcast_shapes("power", as_handle(base).shape, np.shape(known))  # shapes before elements
         raise ValueError("Integers to negative integer powers are not allowed.")
 
 

@@ -36,9 +36,9 @@ def _one_index_less(right, reducer, args, box):
     return right(reducer, [x[: max(len(x) - 1, 1)] for x in args], box)
 
 
-def _elsewhere(right, user, what, *args, extent=None):
+def _elsewhere(right, user, what, *args, extent=None, **options):
     place = {} if extent is None else {"extent": tuple((0, hi - lo) for lo, hi in extent)}
-    return right(user, what, *args, **place)
+    return right(user, what, *args, **place, **options)
 
 
 def _turned(right, row, a, b, pattern):
