@@ -45,8 +45,6 @@ from spartan_ng.progress import progress
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
-_DIRECT = 1
-"""One operator goes to NumPy without a plan where it touches up to so many times `config.small_bytes`."""
 _PLANS = 512
 """Plans kept for programs that come again."""
 _PLANNED = 8
@@ -149,7 +147,7 @@ class Session:
         """The values of a program that is one NumPy call, where it runs in this process."""
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
-        found = run_direct(roots, _DIRECT * config.small_bytes, self.backend.threads, order)
+        found = run_direct(roots, config.small_bytes, self.backend.threads, order)
         if found is None:
             return None
         return [ArrayRef(v.shape, v.dtype, value=v) for v in found]

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 _LOOK_S = 0.005
 """Between two looks, so that who waits leaves the processor to those it waits for."""
@@ -59,3 +59,27 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self.open()
+
+
+def endless_in_python(touch: Callable[[], object]) -> Callable[[Any], Any]:
+    """A user's function that says by `touch` that it runs, and never stops."""
+
+    def function(tile: Any) -> Any:
+        touch()
+        while True:
+            try:
+                tile = tile + 1.0
+            except Exception:  # noqa: BLE001 - as users write it
+                continue
+
+    return function
+
+
+def endless_in_c(touch: Callable[[], object]) -> Callable[[Any], Any]:
+    """A user's function that says by `touch` that it runs, and never comes back from C."""
+
+    def function(tile: Any) -> Any:
+        touch()
+        time.sleep(100_000)
+
+    return function

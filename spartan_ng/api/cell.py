@@ -22,7 +22,7 @@ from spartan_ng.graph.evaluation import in_process, writes_in_place
 from spartan_ng.graph.node import Node
 
 _PICKS = 8
-"""So many single elements are read from or written to a lazy array before it is evaluated for them."""
+"""So many single elements are read from a lazy array before it is evaluated for them."""
 _PICKED_BYTES = 1 << 28
 """Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
 
@@ -64,7 +64,7 @@ class Cell:
     `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
     copy of what it holds at the time, a new one for each graph.
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
-    `picks` counts the elements that were read and written one by one since the last evaluation.
+    `picks` counts the elements that were read one by one since the last evaluation.
     `origin` is the structured array that a record is an element of, and its key there; `owner` the array
     without views that the first view was made of.
 
@@ -207,15 +207,15 @@ class Cell:
             self._node = None
             del node
             ref = watch()
-            if ref is not None:
-                if self.value.nbytes > config.small_bytes:
-                    if not writes_in_place():
-                        self._node = build.data(ref)
-                        return None
-                    release(ref)
-                    del ref
-                if watch() is not None:
-                    self.value = private_copy(self.value)
+            if ref is not None and self.value.nbytes > config.small_bytes:
+                self._node = build.data(ref)  # stays if a reader raises: it still needs what it would read
+                if not writes_in_place():
+                    return None
+                release(ref)
+                self._node = None
+            del ref
+            if watch() is not None:
+                self.value = private_copy(self.value)
         if self.borrowed or not self.value.flags.writeable:
             self.value = private_copy(self.value)
             self.borrowed = False

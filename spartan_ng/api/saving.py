@@ -36,7 +36,7 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
     path = os.fspath(file)
     path = os.path.realpath(path if path.endswith(suffix) else path + suffix)
-    if os.path.exists(path) and not os.path.isfile(path):  # a device, or a pipe
+    if not _replaceable(path):
         with open(path, "wb") as there:
             yield there
         return
@@ -50,6 +50,13 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _replaceable(path: str) -> bool:
+    """Whether another file can take the place: not of a device or a pipe, nor in a closed folder."""
+    if not os.path.exists(path):
+        return True
+    return os.path.isfile(path) and os.access(os.path.dirname(path), os.W_OK)
 
 
 def _mode(path: str) -> int:

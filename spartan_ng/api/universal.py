@@ -111,7 +111,6 @@ class ufunc:
         self.nin, self.nout = row.nin, row.nout
         self.nargs = row.nin + row.nout
         self.of_scalars = _OF_SCALARS.get(name)
-        self.gives_bool = name in _COMPARISONS
         self.identity = getattr(row.function, "identity", None)
         self.signature = None
         self.types = getattr(row.function, "types", [])

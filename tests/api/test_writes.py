@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as np
+from spartan_ng.errors import UserFunctionError
 
 ROWS, COLUMNS = 30, 20
 LARGE = ROWS * COLUMNS * 8 - 1
@@ -98,3 +99,25 @@ def test_no_write_of_a_part_copies_the_array(name):
             WRITES[name](np, a, np.array(v))
             assert address(a) == here
             numpy.testing.assert_array_equal(lazy, wanted)
+
+
+def test_a_reader_that_raises_keeps_what_it_would_read():
+    """A write computes who still reads the array; where one of them fails, nothing is written."""
+    failures = iter([True, True])
+
+    def twice(block):
+        if next(failures, False):
+            raise RuntimeError("not yet")
+        return block * 2
+
+    with np.config.override(small_bytes=LARGE):
+        a = np.array(numpy.vstack([whole(), whole()]))
+        old = numpy.array(a)
+        later = np.map(twice, a, dtype=float)
+        for _ in range(2):
+            with pytest.raises(UserFunctionError):
+                a[0] = -1.0
+            numpy.testing.assert_array_equal(a, old)
+        a[0] = -1.0
+        numpy.testing.assert_array_equal(later, old * 2)
+        numpy.testing.assert_array_equal(a[0], -1.0)

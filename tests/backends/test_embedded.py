@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +20,7 @@ from spartan_ng.graph import build
 from spartan_ng.session import Session
 from tests.cluster.programs import evaluate, total, user
 from tests.test_programs import running_on
-from tests.waiting import until
+from tests.waiting import endless_in_c, endless_in_python, until
 
 
 def test_threads_share_the_blocks_of_a_stage() -> None:
@@ -114,28 +113,8 @@ def test_the_option_for_memory_is_heeded() -> None:
         session.embed()
 
 
-def in_python(started):
-    def function(tile):
-        started.set()
-        while True:
-            try:
-                tile = tile + 1.0
-            except Exception:  # noqa: BLE001 - as users write it
-                continue
-
-    return function
-
-
-def in_c(started):
-    def function(tile):
-        started.set()
-        time.sleep(100_000)
-
-    return function
-
-
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("make", [in_python, in_c])
+@pytest.mark.parametrize("make", [endless_in_python, endless_in_c])
 def test_ctrl_c_leaves_a_function_that_never_stops(make, threads):
     backend = EmbeddedBackend(threads)
     session = Session(backend)
@@ -149,7 +128,7 @@ def test_ctrl_c_leaves_a_function_that_never_stops(make, threads):
     thread = threading.Thread(target=press)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        evaluate(session, total(user(make(started), node)))
+        evaluate(session, total(user(make(started.set), node)))
     thread.join()
     assert evaluate(session, total(node)) == 1_200_000.0
     assert evaluate(session, total(user(lambda tile: tile + 1.0, node))) == 2_400_000.0

@@ -19,7 +19,7 @@ from spartan_ng.texts import LONGEST
 from tests.cluster.conftest import once, start
 from tests.cluster.programs import evaluate, expected, total, user
 from tests.unspeakable import ERRORS, SAID, raiser
-from tests.waiting import Gate, until
+from tests.waiting import Gate, endless_in_c, endless_in_python, until
 
 rng = np.random.default_rng(0)
 
@@ -104,33 +104,12 @@ def test_building_asks_nothing_of_workers_that_are_not_there(cluster):
     client.close()
 
 
-def in_python(started):
-    def function(tile):
-        started.touch()
-        while True:
-            try:
-                tile = tile + 1.0
-            except Exception:  # noqa: BLE001 - as users write it
-                continue
-
-    return function
-
-
-def in_c(started):
-    def function(tile):
-        started.touch()
-        time.sleep(100_000)
-
-    return function
-
-
-@pytest.mark.some(1)
-def in_c_with_the_interpreter(started):
+def endless_in_c_with_the_interpreter(touch):
     """Nothing of Python's runs in the process any more, and so nothing of ours."""
 
     def function(tile):
         try:
-            started.touch(exist_ok=False)
+            touch(exist_ok=False)
         except FileExistsError:
             return tile
         return ctypes.PyDLL(None).sleep(100_000)
@@ -138,8 +117,10 @@ def in_c_with_the_interpreter(started):
     return function
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
-    ("make", "stays"), [(in_python, True), (in_c, False), (in_c_with_the_interpreter, False)]
+    ("make", "stays"),
+    [(endless_in_python, True), (endless_in_c, False), (endless_in_c_with_the_interpreter, False)],
 )
 def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, tmp_path, make, stays):
     cluster, client = three
@@ -150,7 +131,7 @@ def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, 
 
     once(started.exists, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        evaluate(session, total(user(make(started), node)))
+        evaluate(session, total(user(make(started.touch), node)))
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
     if stays:
         until(lambda: client.status().jobs == ())
@@ -234,7 +215,7 @@ def test_whatever_a_function_prints_is_shown(session, capsys, printed, shown):
 
 def test_a_deadline_ends_a_job(session, backend, tmp_path):
     node = build.constant(rng.random((60, 4)))
-    endless = total(user(in_python(tmp_path / "started"), node))
+    endless = total(user(endless_in_python((tmp_path / "started").touch), node))
     with config.override(job_timeout_s=1.0), pytest.raises(JobTimeout, match="has run for more than 1 s"):
         evaluate(session, endless)
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
