@@ -145,7 +145,12 @@ def master(
 @_keys
 @_insecure
 @_lifeline
-@click.option("--nannied", is_flag=True, hidden=True, help="Somebody starts this process again when it ends.")
+@click.option(
+    "--nannied",
+    type=int,
+    hidden=True,
+    help="Somebody starts this process again when it ends, unless it has said farewell to this descriptor.",
+)
 def worker(
     address: str | None,
     threads: int | None,
@@ -154,19 +159,22 @@ def worker(
     keys: str | None,
     insecure: bool,
     lifeline: int | None,
-    nannied: bool,
+    nannied: int | None,
 ) -> None:
     """Start a worker, which holds tiles in its memory and computes on all cores.
 
-    It is started again when its process ends without having been told to.
+    It is started again when its process ends without having been told to. Where no master answers it goes on
+    trying, and says so.
 
     \b
     Examples:
         spartan-ng worker
         spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys --memory 24G
     """
-    if lifeline is None and not nannied:
+    if lifeline is None and nannied is None:
         _mind_worker()
+    if nannied is not None:
+        os.set_inheritable(nannied, False)
     from spartan_ng.wire.access import own_address
     from spartan_ng.worker.blas import limit_blas
     from spartan_ng.worker.prints import Prints
@@ -179,7 +187,7 @@ def worker(
         access = _access(keys, "worker", insecure)
         server = WorkerServer(address, threads or cores, memory, access, bind)
     _warn(access, address)
-    server.leaves_stuck = nannied
+    server.leaves_stuck = nannied is not None
     sys.stdout = cast("TextIO", Prints(sys.stdout, server.tell_printed))
     sys.stderr = cast("TextIO", Prints(sys.stderr, server.tell_printed))
     _serve(server, lifeline, nannied)
@@ -187,25 +195,27 @@ def worker(
 
 def _mind_worker() -> NoReturn:
     """Be the nanny of a worker that is started as this process was, and end with it."""
-    from spartan_ng.backends.nanny import FAILED, STOPPED, Nanny
+    from spartan_ng.backends.nanny import Nanny
 
     reading, _writing = os.pipe()
     command = [sys.executable, "-m", "spartan_ng.cli", *sys.argv[1:], "--lifeline", str(reading), "--nannied"]
 
-    def start() -> subprocess.Popen[bytes]:
+    def start(farewell: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            command, pass_fds=(reading,), stdin=subprocess.DEVNULL, start_new_session=True
+            [*command, str(farewell)],
+            pass_fds=(reading, farewell),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
 
-    nanny = Nanny(start(), start, lambda before, now: None)
+    nanny = Nanny(start, lambda before, now: None)
 
     def leave(number: int, frame: FrameType | None) -> None:
         threading.Thread(target=_end, args=(nanny,), daemon=True).start()
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
-    code = nanny.wait()
-    sys.exit({STOPPED: 0, FAILED: 1}.get(code, code))
+    sys.exit(nanny.wait())
 
 
 def _end(nanny: Nanny) -> None:
@@ -217,17 +227,18 @@ def _end(nanny: Nanny) -> None:
 
 
 @contextmanager
-def _failing(nannied: bool) -> Iterator[None]:
+def _failing(nannied: int | None) -> Iterator[None]:
     """Around what a worker cannot do without: nobody starts it again to fail again."""
-    from spartan_ng.backends.nanny import FAILED
+    from spartan_ng.backends.nanny import say_farewell
 
     try:
         yield
-    except SpartanError as error:
-        if not nannied:
-            raise
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(FAILED)
+    except SpartanError:
+        if nannied is not None:
+            say_farewell(nannied)
+        raise
+    except OSError as error:  # a name that is not known yet, or a network that is not there
+        raise click.ClickException(f"the master cannot be looked for: {error}") from error
 
 
 def _access(keys: str | None, role: str, insecure: bool) -> Access:
@@ -248,20 +259,21 @@ def _warn(access: Access, address: str) -> None:
         )
 
 
-def _serve(server: object, lifeline: int | None, nannied: bool = False) -> None:
+def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> None:
     """Run a server to its end, then leave at once: a user's function may still hold a thread."""
-    from spartan_ng.backends.nanny import FAILED, STOPPED
+    from spartan_ng.backends.nanny import say_farewell
     from spartan_ng.master.server import MasterServer
     from spartan_ng.worker.server import WorkerServer, WorkerStuck
 
     assert isinstance(server, MasterServer | WorkerServer)
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.WARNING)
 
-    code = STOPPED if nannied else 0
+    code = 0
+    is_for_good = True
 
     def leave(number: int, frame: FrameType | None) -> None:
-        nonlocal code
-        code = 0  # who ends a worker for good has told its nanny; a user's function may send signals, too
+        nonlocal is_for_good
+        is_for_good = False  # whoever means it has told the nanny; a user's function may send signals, too
         server.stop()
 
     signal.signal(signal.SIGTERM, leave)
@@ -272,10 +284,12 @@ def _serve(server: object, lifeline: int | None, nannied: bool = False) -> None:
         server.run()
     except WorkerStuck as error:
         click.echo(f"Error: {error}", err=True)
-        code = 1
+        code, is_for_good = 1, False
     except SpartanError as error:
         click.echo(f"Error: {error}", err=True)
-        code = FAILED if nannied else 1
+        code = 1
+    if nannied is not None and is_for_good:
+        say_farewell(nannied)
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -70,8 +70,8 @@ from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Store, read_region
 from spartan_ng.worker.transfer import Peers, RankedPeers
 
-MASTER_TIMEOUT_S = 10.0
-"""A worker without a master for this long ends."""
+ALONE_S = 10.0
+"""A worker without a master for this long says so, and goes on looking; one that is refused ends."""
 
 _PROGRESS_S = 0.1
 _TIDY_S = 1.0
@@ -194,6 +194,8 @@ class WorkerServer:
         )
         self._address, self._access = master, access
         self._master: Socket | None = None
+        self._words = 0
+        """How often it has been said that there is no master."""
         self._connect()
         self.loop.every(_LOOK_S, self._look)
         self.loop.every(_PRESS_S, self._press)
@@ -232,7 +234,7 @@ class WorkerServer:
         if self._master is not None:
             self.loop.release(self._master)
         self._connected = self._joined = False
-        self._alone_since = self.loop.now()
+        self._alone_since = self._tried_since = self.loop.now()
         self._handshake = Handshake(self._address)
         server = None if self._access.keys is None else self._access.keys.server_public
         self._master = self.loop.dealer(
@@ -266,8 +268,20 @@ class WorkerServer:
         self.loop.call(self._connect)
 
     def _look(self) -> None:
-        if not self._joined and self.loop.now() - self._alone_since > MASTER_TIMEOUT_S:
-            self._end(self._handshake.error(MASTER_TIMEOUT_S))
+        """Where there is no master: say so, more and more rarely."""
+        now = self.loop.now()
+        if self._joined or now - self._tried_since <= ALONE_S:
+            return
+        alone_s = now - self._alone_since
+        error = self._handshake.error(alone_s)
+        if self._handshake.failed:
+            self._end(error)
+            return
+        if alone_s > ALONE_S * 2**self._words:
+            self._words += 1
+            _log.warning("%s; this worker goes on trying", error)
+        self._tried_since = now
+        self._handshake = Handshake(self._address)  # what happens now and then, is no refusal
 
     def _tell(self, message: Any) -> None:
         if self._connected and self._master is not None:
@@ -286,6 +300,7 @@ class WorkerServer:
                 pass
             case Welcome():
                 self._joined = True
+                self._words = 0
             case Refused():
                 self._end(self._handshake.refused(message))
             case Stop():

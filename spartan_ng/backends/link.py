@@ -52,6 +52,8 @@ _RELEASE_S = 0.1
 _PLANS = 512
 """Plans that the cluster keeps for us; beyond, the one used longest ago is forgotten."""
 
+_AGAIN = "np.connect makes a new one where a master runs; what only the workers had is gone"
+
 JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | ConnectionFailed]
 
 
@@ -233,7 +235,7 @@ class Link:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED and not self._answered.done():
             send_frames(self._master, greeting(self._hello))
         elif event == zmq.EVENT_DISCONNECTED and self._answered.done():
-            self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost"))
+            self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost; {_AGAIN}"))
         elif self._handshake.failed and not self._answered.done():
             self._fail(self._handshake.error(self._timeout_s))
 
@@ -265,7 +267,7 @@ class Link:
             case Refused():
                 self._fail(self._handshake.refused(message))
             case Stop():
-                self._fail(MasterUnreachable(f"the master at {self.address} has been stopped"))
+                self._fail(MasterUnreachable(f"the master at {self.address} has been stopped; {_AGAIN}"))
             case Welcome() | Probe():
                 pass
 

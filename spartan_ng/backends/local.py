@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -114,12 +113,17 @@ class LocalCluster:
         memory = memory or self._memory
         if memory is not None:
             options += ["--memory", str(memory)]
-        start = partial(self._spawn, "worker", [*options, *(("--nannied",) if self._restart else ())])
-        process = start()
-        self.workers.append(process)
-        if self._restart:
-            self._nannies.append(Nanny(process, start, self._replace))
-        return process
+        if not self._restart:
+            self.workers.append(self._spawn("worker", options))
+        else:
+
+            def start(farewell: int) -> subprocess.Popen[bytes]:
+                return self._spawn("worker", [*options, "--nannied", str(farewell)], farewell)
+
+            nanny = Nanny(start, self._replace)
+            self._nannies.append(nanny)
+            self.workers.append(nanny.process)
+        return self.workers[-1]
 
     def _replace(self, before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
         self.workers[self.workers.index(before)] = now

@@ -2,19 +2,20 @@
 
 A user's function may end its process or send it a signal, the system may, when memory is short, and a worker
 leaves by itself when a function does not stop. Only its master, or the nanny's owner, ends a worker for good:
-what the master says comes back as its exit code, and the owner tells the nanny first.
+what the master says comes back through a pipe of the worker's own, which no exit code of a function's can be
+taken for, and the owner tells the nanny first.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-STOPPED, FAILED = 90, 91
-"""Exit codes of a worker that its master told to stop, and of one that cannot work; anything else, as the end
-by a signal, is an accident."""
+_FAREWELL = b"for good"
 _QUICK_S = 10.0
 """A process that ends sooner may do so again: the next one starts later."""
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
@@ -23,18 +24,24 @@ _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 Process = subprocess.Popen[bytes]
 
 
-class Nanny:
-    """Keeps one process of `start` running, beginning with the present one.
+def say_farewell(descriptor: int) -> None:
+    """Let the nanny at the other end of a pipe know that this process ends for good."""
+    with suppress(OSError):  # a user's function has closed it, or the nanny is gone
+        os.write(descriptor, _FAREWELL)
 
-    `replaced(before, now)` hears of every new process.
+
+class Nanny:
+    """Keeps one process of `start` running, beginning with the first.
+
+    `start(descriptor)` makes one that inherits the descriptor, for `say_farewell`; any end without that is an
+    accident. `replaced(before, now)` hears of every new process.
     """
 
-    def __init__(
-        self, process: Process, start: Callable[[], Process], replaced: Callable[[Process, Process], None]
-    ) -> None:
-        self.process = process
+    def __init__(self, start: Callable[[int], Process], replaced: Callable[[Process, Process], None]) -> None:
         self._start = start
         self._replaced = replaced
+        self._farewell = -1
+        self.process = self._begin()
         self._leaving = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="nanny", daemon=True)
@@ -50,12 +57,31 @@ class Nanny:
         self._thread.join()
         return self.process.wait()
 
+    def _begin(self) -> Process:
+        self._farewell, theirs = os.pipe()
+        os.set_blocking(self._farewell, False)  # what a function has started may hold the other end for ever
+        try:
+            return self._start(theirs)
+        except BaseException:
+            os.close(self._farewell)
+            raise
+        finally:
+            os.close(theirs)
+
+    def _has_said_farewell(self) -> bool:
+        try:
+            return os.read(self._farewell, len(_FAREWELL)) == _FAREWELL
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(self._farewell)
+
     def _watch(self) -> None:
         pause = 0.0
         while True:
             begin = time.monotonic()
-            code = self.process.wait()
-            if code in (STOPPED, FAILED):
+            self.process.wait()
+            if self._has_said_farewell():
                 return
             quick = time.monotonic() - begin < _QUICK_S
             pause = min(max(_PAUSE_S, 2 * pause), _LONGEST_PAUSE_S) if quick else 0.0
@@ -64,5 +90,5 @@ class Nanny:
             with self._lock:
                 if self._leaving.is_set():
                     return
-                before, self.process = self.process, self._start()
+                before, self.process = self.process, self._begin()
                 self._replaced(before, self.process)

@@ -138,11 +138,13 @@ def test_status_of_nobody():
     ],
 )
 def test_memory_sizes(text, ok):
+    reading, writing = os.pipe()
     result = CliRunner().invoke(
         main,
         [
             "worker",
             "--nannied",
+            str(writing),
             "--master",
             "tcp://10.255.255.1:1",
             "--bind",
@@ -153,6 +155,9 @@ def test_memory_sizes(text, ok):
     )
     assert (result.exit_code == 2) is not ok
     assert ("keygen" in result.output) is ok
+    os.close(writing)
+    assert (os.read(reading, 100) == b"for good") is ok
+    os.close(reading)
 
 
 SLOW = """

@@ -309,10 +309,25 @@ def test_a_port_that_is_taken(master):
         MasterServer(master.address)
 
 
-def test_a_worker_without_a_master_ends(monkeypatch):
-    monkeypatch.setattr("spartan_ng.worker.server.MASTER_TIMEOUT_S", 0.5)
-    worker = WorkerServer("tcp://127.0.0.1:9", access=Access(insecure=True))
-    with pytest.raises(MasterUnreachable, match=r"tcp://127\.0\.0\.1:9"):
+def test_a_worker_goes_on_looking_for_a_master(monkeypatch, caplog):
+    """It says so, and joins the one that comes at last."""
+    monkeypatch.setattr("spartan_ng.worker.server.ALONE_S", 0.01)
+    address = f"ipc://{private_folder()}/master"
+    with running(worker := WorkerServer(address)):
+        until(lambda: caplog.text.count(f"no master answers at {address}") >= 2)
+        assert "goes on trying" in caplog.text
+        with running(MasterServer(address)):
+            client = ClusterBackend.connect(address)
+            assert client.status().members.members[0].name == worker.name
+            client.close()
+
+
+def test_a_worker_that_is_refused_ends(keyed, keys, monkeypatch, tmp_path):
+    monkeypatch.setattr("spartan_ng.worker.server.ALONE_S", 0.5)
+    keygen(tmp_path)
+    (tmp_path / "server.key").write_bytes((keys / "server.key").read_bytes())
+    worker = WorkerServer(keyed.address, access=Access(Keys.load(tmp_path, "worker")))
+    with pytest.raises(AuthenticationFailed, match="refuses the connection"):
         worker.run()
 
 

@@ -107,6 +107,24 @@ def test_a_master_killed_during_a_job(cluster, gate):
     client.close()
 
 
+def test_a_master_that_stood_still_is_connected_to_again(cluster, monkeypatch):
+    """The error says how; what the program has, and the workers, are of use again."""
+    with monkeypatch.context() as patch:
+        patch.setattr("spartan_ng.wire.loop.HEARTBEAT_S", 0.1)
+        patch.setattr("spartan_ng.wire.loop.HEARTBEAT_TIMEOUT_S", 0.5)
+        client = cluster.connect()
+    node = build.constant(rng.random((60, 4)))
+    cluster.master.send_signal(signal.SIGSTOP)
+    until(lambda: client._link._error is not None)
+    cluster.master.send_signal(signal.SIGCONT)
+    with pytest.raises(MasterUnreachable, match=r"is lost; np\.connect makes a new one"):
+        evaluate(Session(client), total(node))
+    client.close()
+    again = cluster.connect()
+    np.testing.assert_allclose(evaluate(Session(again), total(node)), expected(node))
+    again.close()
+
+
 CLIENT = """
 import os, sys
 import numpy as np

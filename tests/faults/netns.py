@@ -66,11 +66,14 @@ def severable(timeout_s: float) -> Iterator[Severed]:
         master = f"tcp://{hosts.addresses[MASTER]}:7077"
         processes: list[subprocess.Popen[bytes]] = []
         stack.callback(_end, processes)
+        lifeline, held = os.pipe()
+        for end in (lifeline, held):
+            stack.callback(os.close, end)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
         for host, role in ((MASTER, ["master", "--address"]), *((h, ["worker", "--master"]) for h in (A, B))):
-            alone = ["--threads", "1", "--nannied"] if role[0] == "worker" else []
+            alone = ["--threads", "1", "--lifeline", str(lifeline)] if role[0] == "worker" else []
             command = [sys.executable, "-m", "spartan_ng.cli", *role, master, *alone, "--keys", str(keys)]
-            processes.append(subprocess.Popen(hosts.on(host, command), env=environment))
+            processes.append(subprocess.Popen(hosts.on(host, command), env=environment, pass_fds=(lifeline,)))
         with hosts.entered(MASTER):
             client = ClusterBackend.connect(master, keys, _START_S, workers=2)
         stack.callback(client.close)
