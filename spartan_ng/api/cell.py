@@ -155,6 +155,13 @@ class Cell:
         """Whether `node` still is what the cell stands for."""
         return self.value is None and self._node is node
 
+    def is_part_of_one(self) -> bool:
+        """Whether one view is all that is left of the arrays that shared this: nobody can ask for the rest.
+
+        The cell is known to that view, to the caller, to this function and to `getrefcount`.
+        """
+        return self.owner is not None and self.owner() is None and sys.getrefcount(self) <= 4
+
     def pick(self) -> None:
         """Note that one element is asked for; a program that walks over the elements wants them here.
 

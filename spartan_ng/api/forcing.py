@@ -6,6 +6,9 @@ comes from and dear (computing it again would take longer than writing it now), 
 evaluated once before. So a loop that looks at one number an iteration costs its own steps only, and
 a temporary array that is used once is still fused away.
 
+Of a temporary that is left in a single view, as in `(A @ B)[3]`, nobody can ask for the rest: the whole is
+kept only if it is needed twice.
+
 Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 """
 
@@ -37,6 +40,10 @@ class Adopter(Protocol):
 
     def holds(self, node: Node) -> bool:
         """Whether `node` still is what the cell stands for."""
+        ...
+
+    def is_part_of_one(self) -> bool:
+        """Whether a single view is all that is left of it."""
         ...
 
 
@@ -143,7 +150,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
             _seen.add(weakref.ref(node, _seen.discard))
         reference = None if node in roots else live.get(node)
         cell = None if reference is None else reference()
-        if cell is None or not cell.holds(node):
+        if cell is None or not cell.holds(node) or (cell.is_part_of_one() and node not in again):
             continue
         small = node.nbytes <= config.small_bytes
         if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.rewrite.algebra.table import algebra
 from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
@@ -21,6 +22,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("merge_duplicates", merge_duplicates),
     ("simplify_scans", simplify_scans),
     ("push_slices", push_slices),
+    ("algebra", algebra),
     ("fold_scans", fold_scans),
     ("merge_again", merge_duplicates),
 )

@@ -5,50 +5,25 @@ A slice under a map would store the map's whole value; at a leaf it is a part of
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from spartan_ng.graph.build import slice_
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.optimizer.rewrite.rebuild import rebuild
+from spartan_ng.optimizer.rewrite.rule import Readers, Rule, rewritten
 
 
-def push_slices(roots: Sequence[Node]) -> list[Node]:
-    """Move each slice below the elementwise maps that it alone reads, all the way down."""
-    order = topological(roots)
-    if not any(n.op is Op.SLICE for n in order):
-        return list(roots)
-    users = Counter(i for n in order for i in n.inputs)
-    users.update(roots)
-
-    def rule(node: Node) -> Node:
-        while node.op is Op.SLICE and _movable(node.inputs[0]) and users[node.inputs[0]] <= 1:
-            node = _below(node, users)
-        return node
-
-    return rebuild(roots, rule)
+def slice_of_map(node: Node, readers: Readers) -> Node | None:
+    """The map of the slices in place of the slice of the map that it alone reads."""
+    below = node.inputs[0]
+    if below.op is not Op.MAP or isinstance(below.fn, UserFunction) or below.format != "dense":
+        return None
+    if not readers.alone(below):
+        return None
+    operands = tuple(_part(i, below, node, readers) for i in below.inputs)
+    return Node(Op.MAP, below.fn, operands, below.params, node.shape, below.dtype, below.format)
 
 
-def _movable(node: Node) -> bool:
-    return node.op is Op.MAP and not isinstance(node.fn, UserFunction) and node.format == "dense"
-
-
-def _below(node: Node, users: Counter[Node]) -> Node:
-    """The map of the slices in place of the slice of the map, and so on for each operand."""
-    map_node = node.inputs[0]
-    operands = []
-    for operand in map_node.inputs:
-        part = _slice_operand(operand, map_node, node)
-        while part.op is Op.SLICE and _movable(part.inputs[0]) and users[part.inputs[0]] <= 1:
-            part = _below(part, users)
-        operands.append(part)
-    return Node(
-        Op.MAP, map_node.fn, tuple(operands), map_node.params, node.shape, map_node.dtype, map_node.format
-    )
-
-
-def _slice_operand(operand: Node, map_node: Node, view: Node) -> Node:
+def _part(operand: Node, map_node: Node, view: Node, readers: Readers) -> Node:
     """The operand's part: axes that it stretches, or lacks, are not cut."""
     first = map_node.ndim - operand.ndim
     starts, steps, shape = [], [], []
@@ -58,4 +33,21 @@ def _slice_operand(operand: Node, map_node: Node, view: Node) -> Node:
         starts.append(0 if stretched else start)
         steps.append(1 if stretched else step)
         shape.append(n if stretched else view.shape[first + i])
-    return slice_(operand, starts, steps, tuple(shape))
+    return readers.cut(operand, starts, steps, tuple(shape))
+
+
+SLICE_OF_MAP = Rule(
+    "slice of a map",
+    "f(x, y)[s]",
+    "f(x[s], y[s])",
+    "dense results; a user's function stays whole",
+    Op.SLICE,
+    slice_of_map,
+)
+
+
+def push_slices(roots: Sequence[Node]) -> list[Node]:
+    """Move each slice below the elementwise maps that it alone reads, all the way down."""
+    if not any(n.op is Op.SLICE for n in topological(roots)):
+        return list(roots)
+    return rewritten((SLICE_OF_MAP,), roots)

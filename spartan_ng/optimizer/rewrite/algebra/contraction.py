@@ -1,0 +1,84 @@
+"""A product of two operands as rules see it: what each label is, and what the product costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.costs import PRODUCT_FACTOR
+
+Labels = tuple[int, ...]
+
+PAYS = 1.25
+"""How many times more a program must be predicted to cost than what replaces it: a product in another order
+is rounded in another way, which is not worth a gain that predictions do not know for sure."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The parts of a `contract` node."""
+
+    node: Node
+    a: Node
+    b: Node
+    la: Labels
+    lb: Labels
+    lo: Labels
+
+    @staticmethod
+    def of(node: Node) -> Contraction | None:
+        """The parts of a node that is a product."""
+        return Contraction.parts(node) if node.fn == "contract" else None
+
+    @staticmethod
+    def parts(node: Node) -> Contraction:
+        """The parts of a node that is known to be one."""
+        a, b = node.inputs
+        return Contraction(node, a, b, *node.params)
+
+    @cached_property
+    def sizes(self) -> Mapping[int, int]:
+        """How long each label is."""
+        both = ((self.la, self.a.shape), (self.lb, self.b.shape))
+        return {x: n for labels, shape in both for x, n in zip(labels, shape, strict=True)}
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether both operands are dense: zeros that are not stored meet no infinity."""
+        return self.a.format == self.b.format == "dense"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether sums and products may change places: not for logic, nor where halves overflow at 65,504."""
+        kind = self.node.dtype
+        return kind.kind in "iuc" or (kind.kind == "f" and kind.itemsize > 2)
+
+    @property
+    def cost(self) -> int:
+        """The product's cost."""
+        return cost(self.la, self.lb, self.lo, self.sizes, self.node.dtype.itemsize)
+
+    def product(self, a: Node, la: Labels, b: Node, lb: Labels, lo: Labels) -> Node:
+        """Another product of the same dtype, with labels counted anew: those of the result come first."""
+        number = {label: i for i, label in enumerate(dict.fromkeys((*lo, *la, *lb)))}
+        la, lb, lo = (tuple(number[x] for x in labels) for labels in (la, lb, lo))
+        return build.contract(a, b, la, lb, lo, self.node.dtype)
+
+
+def cost(la: Labels, lb: Labels, lo: Labels, sizes: Mapping[int, int], itemsize: int) -> int:
+    """What a product costs, in bytes that memory could bring in that time: it waits for its operands and
+    result, or for its arithmetic."""
+    volume = prod(sizes[x] for x in {*la, *lb})
+    moved = sum(prod(sizes[x] for x in labels) for labels in (la, lb, lo)) * itemsize
+    return max(2 * volume // PRODUCT_FACTOR, moved)
+
+
+def fold_cost(node: Node, result: int) -> int:
+    """What it costs to fold a value to so many elements, in the same unit."""
+    return (node.size + result) * np.dtype(node.dtype).itemsize

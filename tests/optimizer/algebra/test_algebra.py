@@ -1,0 +1,238 @@
+"""The rules of algebra: each keeps every answer, fires where it should, and nowhere else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import sparse
+
+import spartan_ng as sp
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.graph.node import Node, topological
+from spartan_ng.optimizer.rewrite.algebra.table import RULES
+from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
+from spartan_ng.optimizer.rewrite.rule import Readers, rewritten
+from tests import reference
+from tests.optimizer.algebra.expressions import Expression, expressions, same
+from tests.sampling import examples
+from tests.test_programs import running_on
+
+Program = Callable[..., Any]
+random = np.random.default_rng(0)
+A, B, C, V = random.random((40, 30)), random.random((30, 50)), random.random((50, 40)), random.random(50)
+LABELS = np.array([0, 3, 1])
+
+
+def applied(*roots: Node) -> tuple[list[Node], Counter[str]]:
+    """The roots after the rules, and how often each rule fired."""
+    fired: Counter[str] = Counter()
+
+    def noted(name: str, rule: Any) -> Any:
+        def rewrite(node: Node, readers: Readers) -> Node | None:
+            found = rule.rewrite(node, readers)
+            fired[name] += found is not None
+            return found
+
+        return replace(rule, rewrite=rewrite)
+
+    found = rewritten([noted(rule.name, rule) for rule in RULES], merge_duplicates(roots))
+    return found, fired
+
+
+@contextmanager
+def lazy() -> Iterator[None]:
+    """Nothing is computed at once, and nothing warns of infinities."""
+    with config.override(small_bytes=0), np.errstate(all="ignore"):
+        yield
+
+
+def nodes(run: Program, *arrays: Any) -> list[Node]:
+    """The graph of a program."""
+    found = run(sp, *map(sp.asarray, arrays))
+    return [a._node() for a in (found if isinstance(found, tuple) else (found,))]
+
+
+FIRES: dict[str, tuple[Program, tuple[Any, ...]]] = {
+    "slice of a map": (lambda xp, a, b: xp.sqrt(a @ b)[3:5], (A, B)),
+    "slice of a product": (lambda xp, a, b: (a @ b)[10:20, 7], (A, B)),
+    "diagonal of a product": (lambda xp, a, b, c: xp.diagonal(a @ (b @ c)), (A, B, C)),
+    "transpose of a product": (lambda xp, a, b: (a.T @ b.T).T, (B, A)),
+    "lookup in a product": (lambda xp, a, b, i: (a @ b)[:, i], (A, B, LABELS)),
+    "mask of a product": (lambda xp, a, b, m: (a @ b)[m], (A, B, np.arange(40) % 3 == 0)),
+    "sum of a product": (lambda xp, a, b: (a @ b).sum(), (A, B)),
+    "product without a matrix": (lambda xp, a, b: xp.trace(a @ b), (A, random.random((30, 40)))),
+    "order of products": (lambda xp, a, b, v: a @ b @ v, (A, B, V)),
+}
+"""For each rule a program that it changes."""
+
+KEEPS: dict[str, tuple[Program, tuple[Any, ...], str]] = {
+    "read by others": (lambda xp, a, b: ((p := a @ b)[3], p * 2), (A, B), "slice of a product"),
+    "sum beside it": (
+        lambda xp, a, b: ((p := a @ b).sum(0), xp.sqrt(p)),
+        (A, B),
+        "sum of a product",
+    ),
+    "wanted itself": (lambda xp, a, b, v: ((p := a @ b), p @ v), (A, B, V), "order of products"),
+    "all of it": (lambda xp, a, b: (a @ b)[::-1], (A, B), "slice of a product"),
+    "small in between": (lambda xp, u, v, w: u @ (v @ w), (A, B, C[:, :2]), "order of products"),
+    "already in order": (lambda xp, a, b, v: a @ (b @ v), (A, B, V), "order of products"),
+    "as many as there are": (
+        lambda xp, a, b, i: (a @ b)[i],
+        (A, B, np.zeros(60, int)),
+        "lookup in a product",
+    ),
+    "wider sums": (lambda xp, a, b: (a @ b).sum(0), (A.astype("i4"), B.astype("i4")), "sum of a product"),
+    "halves": (lambda xp, a, b: (a @ b).sum(0), (A.astype("f2"), B.astype("f2")), "sum of a product"),
+    "chain of halves": (
+        lambda xp, a, b, v: a @ b @ v,
+        tuple(x.astype("f2") for x in (A, B, V)),
+        "order of products",
+    ),
+    "logic": (lambda xp, a, b, v: a @ b @ v, tuple(x > 0.5 for x in (A, B, V)), "order of products"),
+    "cast between": (
+        lambda xp, a, b, v: a @ b @ v,
+        (A.astype("i4"), B.astype("i4"), V.astype("i8")),
+        "order of products",
+    ),
+    "sparse": (
+        lambda xp, a, b, v: a @ b @ v,
+        (sparse.csr_array(A * (A > 0.9)), B, V),
+        "order of products",
+    ),
+    "a fold that is no sum": (lambda xp, a, b: (a @ b).max(0), (A, B), "sum of a product"),
+    "a masked sum": (
+        lambda xp, a, b: (a @ b).sum(0, where=xp.asarray(np.ones((40, 50), bool))),
+        (A, B),
+        "sum of a product",
+    ),
+    "a product read from memory once": (lambda xp, x, w: (x @ w).sum(), (A, B[:, 0]), "sum of a product"),
+}
+"""Programs that a rule leaves alone."""
+
+
+def test_every_rule_has_a_program() -> None:
+    assert {rule.name for rule in RULES} == {*FIRES}
+    assert {name for *_, name in KEEPS.values()} <= {*FIRES}
+
+
+@pytest.mark.parametrize("name", FIRES)
+def test_a_rule_fires_and_keeps_the_answer(name: str) -> None:
+    run, arrays = FIRES[name]
+    with lazy():
+        (root,) = nodes(run, *arrays)
+        found, fired = applied(root)
+        assert fired[name], fired
+        _, again = applied(*found)
+        assert not again.total(), f"{again} still fit what the rules have made"
+        for node in (root, *found):
+            (ref,) = reference.evaluate([node])
+            np.testing.assert_allclose(ref.value, run(np, *arrays), rtol=1e-12)
+        np.testing.assert_allclose(run(sp, *map(sp.asarray, arrays)).compute(), run(np, *arrays), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", KEEPS)
+def test_a_rule_does_not_fire(name: str) -> None:
+    run, arrays, rule = KEEPS[name]
+    with lazy():
+        _, fired = applied(*nodes(run, *arrays))
+    assert not fired[rule]
+
+
+def test_no_product_is_larger_than_what_is_asked_for() -> None:
+    with lazy():
+        for run, arrays in FIRES.values():
+            (root,), _ = applied(*nodes(run, *arrays))
+            made = [n.size for n in topological([root]) if n.fn == "contract" and n is not root]
+            assert max(made, default=0) < A.shape[0] * B.shape[1]
+
+
+@examples(300)
+@given(expression=expressions())
+def test_rules_keep_every_answer(expression: Expression) -> None:
+    """The graph before and after, by NumPy's own functions."""
+    with lazy():
+        expected = expression.run(np, expression.leaves)
+        root = expression.run(sp, [sp.asarray(a) for a in expression.leaves])._node()
+        (found,), _ = applied(root)
+        same(reference.evaluate([found])[0].value, expected)
+
+
+@examples(60)
+@given(expression=expressions())
+def test_answers_are_numpys_wherever_they_are_computed(expression: Expression) -> None:
+    with lazy():
+        expected = expression.run(np, expression.leaves)
+        for disabled in (frozenset[str](), frozenset({"algebra"})):
+            for workers in (0, 3):
+                with config.override(disabled_passes=disabled), _backend(workers):
+                    found = expression.run(sp, [sp.asarray(a) for a in expression.leaves])
+                    same(found, expected)
+
+
+@contextmanager
+def _backend(workers: int) -> Iterator[None]:
+    if not workers:
+        yield
+        return
+    with running_on(SimulatedBackend(workers)):
+        yield
+
+
+@pytest.mark.parametrize("end", ["row", "column", "element", "diagonal", "picked", "masked"])
+def test_parts_of_products_keep_the_kind_of_what_is_not_finite(end: str) -> None:
+    """Nothing is added in another order, so that an infinity stays one."""
+    a, b = A.round(1)[:, :4], B.round(1)[:4]
+    a[3, 1], a[5, 2], b[2, 0], b[1, -1] = np.inf, -np.inf, np.nan, -np.inf
+    ask: dict[str, Program] = {
+        "row": lambda xp, p: p[3],
+        "column": lambda xp, p: p[:, 0],
+        "element": lambda xp, p: p[5, -1],
+        "diagonal": lambda xp, p: xp.diagonal(p),
+        "picked": lambda xp, p: p[xp.asarray([3, 5])],
+        "masked": lambda xp, p: p[xp.asarray(np.arange(40) < 6)],
+    }
+    with lazy():
+        found = ask[end](sp, sp.asarray(a) @ sp.asarray(b))
+        expected = np.asarray(ask[end](np, a @ b))
+        for value in (np.asarray(found), np.asarray(reference.evaluate(applied(found._node())[0])[0].value)):
+            for test in (np.isnan, np.isposinf, np.isneginf):
+                np.testing.assert_array_equal(test(value), test(expected))
+
+
+def test_a_loop_of_products_is_ordered_piece_by_piece() -> None:
+    """A chain of any length, of one matrix that is read again and again."""
+    m = np.eye(3, k=1) + np.eye(3) * 0.5
+    with lazy():
+        a = sp.asarray(m)
+        x = a
+        for _ in range(150):
+            x = a @ x
+        found = (x @ sp.asarray(np.ones(3)))._node()
+        (root,), fired = applied(found)
+        assert fired["order of products"]
+        np.testing.assert_allclose(
+            reference.evaluate([root])[0].value, np.linalg.matrix_power(m, 151) @ np.ones(3), rtol=1e-12
+        )
+
+
+def test_a_value_that_is_sliced_in_two_ways_is_not_made_twice() -> None:
+    """A map that a product reads on both sides is one value, whole."""
+    with lazy():
+        x = sp.sqrt(sp.asarray(A))
+        (root,), _ = applied((x @ x.T)[3:5]._node())
+        assert sum(n.fn == "sqrt" for n in topological([root])) == 1
+
+
+def test_the_page_of_the_optimizer_has_every_rule() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "optimizer.md").read_text()
+    for rule in RULES:
+        assert f"| {rule.name} | `{rule.pattern}` | `{rule.replacement}` | {rule.condition} |" in page
