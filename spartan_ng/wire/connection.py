@@ -44,7 +44,8 @@ class Handshake:
         if self.failed:
             return AuthenticationFailed(
                 f"{self._address} is there, but refuses the connection: the keys are missing, wrong, or not "
-                "known to the master (pass the directory that `spartan-ng keygen` wrote for it)"
+                "known to the master (pass the directory that `spartan-ng keygen` wrote for it), or too "
+                "many from this host have connected without any"
             )
         if self._reached and not self._done:
             return MasterUnreachable(

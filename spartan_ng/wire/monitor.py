@@ -13,7 +13,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import zmq
@@ -36,12 +36,29 @@ class Connection:
         """The connection that has a descriptor now."""
         return cls(descriptor, _inode(descriptor))
 
+    @property
+    def host(self) -> str | None:
+        """The address of the host at the other end; "" for a local socket's, None where it has ended."""
+        with suppress(OSError), self._socket() as end:
+            if end is not None:
+                name = end.getpeername()
+                return str(name[0]) if isinstance(name, tuple) else ""
+        return None
+
     def cut(self) -> None:
         """End it, if it has not ended yet; ZeroMQ sees an end of file."""
-        if self.inode:
-            with suppress(OSError), sockets.socket(fileno=os.dup(self.descriptor)) as end:
-                if _inode(end.fileno()) == self.inode:
-                    end.shutdown(sockets.SHUT_RDWR)
+        with suppress(OSError), self._socket() as end:
+            if end is not None:
+                end.shutdown(sockets.SHUT_RDWR)
+
+    @contextmanager
+    def _socket(self) -> Iterator[sockets.socket | None]:
+        """The socket itself for a moment, where it is still the same."""
+        if not self.inode:
+            yield None
+            return
+        with sockets.socket(fileno=os.dup(self.descriptor)) as end:
+            yield end if _inode(end.fileno()) == self.inode else None
 
 
 class Monitor:
@@ -90,6 +107,7 @@ class Monitor:
                 event = int.from_bytes(text[:_EVENT_BYTES], sys.byteorder)
                 descriptor = int.from_bytes(text[_EVENT_BYTES:][:_VALUE_BYTES], sys.byteorder)
                 if event in (zmq.EVENT_ACCEPTED, zmq.EVENT_CONNECTED):
+                    self._open.pop(descriptor, None)
                     self._open[descriptor] = Connection.of(descriptor)
                 elif event == zmq.EVENT_DISCONNECTED:
                     self._open.pop(descriptor, None)

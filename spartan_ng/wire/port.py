@@ -25,16 +25,17 @@ import zmq
 from spartan_ng.wire.access import Access, Door, may_be, process_of
 from spartan_ng.wire.codec import Buffer, encode
 from spartan_ng.wire.framing import join
+from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
 from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
 from spartan_ng.wire.monitor import Connection
+from spartan_ng.wire.strangers import Strangers
 
 MOST_GREETING_BYTES = 4096
 _MOST_LOGGED = 200
 _MOST_PEERS = 1 << 14
-MOST_STRANGERS = 512
-"""Connections that have not greeted; of more, the oldest are cut. Each may have one frame under way."""
+_TIDY_S = 1.0
 _GREETING = struct.Struct("<10sH")
 _MAGIC = b"spartan-ng"
 _log = logging.getLogger("spartan_ng.wire")
@@ -118,7 +119,13 @@ class Port:
         self._peers: dict[bytes, Peer] = {}
         self._names: dict[str, Peer] = {}
         self.socket, self.address = loop.router(address, access, pair, self.door, most_waiting)
-        self._is_crowded = False
+        self._strangers = Strangers(
+            loop.now,
+            lambda: loop.connections(self.socket),
+            lambda: {p.connection for p in self._peers.values()},
+        )
+        self._has_lost = False
+        loop.every(_TIDY_S, self._tidy)
         loop.monitor(self.socket, self._connection_event)
         loop.watch(self.socket, self._read)
 
@@ -180,23 +187,16 @@ class Port:
 
     def _connection_event(self, event: int) -> None:
         if event == zmq.EVENT_ACCEPTED:
-            self._limit_strangers()
+            self._strangers.come()
         elif event == zmq.EVENT_DISCONNECTED:
+            self._has_lost = True
             self._hearer.disconnected()
 
-    def _limit_strangers(self) -> None:
-        """Whoever only occupies a connection makes room for who comes after him."""
-        connections = self._loop.connections(self.socket)
-        if len(connections) <= MOST_STRANGERS:
-            self._is_crowded = False
-            return
-        known = {p.connection for p in self._peers.values()}
-        strangers = [c for c in connections if c not in known]
-        for connection in strangers[:-MOST_STRANGERS]:
-            connection.cut()
-        if len(strangers) > MOST_STRANGERS and not self._is_crowded:
-            self._is_crowded = True
-            _log.warning("more than %d have connected and say nothing; the oldest are cut", MOST_STRANGERS)
+    def _tidy(self) -> None:
+        """What those who have left had sent goes back to the system."""
+        if self._has_lost:
+            self._has_lost = False
+            give_back()
 
     def _take(self, identity: bytes, first: zmq.Frame, frames: Frames) -> None:
         peer = self._peers.get(identity)
@@ -213,17 +213,21 @@ class Port:
         _, protocol = _GREETING.unpack_from(frames[0])
         if protocol != PROTOCOL:
             text = f"protocol {PROTOCOL} is spoken here, not {protocol}"
-            self._answer(identity, Refused("version", f"{text}; install the same version on both sides"))
+            self._decline(identity, first, "version", f"{text}; install the same version on both sides")
             return
         hello: Hello = FROM_STRANGER([frames[0][_GREETING.size :]])
         user = str(first.get("User-Id"))
         if not may_be(user, hello.role):
             text = f"whoever is let in as {user.partition(' ')[0]} is no {hello.role!r}"
-            self._answer(identity, Refused("role", text))
+            self._decline(identity, first, "role", text)
             return
-        if identity not in self._peers and len(self._peers) >= _MOST_PEERS:
-            self._answer(identity, Refused("role", f"{_MOST_PEERS:,} others are here already"))
+        before = self._peers.get(identity)
+        if before is None and len(self._peers) >= _MOST_PEERS:
+            self._decline(identity, first, "role", f"{_MOST_PEERS:,} others are here already")
             return
+        connection = _connection(first)
+        if before is None or before.connection != connection:
+            self._strangers.greeted(connection)
         name = name_of(hello.role, identity)
         self._peers[identity] = self._names[name] = peer = Peer(
             name,
@@ -231,13 +235,16 @@ class Port:
             user,
             hello.label,
             identity,
-            _connection(first),
+            connection,
             process_of(str(first.get("Peer-Address"))),
         )
         self._hearer.greeted(peer, hello)
 
-    def _answer(self, identity: bytes, message: Refused) -> None:
-        send_frames(self.socket, encode(message), identity)
+    def _decline(self, identity: bytes, first: zmq.Frame, reason: str, text: str) -> None:
+        """Tell a stranger why not; whoever goes on all the same is cut off."""
+        if not self._strangers.may_be_answered(_connection(first)):
+            raise ValueError(f"it has been told already: {text}")
+        send_frames(self.socket, encode(Refused(reason, text)), identity)
 
     def _refuse(self, identity: bytes, first: zmq.Frame, error: Exception) -> None:
         peer = self._peers.get(identity)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -31,11 +31,13 @@ from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import Access, private_folder
 from spartan_ng.wire.keys import Keys, keygen, keygen_for, revoke
+from spartan_ng.wire.messages import PROTOCOL, Hello
+from spartan_ng.wire.port import greeting
 from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, total
 from tests.faults.connects import connect_again
-from tests.faults.stranger import Stranger
+from tests.faults.stranger import Stranger, connected
 from tests.waiting import until
 
 
@@ -210,6 +212,34 @@ def test_workers_outlive_their_master(keys):
             assert client.status().members.members[0].name == worker.name
             assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
             client.close()
+
+
+def test_who_connects_too_often_is_cut_off_before_anything_is_read(keys, monkeypatch):
+    """Those who are there are served; whoever greets costs their host nothing."""
+    monkeypatch.setattr("spartan_ng.wire.strangers.TRIES", 3)
+    monkeypatch.setattr("spartan_ng.wire.strangers.TRIES_A_SECOND", 0.0)
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    with running(server, WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))):
+        for _ in range(8):
+            ClusterBackend.connect(server.address, keys).close()
+        client = ClusterBackend.connect(server.address, keys)
+        with ExitStack() as stack:
+            occupied = [stack.enter_context(connected(server.address)) for _ in range(4)]
+            while occupied[-1].recv(100):  # ZeroMQ's greeting at most, and then the end
+                pass
+            assert "connected without any" in refusal(AuthenticationFailed, server.address, keys=keys)
+            assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
+        client.close()
+
+
+def test_who_is_refused_and_goes_on_is_cut_off(keyed, keys):
+    """The reason is told once: nobody who has not greeted has us send as often as they like."""
+    mine = Keys.load(keys, "client")
+    refused = [bytes(f) for f in greeting(Hello(PROTOCOL + 1, "client"))]
+    with Stranger(keyed.address, "valid key before hello", mine, mine.server_public) as stranger:
+        stranger.say(refused)
+        stranger.say(refused)
+        until(lambda: stranger.is_cut_off(0.1))
 
 
 def test_right_keys(keyed, keys):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +22,22 @@ from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import private_folder
 from spartan_ng.wire.keys import Keys, Pair, keygen
-from spartan_ng.wire.port import MOST_STRANGERS
+from spartan_ng.wire.strangers import MOST
 from tests.cluster.conftest import start
 from tests.cluster.programs import evaluate, total
 from tests.faults.frames import ANYBODY, MOST_STRANGERS_BYTES, Campaign, cluster_with_keys
 from tests.faults.payloads import the_fifteen
-from tests.faults.stranger import KINDS, Stranger, connected
+from tests.faults.stranger import KINDS, Stranger, connected, hello_of_curve
+from tests.faults.usage import own_bytes
+from tests.waiting import until
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 NOBODY = 65534
 LONG_S = 60.0
 """Only a cluster that hangs takes so long."""
+
+HALF_A_HANDSHAKE = hello_of_curve() + b"\x06" + (250_000).to_bytes(8, "big") + bytes(199_000)
+"""A frame as long as any may be, but for its end."""
 
 IGNORED = {"a greeting without a role", "a channel's header alone"}
 """They are answered, or say nothing, and so cost nothing."""
@@ -70,7 +76,7 @@ def test_who_only_occupies_connections_makes_room_for_others(ports, port):
     address, _ = ports.addresses[port]
     more = 20
     with ExitStack() as stack:
-        occupied = [stack.enter_context(connected(address)) for _ in range(MOST_STRANGERS + more)]
+        occupied = [stack.enter_context(connected(address)) for _ in range(MOST + more)]
         for first in occupied[:more]:
             while first.recv(100):  # ZeroMQ's greeting, and then the end
                 pass
@@ -79,6 +85,24 @@ def test_who_only_occupies_connections_makes_room_for_others(ports, port):
         client.close()
     ports.check()
     assert ports.dead == 0
+
+
+def test_what_strangers_had_sent_goes_back_to_the_system_when_they_leave(ports):
+    """Frames that are under way have 256 kB each, and ZeroMQ takes memory for them at once."""
+    for (address, _), process in zip(ports.addresses, ports.processes, strict=True):
+        ports.check()
+        taken = partial(own_bytes, process.pid)
+        before = taken()
+        with ExitStack() as stack:
+            for _ in range(200):
+                stack.enter_context(connected(address)).sendall(HALF_A_HANDSHAKE)
+            until_it(taken, "above", before + (20 << 20))
+        until_it(taken, "below", before + (5 << 20))
+    assert ports.dead == 0
+
+
+def until_it(taken, side, limit):
+    until(lambda: taken() > limit if side == "above" else taken() < limit)
 
 
 def test_random_damage(ports):

@@ -10,8 +10,10 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
+from multiprocessing import get_context
 from random import Random
 from unittest.mock import patch
 
@@ -124,14 +126,15 @@ def watched(seed: int) -> Counter[str]:
 @click.command()
 @click.option("--count", default=500, show_default=True, help="How many programs.")
 @click.option("--seed", default=0, show_default=True, help="The first one's seed.")
-def cuts(count: int, seed: int) -> None:
+@click.option("--processes", default=4, show_default=True, help="How many run at a time; they mostly wait.")
+def cuts(count: int, seed: int, processes: int) -> None:
     """Run COUNT programs over networks that break in seeded ways."""
     total: Counter[str] = Counter()
     begin = time.monotonic()
-    for number in range(seed, seed + count):
-        click.echo(f"seed {number}", err=True, nl=False)
-        found = watched(number)
-        click.echo(f": {dict(found)}", err=True)
-        total += found
+    seeds = range(seed, seed + count)
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for number, found in zip(seeds, pool.map(watched, seeds), strict=True):
+            click.echo(f"seed {number}: {dict(found)}", err=True)
+            total += found
     click.echo(f"{count} programs in {time.monotonic() - begin:.0f} s: {dict(total)}, no hang")
     sys.exit(0)

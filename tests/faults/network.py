@@ -24,6 +24,8 @@ from spartan_ng.wire.framing import join
 
 _IDLE_S = 0.0005
 """Threads beside the loops get so long to say something before the clock goes on."""
+_STEP_S = 0.25
+"""While nobody says anything, it goes on by so much at a time."""
 _NOTICE_S = 8.0
 """An end notices a break within this time."""
 _CONNECT_S = 0.05
@@ -117,19 +119,19 @@ class Network:
         self._pump.join()
 
     def _run(self) -> None:
+        heard = quiet_until = -1.0
         with self.changed:
             while not self._ended:
                 if any(loop.is_at_work for loop in self._loops) or not self._events:
                     self.changed.wait(0.1)
                     continue
-                before = self.messages
-                self.changed.wait(_IDLE_S)
-                if before != self.messages or any(loop.is_at_work for loop in self._loops):
+                if heard != self.messages or self._events[0][0] > quiet_until:
+                    heard, quiet_until = self.messages, self._events[0][0] + _STEP_S
+                    self.changed.wait(_IDLE_S)
                     continue
-                if self._events:
-                    at, _, action = heapq.heappop(self._events)
-                    self.now = max(self.now, at)
-                    action()
+                at, _, action = heapq.heappop(self._events)
+                self.now = max(self.now, at)
+                action()
 
 
 class Wire:

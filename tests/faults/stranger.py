@@ -119,7 +119,7 @@ def shout(address: str, data: bytes) -> int:
 def crowd(address: str, count: int, pid: int, settle: Callable[[], None]) -> int:
     """Send much that does not end over many connections at once; the bytes that each takes of a process,
     once all that has arrived must have been read: `settle`."""
-    head = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
+    head = hello_of_curve()
     worst = 0
     for sort in (b"\x06", b"\x02", b"\x03"):
         for size in (200 << 10, 1 << 40):
@@ -134,6 +134,11 @@ def crowd(address: str, count: int, pid: int, settle: Callable[[], None]) -> int
                 settle()
                 worst = max(worst, (own_bytes(pid) - before) // count)
     return worst
+
+
+def hello_of_curve() -> bytes:
+    """How a connection of ZeroMQ's begins that is to be encrypted."""
+    return b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
 
 
 def noise(draw: random.Random) -> bytes:

@@ -1,0 +1,128 @@
+"""Who has connected and not greeted yet: how many there may be, and how many may come a second.
+
+A connection costs its host one of a number of tries, which come back with the time, and at once when somebody
+greets over it: whoever proves who they are comes as often as they like. Who comes from a host without tries
+left is cut off before the handshake, and so is everybody where all hosts together have none. OpenSSH's
+`MaxStartups` and `PerSourcePenalties` are of this kind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from spartan_ng.wire.monitor import Connection
+
+MOST = 512
+"""Connections that have not greeted; of more, the oldest are cut. Each may have one frame under way."""
+TRIES, TRIES_A_SECOND = 2048, 100.0
+"""Of one host."""
+ALL_TRIES, ALL_TRIES_A_SECOND = 4 * TRIES, 4 * TRIES_A_SECOND
+"""Of all hosts together."""
+_HOSTS = 1024
+"""Hosts that are remembered; what is forgotten first has come least lately."""
+_QUIET_S = 10.0
+"""Between two words in the log about the same."""
+
+_log = logging.getLogger("spartan_ng.wire")
+
+
+@dataclass(slots=True)
+class _Tries:
+    """A token bucket."""
+
+    most: int
+    a_second: float
+    left: float
+    at: float
+
+    def take(self, now: float) -> bool:
+        """Use one, if there is one."""
+        self.left = min(float(self.most), self.left + (now - self.at) * self.a_second)
+        self.at = now
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+    def give_back(self) -> None:
+        """One was of use."""
+        self.left += 1.0
+
+
+class Strangers:
+    """Those at one socket.
+
+    `connections` gives all that it has, the oldest first, and `known` those that have greeted.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        connections: Callable[[], Collection[Connection]],
+        known: Callable[[], set[Connection]],
+    ) -> None:
+        self._now = now
+        self._connections = connections
+        self._known = known
+        self._hosts: OrderedDict[str, _Tries] = OrderedDict()
+        self._all = _Tries(ALL_TRIES, ALL_TRIES_A_SECOND, ALL_TRIES, now())
+        self._refused: set[Connection] = set()
+        self._said: dict[str, float] = {}
+
+    def come(self) -> None:
+        """The last of the connections is new."""
+        connections = list(self._connections())
+        if not connections:
+            return  # it has ended already
+        newest = connections[-1]
+        host = newest.host
+        if host is None:
+            return
+        if not (self._tries(host).take(self._now()) and self._all.take(self._now())):
+            newest.cut()
+            self._say(f"{host or 'this machine'} connects too often and does not say who it is")
+        elif len(connections) > MOST:
+            self._make_room(connections)
+
+    def greeted(self, connection: Connection) -> None:
+        """One is a stranger no more."""
+        host = connection.host
+        if host is not None:
+            self._tries(host).give_back()
+            self._all.give_back()
+
+    def may_be_answered(self, connection: Connection) -> bool:
+        """Whether one whose greeting is refused is told why: once."""
+        self._refused &= set(self._connections())
+        is_first = connection not in self._refused
+        self._refused.add(connection)
+        return is_first
+
+    def _make_room(self, connections: list[Connection]) -> None:
+        """Whoever only occupies a connection makes room for who comes after him."""
+        known = self._known()
+        strangers = [c for c in connections if c not in known]
+        for connection in strangers[:-MOST]:
+            connection.cut()
+        if len(strangers) > MOST:
+            self._say(f"more than {MOST} have connected and say nothing; the oldest are cut")
+
+    def _tries(self, host: str) -> _Tries:
+        tries = self._hosts.get(host)
+        if tries is None:
+            tries = self._hosts[host] = _Tries(TRIES, TRIES_A_SECOND, TRIES, self._now())
+            if len(self._hosts) > _HOSTS:
+                self._hosts.popitem(last=False)
+        self._hosts.move_to_end(host)
+        return tries
+
+    def _say(self, text: str) -> None:
+        now = self._now()
+        if now - self._said.get(text, -_QUIET_S) >= _QUIET_S:
+            if len(self._said) >= _HOSTS:
+                self._said.clear()
+            self._said[text] = now
+            _log.warning("%s", text)
