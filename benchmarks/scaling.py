@@ -138,7 +138,7 @@ def _pulled(plan: Plan, rank: int) -> int:
 
 def _messages(plan: Plan) -> int:
     """Messages that the master handles and sends while one job runs on all of its workers' state machines."""
-    master = MasterState()
+    master = MasterState(0.0)
     workers = {f"w{i}": WorkerState(f"w{i}") for i in range(plan.workers)}
     for name in workers:
         master.greet(name, "worker", Hello(PROTOCOL, "worker"))

@@ -37,7 +37,7 @@ class MasterServer:
         self._access = access = access or Access()
         address = address or (own_address() if access.keys is None else DEFAULT_ADDRESS)
         self.loop = Loop(lambda error: _log.error("an error of the master's own", exc_info=error))
-        self._state = MasterState()
+        self._state = MasterState(self.loop.now())
         pair = None if access.keys is None else access.keys.own
         try:
             self._port = Port(self.loop, address, access, pair, self, True, _MOST_WAITING)

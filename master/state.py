@@ -134,9 +134,9 @@ class _Job:
 
 
 class MasterState:
-    """Who is there and what runs."""
+    """Who is there and what runs; at `now_s`, in seconds from some point, it begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: float) -> None:
         self._ends = False
         """Whether an admin wants the cluster to end."""
         self._authorized = Authorized(())
@@ -147,7 +147,7 @@ class MasterState:
         self._since: list[int] = []
         """The epoch in which each rank got its present worker."""
         self._epoch = 0
-        self._now_s = 0.0
+        self._now_s = now_s
 
     @property
     def peers(self) -> list[str]:
@@ -186,7 +186,7 @@ class MasterState:
         return self._client_lost(peer) if peer in self._clients else []
 
     def tick(self, now_s: float) -> Instructions:
-        """What to say at a time, in seconds from some point."""
+        """What to say at a time, in seconds from the same point."""
         self._now_s = now_s
         out: Instructions = []
         for job, record in list(self._jobs.items()):

@@ -202,7 +202,10 @@ class Executor:
 
         While there are none it asks less and less often.
         """
-        program = self._program(plan)
+        with self._lock:
+            program = self._programs.get((plan.key, plan.workers))
+        if program is None:
+            return  # its client has left meanwhile
         run = Run(job, program, [], stopped)
         near = range(1, min(self.world, 1 + _ASKED))
         ranks = [(self.rank + k) % self.world for k in near] if program.lends else []
@@ -218,6 +221,12 @@ class Executor:
                 ranks.append(rank)
                 stopped.wait(pause)
                 pause = min(2 * pause, _CHECK_S)
+
+    def forget(self, is_over: Callable[[str], bool]) -> None:
+        """Keep nothing of plans whose keys are over, nor of the functions in them."""
+        with self._lock:
+            for key in [k for k in self._programs if is_over(k[0])]:
+                del self._programs[key]
 
     def calls_users(self, plan: Plan) -> bool:
         """Whether a plan calls users' functions."""

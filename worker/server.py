@@ -122,6 +122,10 @@ class Runner(Protocol):
         """Do what others have not done yet of a job."""
         ...
 
+    def forget(self, is_over: Callable[[str], bool]) -> None:
+        """Keep nothing of plans whose keys are over."""
+        ...
+
     def close(self) -> None:
         """Let the threads go."""
         ...
@@ -461,6 +465,9 @@ class WorkerServer:
         return nnz, pack(tuple(tiles)) if shown else NOTHING
 
     def _drop_plans(self, client: str, plan_key: str | None) -> None:
+        own_key = _own_key(client, plan_key or "")
+        for runner in self._runners.values():
+            runner.forget(lambda key: key == own_key if plan_key is not None else key.startswith(own_key))
         if plan_key is not None:
             self._plans.pop((client, plan_key), None)
             return
@@ -474,7 +481,11 @@ class WorkerServer:
 def _load_plan(blob: Blob, client: str) -> Plan:
     """A client's plan; its key is made the client's own, because executors of all clients share programs."""
     plan = decode_plan(blob)
-    return replace(plan, key=f"{client}:{plan.key}")
+    return replace(plan, key=_own_key(client, plan.key))
+
+
+def _own_key(client: str, plan_key: str) -> str:
+    return f"{client}:{plan_key}"
 
 
 def _raise_descriptor_limit() -> None:

@@ -18,6 +18,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.codec import Buffer
 from spartan_ng.wire.connection import Handshake
+from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.loop import Loop, send, send_frames
 from spartan_ng.wire.messages import (
@@ -192,6 +193,7 @@ class Link:
         finally:
             self._fail(ConnectionFailed("the connection to the cluster is closed"))
             self._loop.close(linger_s=0.5)
+            give_back()
 
     def _send(self, message: Any) -> None:
         if self._error is None:

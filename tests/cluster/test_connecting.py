@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, total
 from tests.faults.connects import connect_again
+from tests.faults.soak import JOBS
 from tests.faults.stranger import Stranger, connected
 from tests.waiting import until
 
@@ -374,6 +376,35 @@ def test_connecting_again_leaves_nothing_of_the_connection_before(shared):
     for name, usage in after.items():
         assert usage.descriptors <= before[name].descriptors + 2, name
         assert usage.threads <= before[name].threads + 2, name
+
+
+def test_nothing_is_left_of_clients_that_have_left(master):
+    """No tile, no lease, no plan, and no function with what it has captured."""
+    workers = [WorkerServer(master.address) for _ in range(2)]
+    with running(*workers):
+        rng = np.random.default_rng(0)
+        for _ in range(4):
+            client = ClusterBackend.connect(master.address, workers=2)
+            for job in JOBS:
+                job(Session(client), rng)
+            client.close()
+        for worker in workers:
+            until(partial(has_nothing, worker))
+
+
+def has_nothing(worker):
+    pool, peers = worker._pool, worker._peers
+    held = [
+        worker.store.complete(),
+        worker._plans,
+        worker._cancelled,
+        pool._live,
+        pool._free,
+        peers._requests,
+    ]
+    clients = [name for name in worker._tiles._readers if name.startswith("c")]
+    programs = [r._programs for r in worker._runners.values()]
+    return not any([*held, *programs, clients, worker._tiles.leases, pool.used_bytes])
 
 
 def test_arrays_that_only_the_old_cluster_has_outlive_connecting_elsewhere(shared):

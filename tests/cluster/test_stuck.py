@@ -36,6 +36,9 @@ class Endless:
     def help(self, job, plan, stopped):
         """No."""
 
+    def forget(self, is_over):
+        """It has nothing."""
+
     def close(self):
         """Nothing to close."""
 

@@ -47,6 +47,12 @@ def own_bytes(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Anonymous:"))
 
 
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, and that have not ended."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for t in threads for child in (t / "children").read_text().split()]
+
+
 def of_cluster(cluster: LocalCluster) -> dict[str, Usage]:
     """What the cluster's processes and this one hold now."""
     assert cluster.master is not None, "the cluster runs"

@@ -38,8 +38,8 @@ from spartan_ng.wire.messages import (
 PLAN = Blob((b"plan",))
 
 
-def master(workers=3, clients=("c",)):
-    state = MasterState()
+def master(workers=3, clients=("c",), now_s=0.0):
+    state = MasterState(now_s)
     for i in range(workers):
         state.greet(f"w{i}", "worker", Hello(PROTOCOL, "worker", label=f"label {i}"))
     for c in clients:
@@ -343,6 +343,17 @@ def test_a_worker_that_was_told_to_stop_and_says_nothing_is_held_up():
         state.handle("w0", Here())
         state.tick(100.0 + seconds)
         assert state.held_up() == ([] if seconds < SILENT_S else ["w1"])
+
+
+def test_a_worker_that_is_told_to_stop_before_the_clock_was_looked_at_has_as_long():
+    """The clock does not begin at zero."""
+    state = master(1, now_s=5000.0)
+    submit(state, world=1)
+    state.handle("c", Cancel("c/1"))
+    state.tick(5000.25)
+    assert state.held_up() == []
+    state.tick(5001.0 + SILENT_S)
+    assert state.held_up() == ["w0"]
 
 
 def test_what_was_under_way_when_a_worker_was_told_to_stop_is_no_answer():
