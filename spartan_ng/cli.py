@@ -10,14 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
-from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
+from spartan_ng.config import ENGINES, KEYS_VARIABLE, MASTER_VARIABLE
 from spartan_ng.errors import SpartanError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def main() -> None:
     \b
     On this machine, with four worker processes:
         spartan-ng run -n 4 script.py
+        spartan-ng run --on dask -n 4 script.py
 
     \b
     On several machines:
@@ -316,6 +317,12 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     "--threads", type=click.IntRange(1), help="Threads of each worker; by default the cores are shared out."
 )
 @click.option("--memory", type=_Bytes(), help="Budget of each worker for tiles, as 8G.")
+@click.option(
+    "--on",
+    "engine",
+    type=click.Choice(ENGINES),
+    help="Run on a new dask or Ray with so many workers instead.",
+)
 @click.option("--as-numpy", is_flag=True, help="In SCRIPT (only there), `import numpy` imports this package.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -323,6 +330,7 @@ def run(
     workers: int | None,
     threads: int | None,
     memory: int | None,
+    engine: str | None,
     as_numpy: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -333,31 +341,46 @@ def run(
     Examples:
         spartan-ng run --as-numpy numpy_script.py
         spartan-ng run -n 4 script.py
+        spartan-ng run --on dask -n 4 script.py
         spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
     """
     command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments]
     if workers is None:
-        if threads is not None or memory is not None:
-            raise click.UsageError("--threads and --memory are of worker processes: ask for some with -n")
+        if threads is not None or memory is not None or engine is not None:
+            raise click.UsageError(
+                "--threads, --memory and --on are of worker processes: ask for some with -n"
+            )
         os.execv(sys.executable, command)
-    from spartan_ng.backends.local import LocalCluster
-
-    cores = len(os.sched_getaffinity(0))
-    cluster = LocalCluster(workers, threads or max(1, cores // workers), memory)
+    threads = threads or max(1, len(os.sched_getaffinity(0)) // workers)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        cluster.start()
-        cluster.connect().close()  # all workers are there before the script starts
-        environment = {**os.environ, MASTER_VARIABLE: cluster.address}
-        with subprocess.Popen(
-            command,
-            env=environment,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs here
-        ) as child:
-            code = _wait(child)
-    finally:
-        cluster.stop()
+    if engine is not None:
+        if memory is not None:
+            raise click.UsageError(f"--memory: {engine} has limits of its own")
+        from spartan_ng.backends.engines import local
+
+        with local(engine, workers, threads) as environment:
+            code = _run_in(environment, command)
+    else:
+        from spartan_ng.backends.local import LocalCluster
+
+        cluster = LocalCluster(workers, threads, memory)
+        try:
+            cluster.start()
+            cluster.connect().close()  # all workers are there before the script starts
+            code = _run_in({MASTER_VARIABLE: cluster.address}, command)
+        finally:
+            cluster.stop()
     sys.exit(code)
+
+
+def _run_in(environment: dict[str, str], command: Sequence[str]) -> int:
+    """The exit code of a command, which ends with this process."""
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **environment},
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 - threads here are the engines', and hold no locks of ours
+    ) as child:
+        return _wait(child)
 
 
 def _end_with_parent() -> None:

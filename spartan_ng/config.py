@@ -17,6 +17,9 @@ KERNELS = ("auto", "interpret", "numexpr", "compile")
 PRODUCTS = ("cuboid", "broadcast", "replication")
 """The ways to bring operands to the tasks of a product."""
 
+ENGINES = ("dask", "ray")
+"""Engines of others that plans run on."""
+
 MASTER_VARIABLE = "SPARTAN_NG_MASTER"
 """Environment variable with the address of the master that programs connect to."""
 KEYS_VARIABLE = "SPARTAN_NG_KEYS"

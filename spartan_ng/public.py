@@ -40,21 +40,25 @@ open_door(Door(_evaluate, _is_in_process, _is_dear))
 
 
 def connect(
-    address: str,
+    address: Any,
     keys: str | os.PathLike[str] | None = None,
     workers: int = 1,
     insecure: bool = False,
 ) -> None:
-    """Run on the cluster whose master serves at `address` from now on.
+    """Run on the cluster whose master serves at `address`, or on the engine that it names, from now on.
 
     Arrays that exist already move there when they are used.
 
     Parameters
     ----------
-    address : the master's, as "tcp://10.0.0.1:7077", or a socket of this user's, "ipc:///folder/name"
+    address : the master's, as "tcp://10.0.0.1:7077", or a socket of this user's, "ipc:///folder/name"; a
+        `distributed.Client`, or "dask://host:8786"; "ray://host:10001", or "ray" for the Ray of this process
+        (a new one on this machine where there is none); "dask" for a new dask cluster on this machine
     keys : directory made by `spartan-ng keygen`; needed for every "tcp://" address
     workers : wait until this many workers have joined
     insecure : talk over TCP without keys, to whoever answers
+
+    Keys are of our own clusters; dask and Ray have security of their own (`docs/engines.md`).
 
     Raises
     ------

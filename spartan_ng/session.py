@@ -366,27 +366,15 @@ def embed() -> Session:
 
 
 def connect(
-    address: str,
+    address: Any,
     keys: str | os.PathLike[str] | None = None,
     workers: int = 1,
     insecure: bool = False,
 ) -> Session:
-    """Run programs on the cluster whose master serves at `address` from now on.
+    """Run programs on the cluster or engine at `address` from now on; see `spartan_ng.connect`.
 
     What ran programs before is closed as soon as no array needs it: at once, but for arrays whose elements
     only its workers have.
-
-    Parameters
-    ----------
-    address : the master's, as "tcp://10.0.0.1:7077", or a socket of this user's, "ipc:///folder/name"
-    keys : directory made by `spartan-ng keygen`; needed for every "tcp://" address
-    workers : wait until this many workers have joined
-    insecure : talk over TCP without keys, to whoever answers
-
-    Raises
-    ------
-    MasterUnreachable, AuthenticationFailed, VersionMismatch : all `ConnectionFailed`, within
-        `config.timeout_s` seconds
     """
     before = _session
     session = use(_connect(address, keys, workers, insecure))
@@ -396,8 +384,12 @@ def connect(
 
 
 def _connect(
-    address: str, keys: str | os.PathLike[str] | None, workers: int = 1, insecure: bool = False
+    address: Any, keys: str | os.PathLike[str] | None, workers: int = 1, insecure: bool = False
 ) -> Backend:
+    from spartan_ng.backends import engines
+
+    if engines.names_engine(address):
+        return engines.connect(address, workers)
     from spartan_ng.backends.cluster import ClusterBackend
 
     return ClusterBackend.connect(address, keys, config.timeout_s, workers, insecure)

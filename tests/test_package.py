@@ -59,7 +59,14 @@ def test_folders_refuse_another_name(name: str) -> None:
 
 
 def test_extras_are_the_documented_ones() -> None:
-    assert set(_project()["project"]["optional-dependencies"]) == {"apps", "test", "bench", "mpi"}
+    assert set(_project()["project"]["optional-dependencies"]) == {
+        "apps",
+        "test",
+        "bench",
+        "mpi",
+        "dask",
+        "ray",
+    }
 
 
 def test_ci_runs_the_test_command() -> None:

@@ -337,14 +337,19 @@ class Executor:
                 pause = _IDLE_S if worked else min(2 * pause, _CHECK_S)
                 rank = rank if worked else (rank + 1) % self.world
 
-    def fetch(self, run: Run, slot: int, rank: int, region: Region) -> Any:
-        """A region of one rank's tile, known only now (data-dependent reads)."""
+    def fetch_all(self, run: Run, slot: int, reads: Iterable[tuple[int, Region]]) -> list[Any]:
+        """Regions of ranks' tiles, known only now (data-dependent reads), all under way at once."""
         key = run.keys[slot]
-        if rank == self.rank:
-            return read_region(self.store.get(key), region)
-        data = self.wait(run, self.transfer.fetch(key, rank, region), rank)
-        run.stats.bytes_moved += data_bytes(data)
-        return data
+        under_way = [(r, x, None if r == self.rank else self.transfer.fetch(key, r, x)) for r, x in reads]
+        found = []
+        for rank, region, future in under_way:
+            if future is None:
+                found.append(read_region(self.store.get(key), region))
+                continue
+            data = self.wait(run, future, rank)
+            run.stats.bytes_moved += data_bytes(data)
+            found.append(data)
+        return found
 
     # --- threads ------------------------------------------------------------------------------------
 

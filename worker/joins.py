@@ -181,7 +181,8 @@ def run_accumulate(ex: Executor, run: Run, stage: Accumulate, task: Task) -> Non
     region = tuple((lo, hi, 1) for lo, hi in task.box)
     for part in range(stage.grid.parts[0]):
         rank = ex.rank if stage.grid.duplicate else stage.grid.rank((part,))
-        for at, data in ex.fetch(run, stage.updates, rank, region):
+        (updates,) = ex.fetch_all(run, stage.updates, [(rank, region)])
+        for at, data in updates:
             common = intersect(at, task.box)
             if common is None:
                 continue

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spartan_ng.ops.line_sorts import sample_step
-from spartan_ng.plan.plan import MergeParts, SortParts
+from spartan_ng.plan.plan import MergeParts, Plan, SortParts
 from spartan_ng.worker.program import Task
+from spartan_ng.worker.store import Region
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -41,7 +42,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
     ((lo, hi),) = task.box
     parts = Parts(ex, run, stage)
     first, last = parts.cuts([lo, hi])
-    values = [parts.read(stage.values, p, a, b) for p, (a, b) in enumerate(zip(first, last, strict=True))]
+    (values,) = parts.read(stage.values, [(first, last)])
     merged = np.concatenate(values)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate((hi - lo,), slot.dtype)
@@ -49,11 +50,25 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         merged.sort(kind="stable")
         out[...] = merged
     else:
-        places = [
-            parts.read(stage.indices, p, a, b) for p, (a, b) in enumerate(zip(first, last, strict=True))
-        ]
+        (places,) = parts.read(stage.indices, [(first, last)])
         np.take(np.concatenate(places), np.argsort(merged, kind="stable"), out=out)
     ex.put(run, stage.slot, out)
+
+
+Range = tuple[Any, Any]
+"""For each part a start, and for each a stop."""
+
+
+def part_sizes(plan: Plan, stage: MergeParts) -> Any:
+    """How many elements each sorted part has."""
+    (n,) = plan.slots[stage.values].shape
+    bounds = [stage.grid.cut(0, n, p) for p in range(stage.grid.parts[0])]
+    return np.array([hi - lo for lo, hi in bounds])
+
+
+def sample_regions(sizes: Any) -> list[Region]:
+    """The samples of each part that every merge looks at first."""
+    return [((0, int(n), sample_step(int(n))),) for n in sizes]
 
 
 class Parts:
@@ -61,42 +76,47 @@ class Parts:
 
     def __init__(self, ex: Executor, run: Run, stage: MergeParts) -> None:
         self._ex, self._run, self._stage = ex, run, stage
-        (n,) = run.plan.slots[stage.values].shape
-        count = stage.grid.parts[0]
-        bounds = [stage.grid.cut(0, n, p) for p in range(count)]
-        self.sizes = np.array([hi - lo for lo, hi in bounds])
-        self.steps = np.array([sample_step(int(n)) for n in self.sizes])
+        self.sizes = part_sizes(run.plan, stage)
+        self._steps = np.array([sample_step(int(n)) for n in self.sizes])
         self._samples: list[Any] = []
 
-    def read(self, slot: int, part: int, start: int, stop: int, step: int = 1) -> Any:
-        """Elements of one sorted part."""
-        rank = self._ex.rank if self._stage.grid.duplicate else self._stage.grid.rank((part,))
-        return self._ex.fetch(self._run, slot, rank, ((int(start), int(stop), int(step)),))
+    def read(self, slot: int, ranges: Sequence[Range]) -> list[list[Any]]:
+        """Of every sorted part elements from a start to a stop, for each of the ranges; all at once."""
+        reads = [
+            (self._rank(p), ((int(a), int(b), 1),))
+            for starts, stops in ranges
+            for p, (a, b) in enumerate(zip(starts, stops, strict=True))
+        ]
+        found = iter(self._ex.fetch_all(self._run, slot, reads))
+        return [[next(found) for _ in self.sizes] for _ in ranges]
+
+    def _rank(self, part: int) -> int:
+        grid = self._stage.grid
+        return self._ex.rank if grid.duplicate else grid.rank((part,))
 
     def cuts(self, ranks: Sequence[int]) -> list[Any]:
         """For each global rank, how many elements of each part come before it."""
-        inner = [r for r in ranks if 0 < r < self.sizes.sum()]
+        total = self.sizes.sum()
+        found = {r: self.sizes if r >= total else 0 * self.sizes for r in ranks}
+        inner = [r for r in found if 0 < r < total]
         if inner and not self._samples:
-            self._samples = [
-                self.read(self._stage.values, p, 0, n, s)
-                for p, (n, s) in enumerate(zip(self.sizes, self.steps, strict=True))
-            ]
-        return [self.sizes if r >= self.sizes.sum() else self._cut(r) if r else 0 * self.sizes for r in ranks]
-
-    def _cut(self, rank: int) -> Any:
-        value = self._common(rank)
-        if value is not None:
-            before = self._ends(value, "left")
-            return _taken(before, self._ends(value, "right") - before, rank)
-        low, high = self._bracket(rank)
-        windows = [
-            self.read(self._stage.values, p, a, b) for p, (a, b) in enumerate(zip(low, high, strict=True))
+            reads = [(self._rank(p), region) for p, region in enumerate(sample_regions(self.sizes))]
+            self._samples = self._ex.fetch_all(self._run, self._stage.values, reads)
+        values = [self._common(r) for r in inner]
+        asked = [
+            self._bracket(r) if v is None else self._edges(v) for r, v in zip(inner, values, strict=True)
         ]
-        inside = np.sort(np.concatenate(windows), kind="stable")
-        value = inside[rank - low.sum()]
-        before = low + [np.searchsorted(w, value, "left") for w in windows]
-        equal = low + [np.searchsorted(w, value, "right") for w in windows] - before
-        return _taken(before, equal, rank)
+        windows = iter(self.read(self._stage.values, [window for ranges in asked for window in ranges]))
+        for rank, value, ranges in zip(inner, values, asked, strict=True):
+            seen = [next(windows) for _ in ranges]
+            lows = [low for low, _ in ranges]
+            if value is None:
+                value = np.sort(np.concatenate(seen[0]), kind="stable")[rank - lows[0].sum()]
+                lows, seen = 2 * lows, 2 * seen
+            before = lows[0] + [np.searchsorted(w, value, "left") for w in seen[0]]
+            upto = lows[1] + [np.searchsorted(w, value, "right") for w in seen[1]]
+            found[rank] = _taken(before, upto - before, rank)
+        return [found[r] for r in ranks]
 
     def _common(self, rank: int) -> Any:
         """The element of `rank` where it is so frequent that the samples tell, else None."""
@@ -108,31 +128,27 @@ class Parts:
         found = np.flatnonzero((most <= rank) & (least > rank))
         return values[found[0]] if found.size else None
 
-    def _ends(self, value: Any, side: Literal["left", "right"]) -> Any:
-        """In each part the first position on a side of all elements equal to `value`."""
-        samples = [np.searchsorted(s, [value], side) for s in self._samples]
-        low, high = (x[:, 0] for x in self._reach(samples))
-        windows = [
-            self.read(self._stage.values, p, a, b) if b > a else None
-            for p, (a, b) in enumerate(zip(low, high, strict=True))
-        ]
-        return low + [0 if w is None else np.searchsorted(w, value, side) for w in windows]
+    def _edges(self, value: Any) -> list[Range]:
+        """In each part where elements equal to `value` begin, and where they end."""
+        sides: tuple[Literal["left", "right"], ...] = ("left", "right")
+        reach = [self._reach([np.searchsorted(s, [value], side) for s in self._samples]) for side in sides]
+        return [(low[:, 0], high[:, 0]) for low, high in reach]
 
     def _reach(self, samples: list[Any]) -> tuple[Any, Any]:
         """The least and the most elements of each part before positions among its samples."""
         below = np.array(samples)
-        least = np.where(below > 0, (below - 1) * self.steps[:, None] + 1, 0)
-        return least, np.minimum(below * self.steps[:, None], self.sizes[:, None])
+        least = np.where(below > 0, (below - 1) * self._steps[:, None] + 1, 0)
+        return least, np.minimum(below * self._steps[:, None], self.sizes[:, None])
 
-    def _bracket(self, rank: int) -> tuple[Any, Any]:
-        """For each part a range of positions that holds its elements equal to the one of `rank`."""
+    def _bracket(self, rank: int) -> list[Range]:
+        """Of each part a range of positions that holds its elements equal to the one of `rank`."""
         candidates = np.sort(np.concatenate(self._samples))
         least, most = self._reach([np.searchsorted(s, candidates, "left") for s in self._samples])
         reach = np.flatnonzero(most.sum(axis=0) <= rank)
         beyond = np.flatnonzero(least.sum(axis=0) > rank)
         low = least[:, reach[-1]] if reach.size else 0 * self.sizes
         high = most[:, beyond[0]] if beyond.size else self.sizes
-        return low, high
+        return [(low, high)]
 
 
 def _taken(before: Any, equal: Any, rank: int) -> Any:

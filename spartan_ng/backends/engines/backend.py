@@ -1,0 +1,220 @@
+"""Plans on engines that have tasks and objects of their own, as dask and Ray do.
+
+A task of ours is (stage, rank), a function of tiles; a tile is an object of the engine, made by one of its
+tasks. So the engine places, moves, spills and recomputes, and its page, limits and errors are what its users
+know. Ranks are no workers here: they say into how many parts plans cut their arrays.
+
+What a stage reads is known before, but for lookups and merges of sorts: their tasks run as far as they
+come, say what they need, and are submitted again with it. A region of a tile is cut out where the tile
+lies, so that no more of it moves.
+
+An engine is a file with an `Engine`; see `dask` and `ray` beside this one.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
+from spartan_ng.backends.engines.jobs import Job, StageReads, Tile, Tiles, stage_reads
+from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
+from spartan_ng.backends.protocol import Progress, RunStats
+from spartan_ng.errors import UserFunctionError, WorkerLost
+from spartan_ng.ops.functions import named, users_of
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.worker.regions import gathered, identity
+from spartan_ng.worker.tasks import Made, facts, read
+
+INLINE_BYTES = 64 * 1024
+"""Results of up to this size come to the driver with the end of the job."""
+_PLANS = 256
+"""Plans that are kept on the engine for programs that come again."""
+_TASK_NS, _MESSAGE_NS = 500_000, 1_000_000
+"""What a task more, and a remote read, cost on engines whose scheduler is a Python process."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """A plan on the engine."""
+
+    handle: Handle
+    stages: list[StageReads]
+
+
+class EngineBackend:
+    """Runs plans as tasks of `engine`, in so many parts as it can run tasks at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._workers = max(1, engine.slots())
+        self._arrays: dict[int, Tiles] = {}
+        """By the array's serial number."""
+        self._plans: OrderedDict[str, _Known] = OrderedDict()
+        self._retired = False
+
+    @property
+    def workers(self) -> int:
+        """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays."""
+        if not self._arrays:
+            self._workers = max(1, self.engine.slots())
+        return self._workers
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """Assumed rates."""
+        return ClusterProfile(workers=self._workers, task_ns=_TASK_NS, message_ns=_MESSAGE_NS)
+
+    # --- arrays
+
+    def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Give the engine a driver array's tiles as tasks that hold them, so that it can make them again."""
+        tiles: Tiles = {}
+        for rank in range(1 if tiling.duplicate else self._workers):
+            box = tiling.box_on(ref.shape, rank)
+            if box is not None:
+                value = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
+                part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
+                tiles[rank] = Tile(self.engine.submit("upload", Made, {0: part}), 0, alone=True)
+        self._keep(ref, tiling, tiles)
+
+    def _keep(self, ref: ArrayRef, tiling: Tiling, tiles: Tiles) -> None:
+        ref.tiling = tiling
+        if tiling.duplicate:
+            tiles = dict.fromkeys(range(self._workers), tiles[0])
+        self._arrays[ref.serial] = tiles
+        if ref.backend is not self:
+            this = weakref.ref(self)
+
+            def release(serial: int) -> None:
+                backend = this()
+                if backend is not None:
+                    backend._release(serial)
+
+            ref.on_release(self, release)
+
+    def _release(self, serial: int) -> None:
+        self._arrays.pop(serial, None)
+        if self._retired and not self._arrays:
+            self.close()
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """The elements inside `box` as a NumPy (or CSR) array on the driver."""
+        return self._gathered([(ref, box)])[0]
+
+    def _gathered(self, wanted: Sequence[tuple[ArrayRef, Box]]) -> list[Any]:
+        """Boxes of several arrays; all are under way at once."""
+        operands = []
+        for ref, box in wanted:
+            if ref.serial not in self._arrays or ref.tiling is None:
+                raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this engine")
+            operand = identity(0, box, Slot(ref.shape, ref.dtype, ref.tiling, ref.format), 0)
+            operands.append((ref, operand, self._arrays[ref.serial]))
+        arriving = iter(
+            self.engine.get(
+                [
+                    self.engine.submit("gather", read, tiles[p.rank].handle, tiles[p.rank].number, p.region)
+                    for _, operand, tiles in operands
+                    for p in operand.pieces
+                ]
+            )
+        )
+        return [
+            _writable(gathered([(p, next(arriving)) for p in o.pieces], o.shape, np.dtype(ref.dtype)))
+            for ref, o, _ in operands
+        ]
+
+    # --- jobs
+
+    def run(
+        self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
+    ) -> tuple[list[ArrayRef], RunStats]:
+        """Run `plan` as tasks; see `Backend.run`."""
+        start = time.perf_counter()
+        known = self._known(plan)
+        where = {n: self._arrays[ref.serial] for n, ref in zip(plan.inputs, inputs, strict=True)}
+        job = Job(self.engine, plan, known.handle, known.stages, where)
+        try:
+            job.submit(progress)
+            results = self._results(plan, job)
+        except KeyboardInterrupt:
+            self.engine.cancel(job.handles())
+            raise
+        except TaskKilled as error:
+            self.engine.cancel(job.handles())
+            users = users_of(plan.stages)
+            if users:
+                raise UserFunctionError(
+                    f"{named(users)}: the processes that ran this ended\n{error}"
+                ) from error
+            raise WorkerLost(str(error)) from error
+        if progress is not None:
+            progress(len(plan.stages), len(plan.stages))
+        job.stats[-1:] = [replace(s, seconds=time.perf_counter() - start) for s in job.stats[-1:]]
+        return results, RunStats(time.perf_counter() - start, job.stats)
+
+    def _results(self, plan: Plan, job: Job) -> list[ArrayRef]:
+        """Keep what the job has made, as soon as all of it is there; small values come here."""
+        slots = [plan.slots[n] for n in plan.outputs]
+        refs = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
+        tiles = [job.output(n) for n in plan.outputs]
+        for ref, slot, each in zip(refs, slots, tiles, strict=True):
+            self._keep(ref, slot.tiling, each)
+        if sum(s.nbytes for s in slots) <= INLINE_BYTES and all(s.format == "dense" for s in slots):
+            for ref, value in zip(refs, self._gathered([(r, box_of(r.shape)) for r in refs]), strict=True):
+                ref.value = value
+        else:
+            self.engine.wait(list({t.handle: None for each in tiles for t in each.values()}))
+        job.learn()
+        for ref, slot, each in zip(refs, slots, tiles, strict=True):
+            if ref.format == "csr":
+                ref.nnz = self._nnz(slot, each)
+        return refs
+
+    def _nnz(self, slot: Slot, tiles: Tiles) -> int:
+        distinct = [tiles[0]] if slot.tiling.duplicate else list(tiles.values())
+        return sum(
+            n
+            for n, _ in self.engine.get(
+                [self.engine.submit("count", facts, t.handle, t.number) for t in distinct]
+            )
+        )
+
+    def _known(self, plan: Plan) -> _Known:
+        """The plan on the engine, and what its stages read."""
+        found = self._plans.get(plan.key)
+        if found is None:
+            found = self._plans[plan.key] = _Known(self.engine.submit("plan", _same, plan), stage_reads(plan))
+            if len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(plan.key)
+        return found
+
+    def close(self) -> None:
+        """Let go of all arrays, and leave the engine."""
+        self._arrays.clear()
+        self._plans.clear()
+        self.engine.close()
+
+    def retire(self) -> None:
+        """Close when the last array is gone that only the engine has."""
+        self._retired = True
+        if not self._arrays:
+            self.close()
+
+
+def _writable(value: Any) -> Any:
+    """An array that may be written to: an engine's own memory is for reading."""
+    return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
+
+
+def _same(plan: Plan) -> Plan:
+    """A plan as an object of the engine."""
+    return plan

@@ -1,0 +1,161 @@
+"""dask.distributed as an engine: tiles are its futures, tasks its tasks, named after our stages on its page.
+
+Who may connect, and what is encrypted, is the client's: with TLS, give `np.connect` a client that has it.
+Needs the extra `[dask]`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+from uuid import uuid4
+
+import distributed
+
+from spartan_ng.backends.engines.protocol import TaskKilled
+from spartan_ng.config import MASTER_VARIABLE, config
+from spartan_ng.errors import ConnectionFailed, MasterUnreachable
+
+SCHEME = "dask://"
+
+
+def connect(address: str, workers: int) -> DaskEngine:
+    """The scheduler at `dask://host:port`, once so many workers have joined; for `dask` a new one here.
+
+    Raises MasterUnreachable or ConnectionFailed within `config.timeout_s` seconds.
+    """
+    timeout_s = config.timeout_s
+    try:
+        if address in ("dask", SCHEME):
+            client = distributed.Client(set_as_default=False)
+        else:
+            tcp = "tcp://" + address.removeprefix(SCHEME)
+            client = distributed.Client(tcp, timeout=timeout_s, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise MasterUnreachable(f"no dask scheduler answers at {address}: {error}") from error
+    try:
+        client.wait_for_workers(workers, timeout=timeout_s)
+    except TimeoutError as error:
+        client.close()
+        raise ConnectionFailed(f"the dask cluster at {address}: {error}") from error
+    return DaskEngine(client, owned=True)
+
+
+@contextmanager
+def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
+    """A scheduler and workers on this machine."""
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=threads) as cluster:
+        yield {MASTER_VARIABLE: SCHEME + cluster.scheduler_address.partition("://")[2]}
+
+
+class _Handle:
+    """A task's result; `future` is known when the task has gone to the scheduler."""
+
+    __slots__ = ("__weakref__", "future", "key")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.future: Any = None
+
+
+class _Call:
+    """A function with all arguments but those that other tasks make."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.function = function
+        self.args = args
+
+    def __call__(self, *made: Any) -> Any:
+        rest = iter(made)
+        return self.function(*(next(rest) if a is _HOLE else a for a in self.args))
+
+
+class _Hole(Enum):
+    """Stands for an argument that a task makes."""
+
+    HOLE = "hole"
+
+
+_HOLE = _Hole.HOLE
+
+
+class DaskEngine:
+    """A client of dask's; closed with the backend only if it was made here.
+
+    Tasks go to the scheduler together, as one graph, when somebody waits for one of them. Those whose handles
+    are gone by then are only steps on the way to others.
+    """
+
+    name = "dask"
+
+    def __init__(self, client: distributed.Client, owned: bool = False) -> None:
+        self._client = client
+        self._owned = owned
+        self._waiting: dict[str, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
+        self._lock = threading.RLock()
+
+    def slots(self) -> int:
+        """Threads of all workers."""
+        return sum(self._client.nthreads().values())
+
+    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> _Handle:
+        """A task; what it is given is in it, so that dask can run it again."""
+        handle = _Handle(f"{re.sub(r'[^a-zA-Z_]+', '_', name).strip('_')}-{uuid4().hex}")
+        call = _Call(function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
+        needed = [a for a in args if isinstance(a, _Handle)]
+        with self._lock:
+            task = (call, *(h.key if h.future is None else h.future for h in needed))
+            self._waiting[handle.key] = (weakref.ref(handle), task)
+        return handle
+
+    def _flush(self) -> None:
+        """Send what waits, and ask for what somebody holds."""
+        with self._lock:
+            graph = {key: task for key, (_, task) in self._waiting.items()}
+            held = [h for h in (ref() for ref, _ in self._waiting.values()) if h is not None]
+            self._waiting = {}
+            if not held:
+                return
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph")
+                futures = self._client.get(graph, [h.key for h in held], sync=False)
+            for handle, future in zip(held, futures, strict=True):
+                handle.future = future
+
+    def get(self, handles: Sequence[_Handle]) -> list[Any]:
+        """The objects."""
+        self._flush()
+        try:
+            return list(self._client.gather([h.future for h in handles]))
+        except distributed.KilledWorker as error:
+            raise TaskKilled(str(error)) from error
+
+    def wait(self, handles: Sequence[_Handle]) -> None:
+        """Until all are there, or one has failed."""
+        self._flush()
+        try:
+            for future in distributed.as_completed([h.future for h in handles], loop=self._client.loop):
+                if future.status != "finished":
+                    future.result()
+        except distributed.KilledWorker as error:
+            raise TaskKilled(str(error)) from error
+
+    def cancel(self, handles: Sequence[_Handle]) -> None:
+        """Forget them; tasks that nobody else wants are not begun."""
+        with self._lock:
+            for handle in handles:
+                self._waiting.pop(handle.key, None)
+        self._client.cancel([h.future for h in handles if h.future is not None], force=True)
+
+    def close(self) -> None:
+        """Close a client that was made here."""
+        if self._owned:
+            self._client.close()

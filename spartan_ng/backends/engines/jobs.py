@@ -1,0 +1,228 @@
+"""One run of a plan as an engine's tasks: what each is given, and which are run again for what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from spartan_ng.backends.engines.protocol import Engine, Handle
+from spartan_ng.backends.protocol import Progress, StageStats
+from spartan_ng.plan.plan import Join, MergeParts, Plan, ScanTile, Stage
+from spartan_ng.worker.program import read_slots, written_slots
+from spartan_ng.worker.store import Region
+from spartan_ng.worker.tasks import (
+    Given,
+    Round,
+    Wanted,
+    asked,
+    elements,
+    facts,
+    pick,
+    read,
+    read_asked,
+    reads,
+    run_task,
+)
+
+_WHOLE_BYTES = 64 * 1024
+"""Tiles of up to this size go to their readers as they are: a task that cuts them would cost more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Where a tile is: number `number` of what a task has made."""
+
+    handle: Handle
+    number: int
+    alone: bool
+    """Whether the task has made nothing else."""
+
+
+Tiles = dict[int, Tile]
+"""By rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageReads:
+    """What is known of a stage before it runs."""
+
+    reads: tuple[tuple[int, tuple[Wanted, ...]], ...]
+    """For each rank that has a task: what it reads."""
+    once: bool
+    """Whether all ranks make the same, so that one task does it."""
+    dying: tuple[int, ...]
+    """Slots that nobody reads after it."""
+
+
+@dataclass(slots=True)
+class _Task:
+    """What a task is submitted with; see `run_task`."""
+
+    rank: int
+    given: tuple[Given, ...]
+    data: list[Handle]
+    rounds: list[Round] = field(default_factory=list)
+
+
+class Job:
+    """One run of a plan.
+
+    Parameters
+    ----------
+    engine : whose tasks the stages become
+    plan, sent : the plan, and the engine's object of it
+    known : what is known of each stage
+    where : the tiles of the plan's inputs, by slot; then of all slots that are still read
+    """
+
+    def __init__(
+        self, engine: Engine, plan: Plan, sent: Handle, known: Sequence[StageReads], where: dict[int, Tiles]
+    ) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._sent = sent
+        self._known = known
+        self.where = where
+        self.stats = [StageStats() for _ in plan.stages]
+        self._parts: dict[tuple[Handle, int, Region], Handle] = {}
+        self._made: list[tuple[int, list[Tile]]] = []
+        """For stages that teach something, what they have made."""
+
+    def handles(self) -> list[Handle]:
+        """All that the job still wants."""
+        return [t.handle for tiles in self.where.values() for t in tiles.values()]
+
+    def submit(self, progress: Progress | None) -> None:
+        """Submit all stages; wait only where what comes next depends on data."""
+        for index, (stage, known) in enumerate(zip(self._plan.stages, self._known, strict=True)):
+            written = tuple(dict.fromkeys(written_slots(stage)))
+            own = known.reads[:1] if known.once else known.reads
+            made = self._settled(index, [self._task(index, rank, wanted) for rank, wanted in own])
+            for slot in written:
+                tiles = {rank: Tile(handle, slot, len(written) == 1) for rank, handle in made.items()}
+                if known.once and tiles:
+                    (tile,) = tiles.values()
+                    tiles = dict.fromkeys(range(self._plan.workers), tile)
+                self.where[slot] = tiles
+            if isinstance(stage, Join) or any(self._plan.slots[s].format == "csr" for s in written):
+                self._made.append((index, [Tile(h, written[0], True) for h in made.values()]))
+            for slot in known.dying:
+                self.where.pop(slot, None)
+            self._parts = {k: h for k, h in self._parts.items() if k[1] not in known.dying}
+            if progress is not None:
+                progress(index, len(self._plan.stages))
+
+    def _task(self, index: int, rank: int, wanted: Iterable[Wanted]) -> _Task:
+        """A task with what it reads."""
+        given: list[Given] = []
+        data: list[Handle] = []
+        for one in wanted:
+            tile = self.where[one.slot].get(one.rank)
+            if tile is None:
+                continue
+            if one.region is None or self._goes_whole(one, tile):
+                given.append(Given(one, tile.number))
+                data.append(tile.handle)
+            else:
+                given.append(Given(one))
+                data.append(self._part(tile, one))
+            if one.rank != rank:
+                self.stats[index].bytes_moved += elements(one) * self._plan.slots[one.slot].dtype.itemsize
+        return _Task(rank, tuple(given), data)
+
+    def _run(self, index: int, task: _Task) -> Handle:
+        name = self._plan.stages[index].name
+        rounds = tuple(task.rounds)
+        return self._engine.submit(
+            name, run_task, self._sent, index, task.rank, task.given, rounds, *task.data
+        )
+
+    def _goes_whole(self, wanted: Wanted, tile: Tile) -> bool:
+        """Whether a tile is so small, or so much of it is read, that it goes as it is."""
+        slot = self._plan.slots[wanted.slot]
+        if not tile.alone or slot.format != "dense":
+            return False
+        box = slot.tiling.box_on(slot.shape, wanted.rank)
+        size = prod(hi - lo for lo, hi in box or ())
+        return size * slot.dtype.itemsize <= _WHOLE_BYTES or elements(wanted) == size
+
+    def _part(self, tile: Tile, wanted: Wanted) -> Handle:
+        """A region, cut out where its tile lies; once for all who read it."""
+        assert wanted.region is not None, "a whole tile is no part"
+        key = (tile.handle, wanted.slot, wanted.region)
+        if key not in self._parts:
+            self._parts[key] = self._engine.submit("read", read, tile.handle, tile.number, wanted.region)
+        return self._parts[key]
+
+    def _settled(self, index: int, tasks: list[_Task]) -> dict[int, Handle]:
+        """The tasks' results; where they depend on data, tasks are run again until they need no more."""
+        made = {task.rank: self._run(index, task) for task in tasks}
+        if self._plan.workers == 1 or not _asks(self._plan.stages[index]):
+            return made
+        submit = self._engine.submit
+        while tasks:
+            questions = self._engine.get([submit("asked", asked, made[task.rank]) for task in tasks])
+            more = [(task, question) for task, question in zip(tasks, questions, strict=True) if question]
+            for task, question in more:
+                needs = made[task.rank]
+                task.data.append(needs)
+                for (slot, owner), size in question.items():
+                    tile = self.where[slot][owner]
+                    task.data.append(submit("read", read_asked, tile.handle, tile.number, needs, slot, owner))
+                    self.stats[index].bytes_moved += size * self._plan.slots[slot].dtype.itemsize
+                task.rounds.append(tuple(question))
+                made[task.rank] = self._run(index, task)
+            tasks = [task for task, _ in more]
+        return made
+
+    def output(self, slot: int) -> Tiles:
+        """The tiles of a result, each alone."""
+        tiles = self.where[slot]
+        picked: dict[int, Tile] = {}
+        out: Tiles = {}
+        for rank, tile in tiles.items():
+            if not tile.alone:
+                key = tile.handle
+                if key not in picked:
+                    handle = self._engine.submit("pick", pick, tile.handle, tile.number)
+                    picked[key] = replace(tile, handle=handle, alone=True)
+                tile = picked[key]
+            out[rank] = tile
+        return out
+
+    def learn(self) -> None:
+        """Count what could not be known before."""
+        asked_of = [
+            (i, self._engine.submit("count", facts, t.handle, t.number)) for i, ts in self._made for t in ts
+        ]
+        found = self._engine.get([h for _, h in asked_of]) if asked_of else []
+        for (index, _), (_, nbytes) in zip(asked_of, found, strict=True):
+            self.stats[index].bytes_made += nbytes
+
+
+def _asks(stage: Stage) -> bool:
+    """Whether what a stage reads depends on data."""
+    return isinstance(stage, MergeParts) or (isinstance(stage, Join) and stage.how in ("compress", "take"))
+
+
+def stage_reads(plan: Plan) -> list[StageReads]:
+    """What each stage reads, and what dies with it."""
+    last: dict[int, int] = {}
+    for i, stage in enumerate(plan.stages):
+        for slot in (*read_slots(stage), *written_slots(stage)):
+            last[slot] = i
+        if isinstance(stage, ScanTile) and stage.totals is not None:
+            last[stage.totals] = i
+    kept = {*plan.inputs, *plan.outputs}
+    out = []
+    for i, stage in enumerate(plan.stages):
+        each = ((rank, reads(plan, stage, rank)) for rank in range(plan.workers))
+        out.append(
+            StageReads(
+                tuple((rank, tuple(found)) for rank, found in each if found is not None),
+                all(plan.slots[s].tiling.duplicate for s in written_slots(stage)),
+                tuple(s for s, at in last.items() if at == i and s not in kept),
+            )
+        )
+    return out

@@ -1,0 +1,47 @@
+"""What is asked of an engine: tasks, and objects that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+Handle = Any
+"""The engine's word for an object that is there, or will be; hashable. Who drops it lets the object go."""
+
+
+class TaskKilled(Exception):
+    """A task has ended the processes that ran it, so often that the engine has given it up."""
+
+
+class Engine(Protocol):
+    """What is asked of an engine."""
+
+    name: str
+
+    def slots(self) -> int:
+        """Tasks that can run at a time."""
+        ...
+
+    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Handle:
+        """`function(*args)` as a task that the engine may run anywhere, and again.
+
+        Handles among `args` stand for their objects; all else travels with the task, however large. The task
+        may wait until somebody asks for it, or for what is made of it.
+        """
+        ...
+
+    def get(self, handles: Sequence[Handle]) -> list[Any]:
+        """The objects, as soon as they are there; raises what their tasks raised, or `TaskKilled`."""
+        ...
+
+    def wait(self, handles: Sequence[Handle]) -> None:
+        """Return when the objects are there, wherever; raises as `get` does."""
+        ...
+
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        """What these stand for is no longer wanted, nor what runs to make it."""
+        ...
+
+    def close(self) -> None:
+        """Leave the engine."""
+        ...

@@ -1,0 +1,100 @@
+"""Ray as an engine: tiles are objects of its store, tasks its tasks, named after our stages.
+
+Needs the extra `[ray]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from spartan_ng.backends.engines.protocol import TaskKilled
+from spartan_ng.config import MASTER_VARIABLE
+from spartan_ng.errors import ConnectionFailed, MasterUnreachable
+
+SCHEME = "ray://"
+_QUIETLY: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+
+
+def connect(address: str, workers: int) -> RayEngine:
+    """The cluster at `ray://host:port`; for `ray` what this process or RAY_ADDRESS names, else a new one.
+
+    Raises MasterUnreachable, or ConnectionFailed where it has fewer processors than `workers`.
+    """
+    owned = not ray.is_initialized()
+    if owned:
+        try:
+            ray.init(None if address in ("ray", SCHEME) else address, **_QUIETLY)
+        except (OSError, RuntimeError, RayError) as error:
+            raise MasterUnreachable(f"no Ray answers at {address}: {error}") from error
+    engine = RayEngine(owned)
+    if engine.slots() < workers:
+        engine.close()
+        raise ConnectionFailed(f"Ray has {engine.slots()} processors, {workers} are needed")
+    return engine
+
+
+@contextmanager
+def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
+    """A Ray with so many processors on this machine."""
+    ray.init(num_cpus=workers * threads, **_QUIETLY)
+    try:
+        yield {MASTER_VARIABLE: "ray", "RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    finally:
+        ray.shutdown()
+
+
+class RayEngine:
+    """The Ray of this process; shut down with the backend only if it was started or joined here."""
+
+    name = "ray"
+
+    def __init__(self, owned: bool = False) -> None:
+        self._owned = owned
+        self._call = ray.remote(_call)
+
+    def slots(self) -> int:
+        """Processors of all nodes."""
+        return int(ray.cluster_resources().get("CPU", 1))
+
+    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> ray.ObjectRef:
+        """A task that Ray runs again where its process ends."""
+        return self._call.options(name=name).remote(function, *args)
+
+    def get(self, handles: Sequence[ray.ObjectRef]) -> list[Any]:
+        """The objects."""
+        try:
+            return list(ray.get(list(handles)))
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, RayError) or not isinstance(cause, Exception):
+                raise TaskKilled(str(error)) from error
+            raise cause from error
+        except RayError as error:
+            raise TaskKilled(str(error)) from error
+
+    def wait(self, handles: Sequence[ray.ObjectRef]) -> None:
+        """Until all are there: asked where they lie, so that they stay there."""
+        self.get([self.submit("done", _is_there, handle) for handle in handles])
+
+    def cancel(self, handles: Sequence[ray.ObjectRef]) -> None:
+        """End the tasks that make them."""
+        for handle in handles:
+            ray.cancel(handle, force=True)
+
+    def close(self) -> None:
+        """Leave a Ray that was started or joined here."""
+        if self._owned:
+            ray.shutdown()
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+def _is_there(_: Any) -> bool:
+    return True

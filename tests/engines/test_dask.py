@@ -1,0 +1,138 @@
+"""Plans on a real dask cluster, whose workers are killed, added and asked to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.config import config
+from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError
+from tests.engines.test_plans import PROGRAMS, arguments
+from tests.waiting import Gate, until
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def on_dask(client):
+    client.wait_for_workers(3)
+    before = session.current().backend
+    np.connect(client)
+    with config.override(small_bytes=0):
+        yield client
+    session.current().backend.retire()
+    session.use(before)
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_numpys_answer(on_dask, name):
+    found = numpy.asarray(PROGRAMS[name](np, *arguments(np)))
+    numpy.testing.assert_allclose(found, PROGRAMS[name](numpy, *arguments(numpy)), rtol=1e-12)
+
+
+def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
+    """It has uploaded tiles, results and a task that runs."""
+    x = np.array(numpy.arange(6000.0).reshape(60, 100))
+    y = (x * 2).persist()
+    with Gate(tmp_path / "gate") as gate:
+
+        def slow(block):
+            gate.enter()
+            return block + 1
+
+        def kill():
+            until(lambda: gate.arrived)
+            os.kill(gate.arrived[0], signal.SIGKILL)
+            gate.open()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        z = np.map(slow, y, dtype=float).sum(axis=0) + x.sum()
+        found = numpy.asarray(z)
+        killer.join()
+    wanted = (numpy.arange(6000.0).reshape(60, 100) * 2 + 1).sum(axis=0) + numpy.arange(6000.0).sum()
+    numpy.testing.assert_allclose(found, wanted)
+    numpy.testing.assert_array_equal(y, numpy.arange(6000.0).reshape(60, 100) * 2)
+
+
+def test_a_function_that_kills_workers_is_named(on_dask):
+    def exits(block):
+        os._exit(3)
+
+    with pytest.raises(UserFunctionError, match=r"exits \(at .*test_dask.py:\d+\)"):
+        np.map(exits, np.array(numpy.ones((60, 4))), dtype=float).compute()
+    on_dask.wait_for_workers(3)
+    assert float(np.array(numpy.ones((60, 4))).sum()) == 240.0
+
+
+def test_an_address_is_a_schedulers(client):
+    before = session.current().backend
+    try:
+        np.connect("dask://" + client.scheduler.address.removeprefix("tcp://"))
+        with config.override(small_bytes=0):
+            assert float((np.array(numpy.ones((30, 4))) * 2).sum()) == 240.0
+        session.current().backend.close()
+        assert client.status == "running"
+    finally:
+        session.use(before)
+
+
+def test_an_address_where_nobody_is_says_so():
+    with config.override(timeout_s=0.2), pytest.raises(MasterUnreachable, match=r"dask://127\.0\.0\.1:9"):
+        np.connect("dask://127.0.0.1:9")
+
+
+def test_more_workers_than_come_are_waited_for_in_vain(client):
+    address = "dask://" + client.scheduler.address.removeprefix("tcp://")
+    with config.override(timeout_s=0.2), pytest.raises(ConnectionFailed, match="dask"):
+        np.connect(address, workers=50)
+
+
+def test_what_is_no_client_is_refused():
+    with pytest.raises(TypeError, match=r"distributed\.Client, not int"):
+        np.connect(7)
+
+
+def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import spartan_ng as np\n"
+        "from spartan_ng import session\n"
+        "np.config.small_bytes = 0\n"
+        "print(session.current().backend.engine.name, session.current().backend.workers)\n"
+        "print(float(np.ones((200, 3)).cumsum(axis=0).sum()))\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "spartan_ng.cli",
+        "run",
+        "--on",
+        "dask",
+        "-n",
+        "2",
+        "--threads",
+        "1",
+        script,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["dask 2", "60300.0"]

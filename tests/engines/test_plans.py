@@ -1,0 +1,151 @@
+"""Plans as tasks of any engine: right answers, no more bytes than our own cluster, named errors."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.backends.engines.backend import EngineBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError
+from tests.engines.inline import InlineEngine
+from tests.programs import programs
+from tests.test_programs import check, running_on
+
+rng = numpy.random.default_rng(0)
+X = rng.random((120, 30))
+I = rng.integers(0, 120, 90)  # noqa: E741
+S = sparse.random_array((90, 70), density=0.05, format="csr", random_state=rng)
+
+PROGRAMS = {
+    "sums": lambda xp, x, i, s: (x * 2 + 1).sum(0),
+    "product": lambda xp, x, i, s: x.T @ x,
+    "scan": lambda xp, x, i, s: xp.cumsum(x, axis=0) * 2,
+    "scan of all": lambda xp, x, i, s: xp.cumsum(x),
+    "sort": lambda xp, x, i, s: xp.sort(x.reshape(-1)),
+    "sort of few values": lambda xp, x, i, s: xp.sort((x * 3 // 1).reshape(-1)),
+    "argsort": lambda xp, x, i, s: xp.argsort((x * 50 // 1).reshape(-1), kind="stable"),
+    "rows by mask": lambda xp, x, i, s: x[x[:, 0] > 0.5],
+    "elements by mask": lambda xp, x, i, s: x[x > 0.9],
+    "lookup": lambda xp, x, i, s: x[i] + 1,
+    "lookup of columns": lambda xp, x, i, s: x[:, i % 30],
+    "assignment": lambda xp, x, i, s: _assigned(xp, x),
+    "turned": lambda xp, x, i, s: (x.T[::-1] + 1).reshape(-1),
+    "unique": lambda xp, x, i, s: xp.unique(x * 10 // 1),
+    "median": lambda xp, x, i, s: xp.median(x, axis=0),
+    "joined": lambda xp, x, i, s: xp.concatenate([x, x * 2])[::3],
+    "sparse product": lambda xp, x, i, s: s @ x[:70],
+    "sparse sums": lambda xp, x, i, s: (s * 2.0).sum(axis=0),
+    "counted": lambda xp, x, i, s: xp.bincount(i, minlength=130),
+    "factorized": lambda xp, x, i, s: xp.linalg.norm(xp.linalg.qr(x)[1]),
+}
+
+
+def _assigned(xp, x):
+    y = xp.array(x)
+    y[3:90:2, 1:7] = 5.0
+    return y
+
+
+def arguments(xp):
+    return (X, I, S) if xp is numpy else (np.array(X), np.array(I), np.asarray(S))
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_kind_of_stage_is_a_task(name, slots):
+    wanted = PROGRAMS[name](numpy, *arguments(numpy))
+    with running_on(EngineBackend(InlineEngine(slots))), config.override(small_bytes=0):
+        found = numpy.asarray(PROGRAMS[name](np, *arguments(np)))
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@settings(max_examples=25)
+@given(programs(), st.sampled_from([1, 2, 3, 4, 7]))
+def test_programs_give_numpys_answers(program, slots):
+    with running_on(EngineBackend(InlineEngine(slots))):
+        check(program)
+
+
+@pytest.mark.parametrize("tiling", ["row", "column", "block", "duplicate"])
+def test_answers_are_right_in_every_tiling(tiling):
+    with running_on(EngineBackend(InlineEngine(4))), config.override(small_bytes=0, tiling=tiling):
+        for program in PROGRAMS.values():
+            found = numpy.asarray(program(np, *arguments(np)))
+            numpy.testing.assert_allclose(found, program(numpy, *arguments(numpy)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sums", "product", "scan", "turned", "joined"])
+def test_as_many_bytes_move_as_between_our_own_workers(name):
+    moved = []
+    for backend in (SimulatedBackend(4), EngineBackend(InlineEngine(4))):
+        with running_on(backend), config.override(small_bytes=0):
+            numpy.asarray(PROGRAMS[name](np, *arguments(np)))
+            moved.append(session.current().moved_bytes)
+    assert moved[0] == moved[1]
+
+
+def test_a_program_that_comes_again_is_neither_planned_nor_sent_again():
+    engine = InlineEngine(3)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        x = np.array(X).persist()
+        for _ in range(3):
+            (x * 2).sum().compute()
+    assert engine.names.count("plan") <= 2
+
+
+def test_tasks_have_the_names_of_stages():
+    engine = InlineEngine(2)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        (np.array(X).T @ np.array(X)).compute()
+        last = session.current().last_run
+    assert last is not None
+    assert {stage.name for stage in last[0].stages} <= set(engine.names)
+
+
+def test_an_array_that_nobody_needs_is_let_go():
+    backend = EngineBackend(InlineEngine(2))
+    with running_on(backend), config.override(small_bytes=0):
+        x = (np.array(X) + 1).persist()
+        assert backend._arrays
+        del x
+        gc.collect()
+        assert not backend._arrays
+
+
+def test_what_a_function_raises_comes_back_with_the_users_line():
+    def fails(block):
+        raise ValueError("mine")
+
+    with (
+        running_on(EngineBackend(InlineEngine(2))),
+        config.override(small_bytes=0),
+        pytest.raises(UserFunctionError, match=r"fails raised ValueError: mine\n.*test_plans.py"),
+    ):
+        np.map(fails, np.array(X), dtype=float).compute()
+
+
+def test_an_engine_that_is_left_serves_its_arrays_to_the_end():
+    engine = InlineEngine(2)
+    before = session.current().backend
+    session.use(EngineBackend(engine))
+    try:
+        with config.override(small_bytes=0):
+            x = (np.array(X) + 1).persist()
+        session.current().backend.retire()
+        session.use(before)
+        assert not engine.closed
+        numpy.testing.assert_array_equal(x, X + 1)
+        del x
+        gc.collect()
+        assert engine.closed
+    finally:
+        session.use(before)

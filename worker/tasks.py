@@ -1,0 +1,255 @@
+"""One rank's share of one stage as a function of tiles: what engines run, which have tasks and objects.
+
+`reads` says what a task needs of others' tiles, for most stages. What the rest reads depends on data:
+`run_task` then gives `Needs` in place of `Made`, and is run again with what it asked for behind what it had.
+A task asks in the same order each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.error_state import entered
+from spartan_ng.kernels.user import Acting
+from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
+from spartan_ng.worker.executor import Executor, Run, data_bytes
+from spartan_ng.worker.program import Program, read_slots, task_of, written_slots
+from spartan_ng.worker.sorting import part_sizes, sample_regions
+from spartan_ng.worker.stages import HANDLERS
+from spartan_ng.worker.stealing import Offers
+from spartan_ng.worker.store import Key, Region, Store, read_region
+
+_PROGRAMS = 1024
+"""Programs that a process keeps, one for each plan and rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A region of the tile of `slot` that `rank` has, or, with `region` None, all of it."""
+
+    slot: int
+    rank: int
+    region: Region | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a datum of a task is: a region that has been read, or tile `number` of another task's `Made`, of
+    which the task wants `wanted`."""
+
+    wanted: Wanted
+    number: int | None = None
+
+
+@dataclass(slots=True)
+class Made:
+    """What a task has made: tiles by slot; by the slot of a scan's totals, the states of its chunks."""
+
+    tiles: dict[int, Any]
+    chunks: dict[int, Any] = field(default_factory=dict)
+    nbytes: int = 0
+    """Bytes made where these cannot be known before (users' updates, CSR tiles)."""
+
+    def __sizeof__(self) -> int:
+        """What engines count, so that they know what to keep and where to run what reads it."""
+        return 64 + sum(data_bytes(tile) for tile in self.tiles.values())
+
+
+@dataclass(slots=True)
+class Needs:
+    """What a task asks for, because its data say so."""
+
+    wanted: list[Wanted]
+
+
+class _NeedsMore(Exception):
+    """What a task reads is not there yet."""
+
+
+def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
+    """What the task of `rank` reads of its own and others' tiles, as far as that is known without data; None
+    where it has nothing to do."""
+    task = task_of(plan, stage, rank)
+    if task.box is None:
+        return None
+    slots = dict.fromkeys(read_slots(stage))
+    own = [s for s in slots if plan.slots[s].tiling.box_on(plan.slots[s].shape, rank) is not None]
+    found = [Wanted(s, rank) for s in own]
+    if isinstance(stage, ScanTile) and stage.totals is not None:
+        found.append(Wanted(stage.totals, rank))
+    if isinstance(stage, Accumulate) and not stage.grid.duplicate:
+        region = tuple((lo, hi, 1) for lo, hi in task.box)
+        ranks = [stage.grid.rank((part,)) for part in range(stage.grid.parts[0])]
+        found += [Wanted(stage.updates, r, region) for r in ranks if r != rank]
+    if isinstance(stage, MergeParts) and not stage.grid.duplicate:
+        samples = enumerate(sample_regions(part_sizes(plan, stage)))
+        every = [Wanted(stage.values, stage.grid.rank((p,)), region) for p, region in samples]
+        found += [w for w in every if w.rank != rank]
+    found += [
+        Wanted(operand.slot, piece.rank, piece.region)
+        for operand in task.reads()
+        for piece in operand.pieces
+        if piece.rank != rank
+    ]
+    return iter(dict.fromkeys(found))
+
+
+def elements(wanted: Wanted) -> int:
+    """Elements of a region of a dense tile."""
+    return prod(len(range(*r)) if isinstance(r, tuple) else len(r) for r in wanted.region or ((0,),))
+
+
+def read(made: Made, number: int, region: Region | None) -> Any:
+    """A region of a tile, in memory of its own; run where the tile lies."""
+    tile = made.tiles[number]
+    part = tile if region is None else read_region(tile, region)
+    return np.array(part) if isinstance(part, np.ndarray) else part
+
+
+def read_asked(made: Made, number: int, asked: Needs, slot: int, rank: int) -> list[Any]:
+    """All that a task has asked for of one tile."""
+    return [read(made, number, w.region) for w in asked.wanted if (w.slot, w.rank) == (slot, rank)]
+
+
+def pick(made: Made, number: int) -> Made:
+    """One of several tiles alone, so that the others may go."""
+    return Made({number: made.tiles[number]})
+
+
+def asked(found: Made | Needs) -> dict[tuple[int, int], int]:
+    """How many elements a task asks for, by the slot and the rank of the tile; nothing where it is done."""
+    sizes: dict[tuple[int, int], int] = {}
+    for w in found.wanted if isinstance(found, Needs) else ():
+        sizes[w.slot, w.rank] = sizes.get((w.slot, w.rank), 0) + elements(w)
+    return sizes
+
+
+def facts(made: Made, number: int) -> tuple[int, int]:
+    """Non-zeros of a CSR tile (0 of others), and bytes made."""
+    return int(getattr(made.tiles.get(number), "nnz", 0)), made.nbytes
+
+
+Round = tuple[tuple[int, int], ...]
+"""The tiles, by slot and rank, of which a task has got what it asked for."""
+
+
+def run_task(
+    plan: Plan, index: int, rank: int, given: tuple[Given, ...], rounds: tuple[Round, ...], *data: Any
+) -> Made | Needs:
+    """Run the share of `rank` in stage `index`.
+
+    `data` are the tiles and regions that `given` describes; then, for each round in which the task has asked
+    for more, its `Needs` and the answers of each tile.
+    """
+    program = _program(plan, rank)
+    stage, job = plan.stages[index], f"{plan.key}/{index}/{rank}"
+    store = Store()
+    there: dict[tuple[int, int], Any] = {}
+    chunks: dict[int, Any] = {}
+    arrived: dict[Wanted, Any] = {}
+    answers: list[Any] = []
+    left = iter(data)
+    for what, datum in zip(given, left, strict=False):
+        wanted = what.wanted
+        if what.number is None:
+            arrived[wanted] = datum
+        elif wanted.region is not None:
+            arrived[wanted] = read_region(datum.tiles[what.number], wanted.region)
+        else:
+            there[wanted.slot, wanted.rank] = _for_reading(datum.tiles[what.number])
+            chunks.update(datum.chunks)
+    for tiles in rounds:
+        needs = next(left)
+        parts = {tile: iter(next(left)) for tile in tiles}
+        answers += [next(parts[w.slot, w.rank]) for w in needs.wanted]
+    keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
+    for (slot, owner), tile in there.items():
+        if owner == rank:
+            store.put(keys[slot], tile)
+    transfer = _Given(arrived, answers)
+    executor = Executor(rank, plan.workers, store, transfer, 1)
+    run = Run(job, program, keys, threading.Event(), index=index, chunks=chunks)
+    try:
+        with entered(executor.errstate), Acting(job):
+            HANDLERS[type(stage)](executor, run, stage, program.tasks[index])
+    except _NeedsMore:
+        return Needs(transfer.missing)
+    finally:
+        executor.close()
+    made = {s: store.get(keys[s]) for s in dict.fromkeys(written_slots(stage)) if store.holds(keys[s])}
+    return Made(made, {s: c for s, c in run.chunks.items() if s in made}, run.stats.bytes_made)
+
+
+def _for_reading(tile: Any) -> Any:
+    """A tile that others have, too: nobody writes into it."""
+    if isinstance(tile, np.ndarray):
+        tile = tile.view()
+        tile.flags.writeable = False
+    return tile
+
+
+class _Given:
+    """The transfer of a task that has its tiles: what is not there is noted."""
+
+    def __init__(self, arrived: dict[Wanted, Any], answers: list[Any]) -> None:
+        self._arrived = arrived
+        self._answers = answers
+        self._asked = 0
+        self.missing: list[Wanted] = []
+
+    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+        """What has been given, or, of reads that depend on data, the answer of the same number."""
+        wanted = Wanted(key[1], rank, region)
+        future: Future[Any] = Future()
+        if all(isinstance(r, tuple) for r in region) and wanted in self._arrived:
+            future.set_result(self._arrived[wanted])
+            return future
+        number, self._asked = self._asked, self._asked + 1
+        if number < len(self._answers):
+            future.set_result(self._answers[number])
+        else:
+            self.missing.append(wanted)
+            future.set_exception(_NeedsMore())
+        return future
+
+    @property
+    def offers(self) -> Offers:
+        """Engines move whole tasks only."""
+        raise AssertionError("a task of an engine has nothing to lend")
+
+    def borrow(self, job: str, rank: int) -> Future[Any]:
+        """Engines move whole tasks only."""
+        raise AssertionError(f"a task of an engine was to borrow from rank {rank}")
+
+    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
+        """Engines move whole tasks only."""
+        raise AssertionError(f"a task of an engine was to give something back to rank {rank}")
+
+
+_programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _program(plan: Plan, rank: int) -> Program:
+    """The plan as `rank` sees it, kept with what is known of its kernels."""
+    key = (plan.key, rank)
+    with _lock:
+        found = _programs.get(key)
+        if found is not None:
+            _programs.move_to_end(key)
+            return found
+    program = Program(plan, rank)
+    program.lends = frozenset()
+    with _lock:
+        _programs[key] = program
+        if len(_programs) > _PROGRAMS:
+            _programs.popitem(last=False)
+    return program
