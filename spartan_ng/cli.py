@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
 
+_HEAPS = 2
+"""Of a daemon, for what does not compute."""
+
 _PR_SET_PDEATHSIG = 1
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -121,7 +124,9 @@ def master(
         spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
     """
     from spartan_ng.master.server import MasterServer
+    from spartan_ng.wire.heap import limit_heaps
 
+    limit_heaps(_HEAPS)
     access = _access(keys, "server", insecure)
     server = MasterServer(address, access)
     _warn(access, server.address)
@@ -177,11 +182,13 @@ def worker(
     if nannied is not None:
         os.set_inheritable(nannied, False)
     from spartan_ng.wire.access import own_address
+    from spartan_ng.wire.heap import limit_heaps
     from spartan_ng.worker.blas import limit_blas
     from spartan_ng.worker.prints import Prints
     from spartan_ng.worker.server import WorkerServer
 
     cores = len(os.sched_getaffinity(0))
+    limit_heaps((threads or cores) + _HEAPS)
     limit_blas(threads or cores)  # several workers share a host's cores
     with _failing(nannied):
         address = address or own_address()

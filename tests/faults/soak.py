@@ -24,6 +24,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.errors import PerformanceWarning, UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
+from spartan_ng.wire.heap import limit_heaps
 from tests.cluster.programs import doubled, evaluate, total, user
 from tests.faults.keyed import KeyedCluster
 from tests.faults.usage import Usage, children, of_cluster
@@ -169,6 +170,7 @@ def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
     """Run JOBS jobs of clients that come and go, or as many as the time allows; memory and descriptors may
     grow by 3% at most."""
     warnings.simplefilter("ignore", PerformanceWarning)  # each client plans anew
+    limit_heaps(1)  # the clients of one program here are hardly ever at work at one time elsewhere
     cluster = KeyedCluster(workers) if keys else LocalCluster(workers)
     cluster.start()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +50,13 @@ def own_bytes(pid: int) -> int:
 
 def children(pid: int) -> list[int]:
     """The processes that a process has started, and that have not ended."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for t in threads for child in (t / "children").read_text().split()]
+    found = []
+    for process in (p for p in os.listdir("/proc") if p.isdigit()):
+        with suppress(OSError):  # it has just ended
+            state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state != "Z":
+                found.append(int(process))
+    return found
 
 
 def of_cluster(cluster: LocalCluster) -> dict[str, Usage]:

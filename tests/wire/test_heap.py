@@ -1,0 +1,55 @@
+"""How many heaps a process has for its threads."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+
+TAKEN_BY_THREADS = """
+import ctypes, sys, threading
+from spartan_ng.wire.heap import limit_heaps
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
+if int(sys.argv[1]):
+    limit_heaps(int(sys.argv[1]))
+all_here = threading.Barrier(12)
+
+def work():
+    block = libc.malloc(100_000)
+    all_here.wait()
+    libc.free(block)
+
+threads = [threading.Thread(target=work) for _ in range(12)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+libc.fdopen.restype, libc.fdopen.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_char_p]
+file = libc.fdopen(1, b"w")
+libc.malloc_info(0, file)
+libc.fflush(ctypes.c_void_p(file))
+"""
+
+
+def heaps(most):
+    """How many heaps a process has that has had twelve threads at a time."""
+    done = subprocess.run(
+        [sys.executable, "-c", TAKEN_BY_THREADS, str(most)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+    )
+    return done.stdout.count("<heap nr=")
+
+
+def test_threads_share_heaps_where_they_are_to():
+    assert heaps(0) > 3
+    assert heaps(3) <= 3
