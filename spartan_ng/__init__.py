@@ -55,7 +55,7 @@ from spartan_ng.api.taking import *
 from spartan_ng.api.ufuncs import *
 from spartan_ng.api.windows import *
 from spartan_ng.config import config
-from spartan_ng.public import connect, disconnect, explain, tile_as
+from spartan_ng.public import connect, disconnect, explain, from_dask, tile_as, to_dask
 
 if TYPE_CHECKING:
     from spartan_ng.api import polynomial, random, special
@@ -80,12 +80,14 @@ __all__ = [
     "errors",
     "explain",
     "fft",
+    "from_dask",
     "linalg",
     "polynomial",
     "random",
     "special",
     "testing",
     "tile_as",
+    "to_dask",
 ]
 __all__ += _api.array.__all__
 __all__ += _api.bits.__all__

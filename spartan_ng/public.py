@@ -103,6 +103,40 @@ def tile_as(x: Any, tiling: str) -> ndarray:
     return wrap_node(build.tile_as(x._node(), tiling))
 
 
+def from_dask(x: Any) -> ndarray:
+    """The `dask.array` `x`, on the dask cluster that the program is connected to.
+
+    dask computes its chunks, cut as our tiles are, where they stay: nothing passes through the program.
+
+    Raises
+    ------
+    ConnectionFailed : the program is not connected to a dask cluster
+    """
+    from spartan_ng import session
+    from spartan_ng.backends.engines.dask_arrays import taken
+
+    return wrap_node(build.data(taken(session.current().backend, x)))
+
+
+def to_dask(x: Any) -> Any:
+    """The array `x` as a `dask.array` whose chunks are its tiles, where they are; also `x.to_dask()`.
+
+    `x` is evaluated now; what dask makes of it is lazy.
+
+    Raises
+    ------
+    ConnectionFailed : the program is not connected to a dask cluster
+    """
+    from spartan_ng import session
+    from spartan_ng.backends.engines.dask_arrays import given
+
+    (ref,) = session.evaluate([asarray(x)._node()])
+    return given(session.current().backend, ref)
+
+
+ndarray.to_dask = to_dask  # type: ignore[attr-defined]  # here, since an array knows nothing of sessions
+
+
 def explain(*arrays: Any, run: bool = False) -> Explanation:
     """The plan that evaluating `arrays` together would run.
 

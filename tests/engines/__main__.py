@@ -41,7 +41,7 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
 
         with (
             distributed.LocalCluster(
-                n_workers=WORKERS, threads_per_worker=1, dashboard_address=None
+                n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):

@@ -19,15 +19,7 @@ from tests.engines.test_plans import PROGRAMS, arguments
 from tests.waiting import Gate, until
 
 distributed = pytest.importorskip("distributed")
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+dask_array = pytest.importorskip("dask.array")
 
 
 @pytest.fixture
@@ -136,3 +128,29 @@ def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["dask 2", "60300.0"]
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("shape", [(), (5,), (0, 3), (60, 7), (2, 50), (4, 5, 6)])
+def test_arrays_pass_to_dask_and_back(on_dask, shape):
+    x = numpy.arange(float(numpy.prod(shape))).reshape(shape)
+    there = dask_array.from_array(x, chunks=3 if shape else -1)
+    ours = np.from_dask(there + 1)
+    numpy.testing.assert_array_equal(ours, x + 1)
+    back = (ours * 2).to_dask()  # type: ignore[attr-defined]
+    assert isinstance(back, dask_array.Array)
+    assert back.shape == x.shape
+    numpy.testing.assert_array_equal(on_dask.compute(back - 1, sync=True), (x + 1) * 2 - 1)
+
+
+def test_chunks_of_unknown_size_are_counted(on_dask):
+    x = numpy.arange(50.0)
+    there = dask_array.from_array(x, chunks=7)
+    numpy.testing.assert_array_equal(np.from_dask(there[there > 20]), x[x > 20])
+
+
+def test_dasks_arrays_need_dasks_cluster():
+    with pytest.raises(ConnectionFailed, match=r"np\.connect\(client\)"):
+        np.from_dask(dask_array.ones(3))
+    with pytest.raises(ConnectionFailed, match=r"np\.connect\(client\)"):
+        np.to_dask(np.ones(3))

@@ -85,6 +85,16 @@ class EngineBackend:
                 tiles[rank] = Tile(self.engine.submit("upload", Made, {0: part}), 0, alone=True)
         self._keep(ref, tiling, tiles)
 
+    def adopt(self, ref: ArrayRef, tiling: Tiling, handles: Sequence[Handle]) -> None:
+        """Keep an array that the engine has made: for each tile of the grid what gives a `Made` of it."""
+        self._keep(ref, tiling, {rank: Tile(handle, 0, alone=True) for rank, handle in enumerate(handles)})
+
+    def tiles(self, ref: ArrayRef) -> Tiles:
+        """Where the tiles of an array are; one that only the program has goes to the engine first."""
+        if ref.serial not in self._arrays:
+            self.upload(ref, Tiling.single(len(ref.shape)))
+        return self._arrays[ref.serial]
+
     def _keep(self, ref: ArrayRef, tiling: Tiling, tiles: Tiles) -> None:
         ref.tiling = tiling
         if tiling.duplicate:

@@ -130,6 +130,19 @@ class DaskEngine:
             for handle, future in zip(held, futures, strict=True):
                 handle.future = future
 
+    def adopted(self, delayed: Sequence[Any]) -> list[_Handle]:
+        """What dask's own lazy objects give, begun now."""
+        handles = []
+        for future in self._client.compute(list(delayed)):
+            handles.append(_Handle(future.key))
+            handles[-1].future = future
+        return handles
+
+    def future(self, handle: _Handle) -> distributed.Future:
+        """The future of a task, which is sent now."""
+        self._flush()
+        return handle.future
+
     def get(self, handles: Sequence[_Handle]) -> list[Any]:
         """The objects."""
         self._flush()

@@ -1,0 +1,65 @@
+"""Arrays from and to `dask.array`, chunk by tile: on the cluster that both run on, past the program."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import dask
+import dask.array
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.backends.engines.backend import EngineBackend
+from spartan_ng.backends.engines.dask import DaskEngine
+from spartan_ng.backends.protocol import Backend
+from spartan_ng.errors import ConnectionFailed
+from spartan_ng.worker.tasks import Made, read
+
+
+def taken(backend: Backend, x: dask.array.Array) -> ArrayRef:
+    """An array of dask's, computed by dask in chunks that are our tiles."""
+    home, engine = _on_dask(backend)
+    if any(np.isnan(s) for s in x.shape):
+        x = x.compute_chunk_sizes()
+    axis = int(np.argmax(x.shape)) if x.ndim and x.shape[0] < home.workers else 0
+    parts = tuple(min(home.workers, max(n, 1)) if a == axis else 1 for a, n in enumerate(x.shape))
+    tiling = Tiling.grid(*parts)
+    chunks = tuple(
+        tuple(hi - lo for lo, hi in (tiling.cut(a, n, i) for i in range(p)))
+        for a, (n, p) in enumerate(zip(x.shape, parts, strict=True))
+    )
+    delayed = x.rechunk(chunks).to_delayed() if x.ndim else x.to_delayed()
+    every = engine.adopted(list(np.asarray(delayed, object).ravel()))
+    handles = [engine.submit("from_dask", _tile, one, np.dtype(x.dtype)) for one in every]
+    ref = ArrayRef(x.shape, np.dtype(x.dtype))
+    home.adopt(ref, tiling, handles)
+    return ref
+
+
+def given(backend: Backend, ref: ArrayRef) -> dask.array.Array:
+    """An array with a chunk for each of our tiles."""
+    home, engine = _on_dask(backend)
+    tiles = home.tiles(ref)
+    tiling = ref.tiling
+    assert tiling is not None, "an array on an engine has a tiling"
+    blocks = np.empty(tiling.parts, object)
+    for index in product(*map(range, tiling.parts)):
+        tile = tiles[0 if tiling.duplicate else tiling.rank(index)]
+        future = engine.future(engine.submit("to_dask", read, tile.handle, tile.number, None))
+        shape = tuple(hi - lo for lo, hi in tiling.box(ref.shape, index))
+        blocks[index] = dask.array.from_delayed(dask.delayed(future), shape, ref.dtype)
+    return dask.array.block(blocks.tolist()) if ref.shape else blocks[()]
+
+
+def _on_dask(backend: Backend) -> tuple[EngineBackend, DaskEngine]:
+    if not isinstance(backend, EngineBackend) or not isinstance(backend.engine, DaskEngine):
+        raise ConnectionFailed(
+            "arrays pass to and from dask on a cluster that both run on: np.connect(client) with your "
+            "distributed.Client first"
+        )
+    return backend, backend.engine
+
+
+def _tile(chunk: Any, dtype: np.dtype[Any]) -> Made:
+    return Made({0: np.ascontiguousarray(chunk, dtype).reshape(np.shape(chunk))})
