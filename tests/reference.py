@@ -161,6 +161,12 @@ def _matrices(node: Node, *inputs: Any) -> Any:
     return out
 
 
+def _ends(node: Node, x: Any) -> Any:
+    function, count, last = node.params
+    found = np.sort(x) if function == "sort" else np.argsort(x, kind="stable")
+    return found[len(x) - count :] if last else found[:count]
+
+
 def _bincount(node: Node, x: Any, weights: Any = None) -> Any:
     assert x.dtype == np.int64
     if weights is None:
@@ -218,6 +224,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "along_axis": _along_axis,
     "matrices": _matrices,
     "bincount": _bincount,
+    "ends": _ends,
 }
 
 _STEPS: dict[Op, Callable[..., Any]] = {

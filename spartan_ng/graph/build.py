@@ -239,6 +239,11 @@ def matrices(
     return Node(Op.JOIN_UPDATE, "matrices", tuple(inputs), params, (*batch, length), dtype)
 
 
+def ends(function: str, x: Node, count: int, last: bool, dtype: np.dtype[Any]) -> Node:
+    """The first (or `last`) `count` places of the "sort" or "argsort" of the 1-d `x`, which has as many."""
+    return Node(Op.JOIN_UPDATE, "ends", (x,), (function, count, last), (count,), dtype)
+
+
 def bincount(x: Node, length: int, weights: Node | None = None, dtype: np.dtype[Any] | None = None) -> Node:
     """How often (or with which summed weight) each of 0 .. length - 1 stands in the 1-d int64 `x`.
 

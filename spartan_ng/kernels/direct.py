@@ -16,6 +16,7 @@ from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.ends import Ends
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate
@@ -214,6 +215,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "scatter": _scatter,
     "along_axis": _along_axis,
     "matrices": _matrices,
+    "ends": lambda node, x: (ends := Ends(*node.params)).value(ends.state(x, 0)),
     "bincount": lambda node, x, weights=None: np.bincount(x, weights, node.params[0]),
 }
 

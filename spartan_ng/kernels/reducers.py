@@ -22,6 +22,7 @@ from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
+from spartan_ng.ops.ends import Ends
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import WHOLE, Folded, Fused, Row, ScanTile, Write
@@ -47,6 +48,7 @@ class Reducer:
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
             "contract": self._contract,
             "bincount": self._bincount,
+            "ends": self._ends,
         }[row.kind]
 
     def block(self, args: list[Any], box: Box) -> State:
@@ -120,6 +122,8 @@ class Reducer:
             if not self.units and len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
                 return (self.fold.ufunc(a[0], b[0], out=a[0]),)  # type: ignore[union-attr]
             return self.fold.combine(a, b)
+        if self.row.kind == "ends":
+            return Ends(*self.row.params).combine(a, b)
         if isinstance(self.row.fn, UserFunction):
             return (call_user(self.row.fn, "fold", a[0], b[0]),)
         if self.row.dtype.kind == "b":
@@ -136,7 +140,7 @@ class Reducer:
 
     def finalize(self, state: State) -> Any:
         """The value of a state."""
-        value = state[0] if self.fold is None else self.fold.finalize(state)
+        value = state[-1] if self.fold is None else self.fold.finalize(state)
         return dense(value)
 
     def _fold(self, args: list[Any], box: Box) -> State:
@@ -215,6 +219,10 @@ class Reducer:
         if isinstance(value, np.ndarray):
             return (value.astype(self.row.dtype, copy=False),)
         return (value,)
+
+    def _ends(self, args: list[Any], box: Box) -> State:
+        (label,) = self.labels
+        return Ends(*self.row.params).state(dense(args[0]), box[label][0] if label != WHOLE else 0)
 
     def _bincount(self, args: list[Any], box: Box) -> State:
         x, weights = args[0], args[1] if len(args) > 1 else None

@@ -16,6 +16,7 @@ location in the output, and what meets at one location is accumulated.
 - matrices(a, b, ...); params (function, batch, stacked, keywords): a row of `MATRIX_FUNCTIONS` on each matrix
   of a stack; `batch` counts the leading axes, `stacked` says which inputs have them (the others are whole).
 - bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length), weights may be rows.
+- ends(x); params (function, count, last): the first or last places of the sort or argsort of the 1-d x.
 - a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
 """
 
@@ -26,6 +27,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+REDUCING = frozenset({"bincount", "ends"})
+"""Joins of one axis, of which every part has a state as large as the result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from spartan_ng.optimizer.rewrite.algebra.table import algebra
 from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
+from spartan_ng.optimizer.rewrite.selection import select_places
 from spartan_ng.optimizer.rewrite.slices import push_slices
 
 Pass = Callable[[Sequence[Node]], list[Node]]
@@ -23,6 +24,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify_scans", simplify_scans),
     ("push_slices", push_slices),
     ("algebra", algebra),
+    ("select_places", select_places),
     ("fold_scans", fold_scans),
     ("merge_again", merge_duplicates),
 )

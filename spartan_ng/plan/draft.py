@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root
 from spartan_ng.optimizer.fusion.sampling import Drivers, is_sampled
@@ -115,7 +116,7 @@ class Body:
         if node.op in VIEWS:
             return self._root_view(node, group.out)
         inputs = root(node).inputs
-        if node.op is Op.FOLD or len(group.out) < len(group.domain) or node.fn == "bincount":
+        if node.op is Op.FOLD or len(group.out) < len(group.domain) or node.fn in REDUCING:
             return self._pending(node, group.out, inputs)
         self._rows.append(self._pending(node, group.out, inputs))
         return -len(self._rows)

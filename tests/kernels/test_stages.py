@@ -16,6 +16,7 @@ from spartan_ng.compressed.groups import Coding
 from spartan_ng.kernels import blocks, body, sampled
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.scans import MonoidScan, UfuncScan
+from spartan_ng.ops.ends import Ends
 from spartan_ng.plan import lower
 from tests.stages import FORMS, SIZES_A_BODY, Runner, drawn
 
@@ -58,6 +59,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "scanned": (UfuncScan, "scan", _behind_nothing),
     "product": (Reducer, "combine", _first_alone),
     "segments": (Reducer, "_bincount", _one_index_less),
+    "ends": (Ends, "combine", _first_alone),
     "users": (body, "call_user", _elsewhere),
     "users' scans": (MonoidScan, "scan", _behind_nothing),
     "csr": (sampled, "_dots", _turned),
@@ -67,7 +69,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 """For each form a function of the interpreter, and what it does wrong."""
 KERNELS = {"scanned": "scans", "compressed": "look-ups"}
 """What the kernels of a form are, where they are not loops; of some there are none."""
-SEEDS = {"scanned": 5}
+SEEDS = {"scanned": 5, "ends": 1}
 """Seeds with kernels among the first stages, where 3 has none."""
 
 

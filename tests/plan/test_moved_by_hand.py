@@ -18,6 +18,7 @@ WORKERS = 4
 N = 600
 ITEM = 8
 random = np.random.default_rng(0)
+X = random.random(400_000)
 A, B, V = random.random((N, N)), random.random((N, N)), random.random(N)
 
 
@@ -37,6 +38,9 @@ PROGRAMS = {
     "rows of a product": ByHand(lambda xp, a, b: (a @ b)[10:20], (A, B), 10 * N * _SENT + 36_000),
     "the trace of a product": ByHand(lambda xp, a, b: xp.trace(a @ b), (A, B), _SENT),
     "sums of a product": ByHand(lambda xp, a, b: (a @ b).sum(0), (A, B), 2 * N * _SENT),
+    "the least of a sort": ByHand(lambda xp, x: xp.sort(x)[:10], (X,), 10 * _SENT),
+    "the greatest of a sort": ByHand(lambda xp, x: xp.sort(x)[-10:], (X,), 10 * _SENT),
+    "where the least are": ByHand(lambda xp, x: xp.argsort(x)[:10], (X,), 2 * 10 * _SENT),
     "a chain of products": ByHand(lambda xp, a, b, v: a @ b @ v, (A, B, V), 2 * N * _SENT),
 }
 

@@ -19,7 +19,8 @@ FORMS = {
     "cells": 45,
     "scanned": 15,
     "product": 7,
-    "segments": 6,
+    "segments": 5,
+    "ends": 1,
     "users": 6,
     "users' scans": 3,
     "csr": 10,
@@ -53,7 +54,7 @@ def _stage(drawing: Formats, form: str | None) -> Stage:
     form = form or chosen
     d.calls_users = form.startswith("users")
     single = {"users": d.cells, "users' scans": d.scanned, "cells": d.cells, "scanned": d.scanned}
-    single |= {"product": d.product, "segments": d.segments}
+    single |= {"product": d.product, "segments": d.segments, "ends": d.ends}
     several = {"csr": d.csr, "compressed": d.compressed, "random numbers": d.random_numbers}
     policy = d.draw.choice(_POLICIES)
     if form in single:

@@ -1,4 +1,5 @@
-"""Stages of one pass, by form: cells, scans with what stands around them, products, sums of segments."""
+"""Stages of one pass, by form: cells, scans with what stands around them, products, sums of segments,
+ends of sorted lines."""
 
 from __future__ import annotations
 
@@ -152,6 +153,21 @@ class Forms(Steps):
         found = [v for v in self.values if v.labels == first.labels and v.node.shape == first.node.shape]
         self.values = [*others, *self.values]
         return found[-1]
+
+    def ends(self) -> Ended:
+        """The first or last places of a sorted line."""
+        if len(self.domain) > 1:
+            raise Rejected("more than a line")
+        self.whole, self.lines, self.axes = set(), 0, self.own_axes()
+        self.leaf(self.axes, self.draw.choice(("f8", "f4", "i8", "i1", "?", "u2")))
+        self.maps()
+        x = [v for v in self.usable if v.labels == (0,)][-1]
+        if x.node.dtype.kind not in "biuf" or x.rounded:
+            raise Rejected("an order that shows")
+        function, count = self.draw.choice(("sort", "argsort")), self.draw.randint(1, min(self.domain[0], 40))
+        dtype = x.node.dtype if function == "sort" else build.INTP
+        node = build.ends(function, x.node, count, self.draw.random() < 0.5, dtype)
+        return self.add(node, (WHOLE,)), []
 
     def segments(self) -> Ended:
         """Counts or sums for each number of an index."""

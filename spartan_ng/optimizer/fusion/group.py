@@ -19,6 +19,7 @@ from itertools import islice
 from math import prod
 
 from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.labels import (
     WHOLE,
     Labels,
@@ -389,7 +390,7 @@ def _fusible_into(
 
     `weighed` says that the node has to be among those that selection fuses, if selection knows it.
     """
-    if node.op is Op.RANDOM or node.fn in ("bincount", "matrices") or is_union(node):
+    if node.op is Op.RANDOM or node.fn in REDUCING or node.fn == "matrices" or is_union(node):
         return None
     found: dict[Group, Labels] = {}
     for stage, labels in wanted:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.joins import REDUCING
 
 WHOLE = -1
 Labels = tuple[int, ...]
@@ -43,7 +44,9 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
         return False
     if node.op in (Op.MAP, Op.FOLD, Op.SCAN, Op.INDEX, Op.RANDOM):
         return True
-    return node.op is Op.JOIN_UPDATE and node.fn in ("contract", "along_axis", "matrices", "take", "bincount")
+    if node.op is not Op.JOIN_UPDATE:
+        return False
+    return node.fn in REDUCING or node.fn in ("contract", "along_axis", "matrices", "take")
 
 
 def is_line_sort(node: Node) -> bool:
@@ -88,7 +91,7 @@ def root(node: Node) -> Root:
         return Root(a.shape, out, (labels,) * len(node.inputs))
     if node.fn == "contract":
         return _contract_root(*node.params, node.inputs[0].shape, node.inputs[1].shape)
-    if node.fn == "bincount":
+    if node.fn in REDUCING:
         rows = node.inputs[-1]
         labels = tuple(range(rows.ndim))
         return Root(rows.shape, (WHOLE, *labels[1:]), tuple(labels[: i.ndim] for i in node.inputs))

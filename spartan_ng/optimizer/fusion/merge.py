@@ -17,6 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, Root, root
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def add_result(stage: Group, node: Node, labels: Labels) -> None:
     """Store a node's value in a stage, which computes it over the dimensions `labels` of its domain."""
     shape = root(node)
     out = relabelled(shape.out, labels)
-    if node.op is Op.FOLD or len(shape.out) < len(shape.domain) or node.fn == "bincount":
+    if node.op is Op.FOLD or len(shape.out) < len(shape.domain) or node.fn in REDUCING:
         stage.more.append(Result(node, out, tuple(relabelled(i, labels) for i in shape.inputs)))
     else:
         stage.members.append((node, out))

@@ -19,6 +19,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import SIDE_BYTES, leaves_enough, lines_fit, repeats_cheaply
 from spartan_ng.optimizer.fusion.labels import (
     WHOLE,
@@ -200,7 +201,7 @@ def breaks_lines(node: Node) -> bool:
 
 def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
     """How a producer with `labels` fits into a stage over `shape`."""
-    if not fusible or node.op is Op.RANDOM or node.fn == "bincount" or is_union(node):
+    if not fusible or node.op is Op.RANDOM or node.fn in REDUCING or is_union(node):
         return Fit.NONE
     missing = {d for d, n in enumerate(shape.domain) if n > 1 and d not in labels}
     lines = any(label == WHOLE and n > 1 for label, n in zip(labels, node.shape, strict=True))

@@ -16,6 +16,7 @@ from enum import Enum, StrEnum
 from math import prod
 
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import lines_fit
 from spartan_ng.optimizer.fusion.operators import Edge, Fit, Operator
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
@@ -89,7 +90,7 @@ def _any_rows(operator: Operator, edge: Edge) -> bool:
 
 
 def _open_cell(h: Operator) -> bool:
-    return _is_cellwise(h.node) or h.node.op is Op.FOLD or h.node.fn == "bincount" or _is_inner(h.node)
+    return _is_cellwise(h.node) or h.node.op is Op.FOLD or h.node.fn in REDUCING or _is_inner(h.node)
 
 
 def _fuse_cell(h: Operator, edge: Edge, below: Status) -> bool:
@@ -114,7 +115,7 @@ def _fuse_row(h: Operator, edge: Edge, below: Status) -> bool:
 
 def _close_row(h: Operator, below: Sequence[Status]) -> Status:
     """Aggregates over columns or over everything close; those within a row do not."""
-    if _is_cellwise(h.node) or (h.node.fn != "bincount" and lines_fit(h.node, tuple(range(h.node.ndim)))):
+    if _is_cellwise(h.node) or (h.node.fn not in REDUCING and lines_fit(h.node, tuple(range(h.node.ndim)))):
         return Status.OPEN_VALID
     return Status.CLOSED_VALID
 

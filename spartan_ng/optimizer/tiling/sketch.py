@@ -42,7 +42,8 @@ class ArraySketch:
     kept : further tilings in which the workers hold it, too
     load : of a skewed sparse array, how its work is spread over its rows
     outlives : whether later programs may read it, too
-    uncut : axes that no tiling may cut (a CSR array is cut along axis 0 only)
+    uncut : axes that no tiling may cut (a CSR array is cut along its rows only, one that is whole in
+        every state nowhere)
     driver : the value lies on the driver and has to be uploaded, in any tiling
     """
 

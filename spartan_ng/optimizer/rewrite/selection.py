@@ -1,0 +1,84 @@
+"""Places of a sorted line without sorting all of it.
+
+Where a sort or argsort of one line is read at some places only (`sort(x)[:10]`, `argsort(x)[-10:]`), those
+places are selected: few at the ends by states of parts (`ops.ends`), in the pass that makes what is sorted.
+The answers are the same, ties included.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.optimizer.fusion.labels import is_line_sort
+
+_MOST = 1 << 10
+"""Places at an end that states may have: they are combined block by block."""
+_SHARE = 4
+"""So many times longer than what is asked for a line must be."""
+
+
+def select_places(roots: Sequence[Node]) -> list[Node]:
+    """Replace sorts of single lines of which only some places are read."""
+    order = topological(roots)
+    sorts = [n for n in order if is_line_sort(n) and n.inputs[0].dtype.kind in "biuf"]
+    if not sorts:
+        return list(roots)
+    readers: defaultdict[Node, set[Node]] = defaultdict(set)
+    for node in order:
+        for i in node.inputs:
+            readers[i].add(node)
+    found: dict[Node, _Ends] = {}
+    for node in {*sorts} - {*roots}:
+        ends = _ends(node, readers[node])
+        if ends is not None:
+            found[node] = ends
+    new: dict[Node, Node] = {}
+    for node in order:
+        inputs = tuple(new[i] for i in node.inputs)
+        if node.inputs and node.inputs[0] in found:
+            new[node] = found[node.inputs[0]].part(node, new[node.inputs[0].inputs[0]])
+        else:
+            same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+            new[node] = node if same else replace(node, inputs=inputs)
+    return [new[r] for r in roots]
+
+
+class _Ends:
+    """The places at both ends of a sort that are asked for."""
+
+    def __init__(self, node: Node, first: int, last: int) -> None:
+        self.node, self.first, self.last = node, first, last
+        self._made: dict[bool, Node] = {}
+
+    def part(self, view: Node, x: Node) -> Node:
+        """A slice of the sort, from the sorted end that has it."""
+        ((start, step),) = view.params
+        is_last = _span(view)[1] > self.first
+        if is_last not in self._made:
+            count = self.last if is_last else self.first
+            function = str(self.node.params[0])
+            self._made[is_last] = build.ends(function, x, count, is_last, self.node.dtype)
+        before = self.node.size - self.last if is_last else 0
+        return build.slice_(self._made[is_last], (start - before,), (step,), view.shape)
+
+
+def _ends(node: Node, readers: set[Node]) -> _Ends | None:
+    """The ends that all readers of a sort need; None where one needs more."""
+    if not all(r.op is Op.SLICE for r in readers):
+        return None
+    spans = [_span(r) for r in readers]
+    most = min(_MOST, node.size // _SHARE)
+    first = max((high for _, high in spans if high <= most), default=0)
+    last = max((node.size - low for low, high in spans if high > most), default=0)
+    return _Ends(node, first, last) if last <= most else None
+
+
+def _span(view: Node) -> tuple[int, int]:
+    """The lowest place that a slice of a line reads, and the one behind the highest."""
+    ((start, step),), (n,) = view.params, view.shape
+    ends = (start, start + step * (n - 1))
+    return min(ends), max(ends) + 1

@@ -1,0 +1,150 @@
+"""Places of a sorted line, found without sorting it: NumPy's answers, ties and NaN included."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.ops.ends import Ends
+from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
+from spartan_ng.optimizer.rewrite.selection import select_places
+from tests import reference
+from tests.sampling import examples
+from tests.test_programs import running_on
+
+SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0]
+DTYPES = ("f8", "f4", "f2", "i8", "i1", "u1", "u8", "?")
+
+
+def line(seed: int, n: int, dtype: str) -> Any:
+    """Few distinct numbers, the extremes of the dtype among them; of floats some are not finite."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, rng.choice([2, 5, 100]), n).astype(dtype)
+    some = rng.random(n) < rng.choice([0, 0.1, 1])
+    if dtype[0] == "f":
+        x[some] = rng.choice(SPECIAL, some.sum())
+    elif dtype != "?":
+        x[some] = rng.choice(np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype), some.sum())
+    return x
+
+
+lines = st.builds(line, st.integers(0, 2**32), st.integers(1, 60), st.sampled_from(DTYPES))
+
+
+@examples(200)
+@given(
+    x=lines,
+    function=st.sampled_from(["sort", "argsort"]),
+    last=st.booleans(),
+    share=st.floats(0, 1),
+    cuts=st.lists(st.floats(0, 1), max_size=5),
+)
+def test_states_of_parts_make_the_ends_of_the_line(
+    x: Any, function: str, last: bool, share: float, cuts: list[float]
+) -> None:
+    count = max(1, round(share * len(x)))
+    ends = Ends(function, count, last)
+    bounds = sorted({0, len(x), *(round(c * len(x)) for c in cuts)})
+    states = [ends.state(x[lo:hi], lo) for lo, hi in pairwise(bounds)]
+    while len(states) > 1:
+        states[:2] = [ends.combine(*states[:2])]
+    whole = np.sort(x) if function == "sort" else np.argsort(x, kind="stable")
+    expected = whole[len(x) - count :] if last else whole[:count]
+    np.testing.assert_array_equal(ends.value(states[0]), expected)
+
+
+def selected(*roots: Node) -> tuple[list[Node], int]:
+    """The roots after the pass, and how many sorts are left."""
+    found = select_places(roots)
+    return found, sum(n.fn == "along_axis" for n in topological(found))
+
+
+@st.composite
+def slices(draw: st.DrawFn, n: int) -> tuple[int, int, int]:
+    """Start, step and length of a slice within n places, often near an end."""
+    start = draw(st.one_of(st.integers(0, n - 1), st.sampled_from([0, n - 1])))
+    step = draw(st.sampled_from([1, 1, -1, 2, -3]))
+    room = ((n - 1 - start) if step > 0 else start) // abs(step) + 1
+    return start, step, draw(st.integers(1, min(room, max(n // 6, 1))))
+
+
+@examples(200)
+@given(data=st.data(), x=lines, function=st.sampled_from(["sort", "argsort"]))
+def test_what_is_read_is_the_same(data: st.DataObject, x: Any, function: str) -> None:
+    n = len(x)
+    node = build.constant(x)
+    whole = build.along_axis(function, [node], 0, dtype=x.dtype if function == "sort" else build.INTP)
+    parts = [
+        build.slice_(whole, (start,), (step,), (m,))
+        for start, step, m in data.draw(st.lists(slices(n), min_size=1, max_size=3))
+    ]
+    found, _ = selected(*parts)
+    for a, b in zip(reference.evaluate(found), reference.evaluate(parts), strict=True):
+        np.testing.assert_array_equal(a.value, b.value)
+
+
+PROGRAMS = {
+    "least": lambda xp, x: xp.sort(x)[:7],
+    "greatest, backwards": lambda xp, x: xp.sort(x)[::-1][:7],
+    "indices of the greatest": lambda xp, x: xp.argsort(x, stable=True)[-5:],
+    "indices of the least": lambda xp, x: xp.argsort(x, stable=True)[:5],
+    "of what is made in the pass": lambda xp, x: xp.sort(x * 2)[-3:],
+    "one element": lambda xp, x: xp.sort(x)[-1],
+    "both ends": lambda xp, x: (s := xp.sort(x))[:3] + s[-3:],
+}
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ends_of_sorts_sort_nothing(name: str, workers: int) -> None:
+    run = PROGRAMS[name]
+    for dtype in ("f8", "i8", "u1"):
+        x = line(3, 500, dtype)
+        with config.override(small_bytes=0):
+            root = run(sp, sp.asarray(x))._node()
+            _, left = selected(root)
+            assert not left
+            with running_on(SimulatedBackend(max(workers, 1))):
+                for disabled in (frozenset[str](), frozenset({"select_places"})):
+                    with config.override(disabled_passes=disabled):
+                        np.testing.assert_array_equal(run(sp, sp.asarray(x)).compute(), run(np, x))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda xp, x: (xp.sort(x)[:3], xp.sort(x)),
+        lambda xp, x: ((s := xp.sort(x))[:3], s * 2),
+        lambda xp, x: (xp.sort(x)[: len(x) // 2],),
+        lambda xp, x: (xp.sort(x)[::7],),
+        lambda xp, x: (xp.sort(x.reshape(4, -1))[:, :2],),
+        lambda xp, x: (xp.sort(x * 1j)[:3],),
+    ],
+    ids=["the whole too", "another reader", "half", "all along", "many lines", "complex"],
+)
+def test_what_needs_more_is_sorted(run: Any) -> None:
+    x = line(3, 400, "f8")
+    with config.override(small_bytes=0):
+        _, left = selected(*merge_duplicates([a._node() for a in run(sp, sp.asarray(x))]))
+    assert left
+
+
+def test_a_select_is_one_reduction_a_part() -> None:
+    """Nothing but states moves, and nothing is stored of what is sorted."""
+    x = np.random.default_rng(0).random(10_000)
+    with config.override(small_bytes=0), running_on(SimulatedBackend(4)):
+        root = sp.sort(sp.asarray(x) * 2)[:4]._node()
+        (found,), _ = selected(root)
+        assert [n.op for n in topological([found]) if n.fn == "ends"] == [Op.JOIN_UPDATE]
+        kinds = [s["kind"] for s in sp.explain(sp.sort(sp.asarray(x) * 2)[:4]).to_dict()["stages"]]
+        assert {*kinds} <= {"fused", "combine"}
