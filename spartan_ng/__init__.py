@@ -34,6 +34,7 @@ from spartan_ng.api.filters import *
 from spartan_ng.api.grids import *
 from spartan_ng.api.histograms import *
 from spartan_ng.api.io import *
+from spartan_ng.api.iterators import *
 from spartan_ng.api.joining import *
 from spartan_ng.api.logic import *
 from spartan_ng.api.manipulation import *
@@ -105,6 +106,7 @@ __all__ += _api.filters.__all__
 __all__ += _api.grids.__all__
 __all__ += _api.histograms.__all__
 __all__ += _api.io.__all__
+__all__ += _api.iterators.__all__
 __all__ += _api.joining.__all__
 __all__ += _api.logic.__all__
 __all__ += _api.manipulation.__all__

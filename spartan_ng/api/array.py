@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from spartan_ng.api import blockwise, creation, indexing, joining, manipulation, reductions, taking, ufuncs
+from spartan_ng.api.deriving import Deriving
 from spartan_ng.api.dispatch import check_device, fresh
 from spartan_ng.api.flags import Flags
 from spartan_ng.api.handle import (
@@ -21,6 +22,7 @@ from spartan_ng.api.handle import (
     Late,
     as_handle,
     copied,
+    forced,
     in_order,
     make,
     over_buffer,
@@ -34,6 +36,7 @@ from spartan_ng.api.protocols import Protocols
 from spartan_ng.api.recast import Bytes, Recast
 from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape, is_read_only
 from spartan_ng.config import config
+from spartan_ng.graph.evaluation import in_process
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy is asked first."""
@@ -41,10 +44,6 @@ _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _INTEGERS = frozenset({int})
 _NUMBERS = frozenset({int, float, bool, complex})
-_NO_SUBCLASSES = (
-    "{0} is a subclass of spartan_ng.ndarray, whose operations give arrays without a subclass: "
-    "hold an array in an attribute instead, or derive from numpy.ndarray"
-)
 _new = object.__new__
 
 
@@ -68,7 +67,7 @@ def _is_short(key: Any) -> bool:
     return key.__class__ is list and 0 < len(key) <= _SHORT and _INTEGERS.issuperset(map(type, key))
 
 
-class ndarray(Protocols):
+class ndarray(Protocols, metaclass=Deriving, own=True):
     """An N-dimensional array whose elements are computed when they are asked for.
 
     `ndarray(shape, dtype=float)` makes one of zeros; `array`, `zeros`, `arange` and their like are
@@ -87,11 +86,14 @@ class ndarray(Protocols):
         strides: Any = None,
         order: Any = None,
     ) -> Self:
-        """An array of zeros or over a buffer, or (without a shape) an empty shell for a cell."""
+        """An array of zeros or over a buffer, or (without a shape) an empty shell for a cell.
+
+        A subclass of NumPy's that asks for an instance, as `np.ndarray.__new__(cls, shape)`, gets it.
+        """
+        if issubclass(cls, np.ndarray):
+            return np.ndarray.__new__(cls, shape, dtype, forced(buffer), offset, strides, order)  # type: ignore[unreachable]
         if shape is None:
             return object.__new__(cls)
-        if cls is not ndarray:
-            raise TypeError(_NO_SUBCLASSES.format(cls.__name__))
         if buffer is None and (strides is not None or not np.dtype(dtype).itemsize):
             return wrap(np.ndarray(shape, dtype, None, 0, strides, order))  # type: ignore[return-value]
         if buffer is None:
@@ -376,15 +378,11 @@ class ndarray(Protocols):
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
         """Another array over the same elements, or over their bytes as another dtype.
 
-        Raises
-        ------
-        TypeError : a subclass of this class is asked for: what operations give has no subclass
+        A subclass of NumPy's array class gives an instance of it, which reads and writes the same memory.
         """
         for asked in (dtype, type):
-            if isinstance(asked, builtins.type) and issubclass(asked, Handle) and asked is not ndarray:
-                raise TypeError(_NO_SUBCLASSES.format(asked.__name__))
             if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
-                return self.compute().view(*(d for d in (dtype, type) if d is not None))  # type: ignore[no-any-return]
+                return self._shown_as(asked, None if asked is dtype else dtype)  # type: ignore[no-any-return]
         if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
             return make(self._cell, self._views)
         step = Recast(np.dtype(dtype))
@@ -395,6 +393,11 @@ class ndarray(Protocols):
             return self._seen(step, value.view(step.dtype))
         self._layout().view(step.dtype)  # its errors
         return self._see(step)
+
+    def _shown_as(self, subclass: Any, dtype: Any) -> Any:
+        """The memory as NumPy shows it in a subclass of its own; of what is not in this process, a copy."""
+        here = self.compute() if self._cell.frozen or not in_process() else self._lent()
+        return here.view(subclass) if dtype is None else here.view(dtype, subclass)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> ndarray:
         """The array API standard's move between devices; there is one."""

@@ -28,8 +28,6 @@ NAMES = frozenset(
         "ma",
         "matrix",
         "memmap",
-        "nditer",
-        "nested_iters",
         "poly1d",
         "rec",
         "recarray",

@@ -74,12 +74,50 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     def call(*args: Any, **keywords: Any) -> Any:
         if has_device and "device" in keywords:
             check_device(keywords["device"])
+        for a in args:
+            if a.__class__ not in _PLAIN and not isinstance(a, Handle) and _is_foreign(a):
+                return _by_others(numpys, call, args, keywords)
+        if keywords:
+            if keywords.get("like") is not None and not isinstance(keywords["like"], Handle):
+                return by_numpy(numpys, *args, **keywords)
+            if any(map(_is_foreign, keywords.values())):
+                return _by_others(numpys, call, args, keywords)
         try:
             return ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
 
     return call  # type: ignore[return-value]
+
+
+def _is_foreign(a: Any) -> bool:
+    """Whether an argument, or one in a list of them, is an array of another library (NEP 18)."""
+    if isinstance(a, list | tuple):
+        return bool(a) and a[0].__class__ not in _PLAIN and any(map(_is_foreign, a))
+    return hasattr(type(a), "__array_function__") and not isinstance(a, Handle | np.ndarray)
+
+
+def _by_others(
+    numpys: Callable[..., Any], ours: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """What a library whose array is among the arguments says that a function gives.
+
+    It knows the function as NumPy's, or as ours where its program imports this package.
+    """
+    args, keywords = _plain(args), _plain(keywords)
+    leaves: list[Any] = []
+    _collect((args, keywords), leaves, object)
+    known = {type(a): a for a in reversed(leaves) if hasattr(type(a), "__array_function__")}
+    types = tuple(known)
+    for a in sorted(filter(_is_foreign, known.values()), key=lambda a: -len(type(a).__mro__)):
+        for function in (numpys, ours):
+            found = a.__array_function__(function, types, args, keywords)
+            if found is not NotImplemented:
+                return found
+    raise TypeError(
+        f"no implementation found for 'numpy.{numpys.__name__}' on types that implement "
+        f"__array_function__: {types}"
+    )
 
 
 def check_device(device: Any) -> None:
@@ -175,11 +213,24 @@ def fresh(result: Any) -> Any:
 
 
 def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """Run a NumPy function on gathered operands; what it gives is an array of its own."""
+    """Run a NumPy function on gathered operands; what it gives is an array of its own, or our `out`."""
     found: list[Handle] = []
     _collect((args, keywords), found)
     values(*found)
-    return fresh(function(*_plain(list(args)), **_plain(keywords)))
+    outs = keywords.get("out")
+    if not any(isinstance(o, Handle) for o in (outs if isinstance(outs, tuple) else (outs,))):
+        return fresh(function(*_plain(list(args)), **_plain(keywords)))
+    several = outs if isinstance(outs, tuple) else (outs,)
+    written = tuple(o.compute() if isinstance(o, Handle) else o for o in several)  # type: ignore[attr-defined]
+    given = {**_plain(keywords), "out": written if isinstance(outs, tuple) else written[0]}
+    result = function(*_plain(list(args)), **given)
+    for ours, theirs in zip(several, written, strict=True):
+        if isinstance(ours, Handle):
+            ours[...] = theirs  # type: ignore[index]
+    results = result if isinstance(result, tuple) else (result,)
+    named = [next((o for o, w in zip(several, written, strict=True) if w is r), None) for r in results]
+    shown = tuple(fresh(r) if o is None else o for o, r in zip(named, results, strict=True))
+    return shown if isinstance(result, tuple) else shown[0]
 
 
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -194,15 +245,15 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     return by_numpy(function, *args, **keywords)
 
 
-def _collect(a: Any, found: list[Handle]) -> None:
-    """Arrays anywhere in nested arguments."""
-    if isinstance(a, Handle):
-        found.append(a)
-    elif isinstance(a, list | tuple):
+def _collect(a: Any, found: list[Any], wanted: type = Handle) -> None:
+    """Arrays (or what else is wanted) anywhere in nested arguments."""
+    if isinstance(a, list | tuple):
         for i in a:
-            _collect(i, found)
+            _collect(i, found, wanted)
     elif isinstance(a, dict):
-        _collect(list(a.values()), found)
+        _collect(list(a.values()), found, wanted)
+    elif isinstance(a, wanted):
+        found.append(a)
 
 
 def _plain(a: Any) -> Any:

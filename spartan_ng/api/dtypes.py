@@ -90,8 +90,9 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> builtins.bool:
 
 
 def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
-    """Two views of one base as NumPy's, or None where they are no such views."""
+    """Two views of one base as NumPy's, or None where they are no such views; what is lent is NumPy's."""
     a, b = (as_handle(x) if is_array_like(x) else x for x in (a, b))
+    a, b = (x._peek() if isinstance(x, Handle) and x._cell.shared else x for x in (a, b))
     if not (isinstance(a, Handle) and isinstance(b, Handle)):
         return None if isinstance(a, Handle) or isinstance(b, Handle) else (a, b)
     if a._cell is not b._cell:

@@ -43,7 +43,7 @@ class Flags:
     def writeable(self) -> bool:
         """Whether elements may be written; may be set to False, and back."""
         cell = self._array._cell
-        locked = is_read_only(self._array._views) or (cell.shared and not cell.value.flags.writeable)
+        locked = is_read_only(self._array._views) or (cell.shared and not self._array._peek().flags.writeable)
         return not cell.frozen and not locked
 
     @writeable.setter

@@ -57,6 +57,17 @@ def is_override(a: Any) -> bool:
     return hasattr(type(a), "__array_ufunc__")
 
 
+def wraps(a: Any) -> bool:
+    """Whether an array-like's class makes what universal functions give its own, by `__array_wrap__`."""
+    return not isinstance(a, Handle | np.ndarray | np.generic) and hasattr(type(a), "__array_wrap__")
+
+
+def check_wraps(a: Any) -> None:
+    """SubclassError for an operand that makes results its own."""
+    if wraps(a):
+        raise SubclassError(f"results of {type(a).__name__} are made by its __array_wrap__")
+
+
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """A `dtype=` argument; a class of dtypes stands for the one that NumPy would make."""
     if isinstance(dtype, type) and issubclass(dtype, np.dtype):
@@ -293,8 +304,8 @@ class Handle:
 
     def _lent(self) -> Any:
         """The NumPy array for another who reads and writes it where it is, from now on."""
-        self._force()
         cell = self._cell
+        make(cell)._force()
         if cell.value is None:
             raise TypeError("only elements in this process have memory that can be lent")
         if cell._node is not None or cell.borrowed:
@@ -322,6 +333,7 @@ class Late:
     ndarray: Any = Handle
     scalar: Any = Handle
     record: Any = Handle
+    number: Any = Handle
     stack: Any = None
 
 
@@ -331,9 +343,9 @@ def register(cls: type[Handle], stack: Any) -> None:
     Late.stack = stack
 
 
-def register_scalar(cls: type[Handle], record: type[Handle]) -> None:
-    """Say which classes numbers on the driver and records have."""
-    Late.scalar, Late.record = cls, record
+def register_scalar(cls: type[Handle], record: type[Handle], number: type[Handle]) -> None:
+    """Say which classes numbers on the driver, records, and numbers that have yet to be computed have."""
+    Late.scalar, Late.record, Late.number = cls, record, number
 
 
 def over_buffer(value: Any) -> ndarray:
@@ -398,7 +410,11 @@ def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
     note(node)
-    return make(Cell(node=node, frozen=not node.shape))
+    if node.shape:
+        return make(Cell(node=node))
+    h = _new(Late.number)
+    h._cell, h._views, h._state = Cell(node=node, frozen=True), (), None
+    return h  # type: ignore[no-any-return]
 
 
 def wrap_masked(masked: Masked) -> ndarray:

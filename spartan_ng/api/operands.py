@@ -11,7 +11,15 @@ import numpy as np
 
 from spartan_ng.api.cell import Masked
 from spartan_ng.api.dispatch import weight
-from spartan_ng.api.handle import PYTHON_SCALARS, Handle, as_handle, forced, is_array_like, wrap_node
+from spartan_ng.api.handle import (
+    PYTHON_SCALARS,
+    Handle,
+    as_handle,
+    check_wraps,
+    forced,
+    is_array_like,
+    wrap_node,
+)
 from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -93,6 +101,7 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
             continue
         alike = False
         if isinstance(a, list | tuple) or is_sparse(a) or is_array_like(a):
+            check_wraps(a)
             a = as_handle(a)._peek()
             if a is None:
                 return None
@@ -200,3 +209,22 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
         )
     out._write(result)
     return out  # type: ignore[return-value]
+
+
+def wrapped_by(maker: Any, result: Any, context: tuple[Any, ...] | None) -> Any:
+    """A result as the `__array_wrap__` of another class's object gives it, also of one for older NumPys."""
+    arguments = (result.copy() if result._cell.frozen else result, context, result._cell.frozen)
+    for count in (3, 2, 1):
+        try:
+            made = maker.__array_wrap__(*arguments[:count])
+        except TypeError:
+            if count == 1:
+                raise
+            continue
+        if count < 3:
+            warn_user(
+                "__array_wrap__ must accept context and return_scalar arguments (positionally)",
+                DeprecationWarning,
+            )
+        return made
+    return result

@@ -97,6 +97,11 @@ class Protocols(Methods):
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
+        function = getattr(function, "np", function)
+        if not isinstance(function, np.ufunc):
+            raise TypeError(
+                f"__array_ufunc__ takes a ufunc, the name of its method and operands: {function!r}"
+            )
         if any(map(is_override, (*inputs, *keywords.get("out", ())))):
             return NotImplemented
         ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
@@ -109,8 +114,16 @@ class Protocols(Methods):
             keywords["out"] = out[0]
         return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """What a NumPy function that knows this protocol has made, as an array of ours or as a number."""
+        return wrap(array[()] if return_scalar else array)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."""
+        function, keywords = func, kwargs
+        for name, given, kind in (("args", args, tuple), ("kwargs", keywords, dict)):
+            if not isinstance(given, kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, not {type(given).__name__}")
         if not all(issubclass(t, _NUMPYS) for t in types):
             return NotImplemented
         ours = FUNCTIONS.get(function)

@@ -62,7 +62,7 @@ def _unary(function: Callable[[Any], Any]) -> Any:
     return method
 
 
-class Scalar(ndarray):
+class Scalar(ndarray, own=True):
     """An array without axes that stands for a number NumPy returns as a scalar; it cannot be written to."""
 
     __slots__ = ("_made", "_number")
@@ -87,6 +87,12 @@ class Scalar(ndarray):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return super().__array__(dtype, copy) if copy is False else np.asarray(self._number, dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        """What NumPy's numbers have and arrays have not, as `is_integer`."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._number, name)
 
     def _peek(self) -> Any:
         return self._number
@@ -139,7 +145,24 @@ class Scalar(ndarray):
     __abs__ = _unary(abs)
 
 
-class Record(ndarray):
+class Number(ndarray, own=True):
+    """An array without axes for a number that has yet to be computed, which NumPy returns as a scalar."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """NumPy's scalar type, so that `isinstance(x.sum(), np.float64)` holds; `type` tells the truth."""
+        return self._cell.dtype.type if self._cell.frozen else ndarray
+
+    def __getattr__(self, name: str) -> Any:
+        """What NumPy's numbers have and arrays have not, as `is_integer`."""
+        if name.startswith("_") or not self._cell.frozen:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._force()[()], name)
+
+
+class Record(ndarray, own=True):
     """An array without axes that stands for a record NumPy returns as a scalar; its fields may be set."""
 
     __slots__ = ()
@@ -157,4 +180,4 @@ def _again(number: Any) -> Scalar:
     return made
 
 
-register_scalar(Scalar, Record)
+register_scalar(Scalar, Record, Number)

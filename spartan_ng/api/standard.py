@@ -24,7 +24,7 @@ from spartan_ng.api import linalg as algebra
 from spartan_ng.api.arithmetic import is_operand
 from spartan_ng.api.array import ndarray
 from spartan_ng.api.borrowed import of_numpy
-from spartan_ng.api.handle import as_handle
+from spartan_ng.api.handle import Handle, as_handle, copied
 from spartan_ng.api.operands import operand, stored
 
 __array_api_version__ = "2025.12"
@@ -37,11 +37,12 @@ def standard(a: Any) -> Any:
 
     What NumPy makes a scalar is an array without axes here, and can be written to.
     """
-    if isinstance(a, ndarray):
+    if isinstance(a, Handle):
         if isinstance(a, Array):
             return a
         if a._cell.frozen:
-            a = a.copy()
+            a = copied(a)
+            a._cell.frozen = False
         h = object.__new__(Array)
         h._cell, h._views, h._state = a._cell, a._views, None
         return h
@@ -60,7 +61,7 @@ def _standardly(function: Callable[..., Any]) -> Any:
     return call
 
 
-class Array(ndarray):
+class Array(ndarray, own=True):
     """An array for which `//` is the standard's; all else is `ndarray`'s."""
 
     __slots__ = ()
@@ -123,7 +124,7 @@ def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """The quotients, rounded down; where one operand is infinite, the limit, an infinity or a zero."""
     x1, x2 = operand(x1), operand(x2)
-    dtype = np.result_type(*(a.dtype if isinstance(a, ndarray) else a for a in (x1, x2)))
+    dtype = np.result_type(*(a.dtype if isinstance(a, Handle) else a for a in (x1, x2)))
     if dtype.kind != "f":
         return standard(ours.floor_divide(x1, x2))
     x1, x2 = as_handle(x1, dtype), as_handle(x2, dtype)
@@ -181,7 +182,7 @@ class FloatInfo:
 
 def finfo(type: Any, /) -> FloatInfo:
     """The limits of a floating-point dtype, or of an array's."""
-    info: Any = np.finfo(getattr(type, "dtype", type) if isinstance(type, ndarray) else type)
+    info: Any = np.finfo(getattr(type, "dtype", type) if isinstance(type, Handle) else type)
     eps, greatest, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
     return FloatInfo(int(info.bits), eps, greatest, least, normal, info.dtype)
 

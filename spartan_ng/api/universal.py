@@ -23,13 +23,16 @@ from spartan_ng.api.handle import (
     SubclassError,
     as_dtype,
     as_handle,
+    check_wraps,
     in_order,
     is_array_like,
     is_override,
+    is_subclass,
     scalar,
     wrap,
     wrap_masked,
     wrap_node,
+    wraps,
 )
 from spartan_ng.api.layouts import lying_as
 from spartan_ng.api.operands import (
@@ -43,6 +46,7 @@ from spartan_ng.api.operands import (
     stay_small,
     stored,
     unfiltered,
+    wrapped_by,
 )
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -79,6 +83,10 @@ def _asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
         given = args[0] if name == "__call__" else args
         if any(map(is_override, (*given, *outs))):
             return getattr(self.np, name)(*given, **keywords)
+        if any(map(is_subclass, (*given, *outs))):
+            return by_numpy(getattr(self.np, name), *given, **keywords)
+        if name in ("reduce", "accumulate", "reduceat") and wraps(args[0]):
+            return wrapped_by(args[0], ask(self, as_handle(args[0]), *args[1:], **keywords), None)
         if any(o is Ellipsis for o in given[(self.nin if name == "__call__" else 3) :]):
             raise TypeError("out=... is only allowed as a keyword argument.")
         if isinstance(out, tuple) and any(o is Ellipsis for o in out):
@@ -125,6 +133,13 @@ class ufunc:
     def __reduce__(self) -> str:
         return self.__name__
 
+    def __eq__(self, other: object) -> bool:
+        """Equal to NumPy's function, which is what `__array_ufunc__` is given."""
+        return self is other or other is self.np
+
+    def __hash__(self) -> int:
+        return hash(self.np)
+
     # --- calls -------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -140,7 +155,20 @@ class ufunc:
                     return wrap(self.np(x))
             return self._some(args)
         except SubclassError:
+            if any(map(wraps, args)):
+                return self._wrapped(args, keywords)
             return by_numpy(self.np, *args, **keywords)
+
+    def _wrapped(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """What the operand of the highest `__array_priority__` makes of results."""
+        maker = max(filter(wraps, args), key=lambda a: getattr(a, "__array_priority__", 0.0))
+        found = self(*(as_handle(a) if wraps(a) else a for a in args), **keywords)
+        if keywords.get("out") is not None:
+            return found
+        made = [
+            wrapped_by(maker, r, (self, args, i)) for i, r in enumerate(found if self.nout > 1 else (found,))
+        ]
+        return tuple(made) if self.nout > 1 else made[0]
 
     def _two(self, a: Any, b: Any) -> Any:
         """The common case of two operands and nothing else, kept short."""
@@ -172,6 +200,8 @@ class ufunc:
         except AttributeError:  # a sequence, which NumPy takes as it is, but for numbers of ours
             x, y = (as_handle(o)._force() if o.__class__ in (list, tuple) else o for o in (x, y))
             if is_array_like(a) or is_array_like(b):
+                check_wraps(a)
+                check_wraps(b)
                 return self._two(*(as_handle(o) if is_array_like(o) else o for o in (a, b)))
         return self._now((x, y))
 
