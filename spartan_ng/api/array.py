@@ -162,6 +162,14 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         self._views = indexing.reshaped(self, new)._views
         self._state = None
 
+    def _recast(self, dtype: Any) -> None:
+        """Show the bytes of the elements as another type."""
+        if self._cell.frozen:
+            raise AttributeError("attribute 'dtype' of 'numpy.generic' objects is not writable")
+        self._views, self._state = self.view(dtype)._views, None
+
+    dtype = property(Handle.dtype.fget, _recast, doc=Handle.dtype.__doc__)  # type: ignore[attr-defined]
+
     @property
     def flat(self) -> taking.Flat:
         """The elements in C order, to iterate over, read and write."""
@@ -282,7 +290,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return indexing.getitem(self, key)
         try:
             element = shown[key]
-        except (IndexError, TypeError):
+        except (IndexError, TypeError, ValueError):
             return indexing.getitem(self, key)
         if element.__class__ in NUMERIC:
             number = _new(Late.scalar)

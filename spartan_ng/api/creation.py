@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date, timedelta
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -427,6 +428,8 @@ def arange(
     if not step:
         raise ZeroDivisionError("division by zero")
     length = int(max(0, np.ceil((stop - start) / step)))
+    if length > sys.maxsize:
+        raise ValueError(f"Maximum allowed size exceeded: {length} elements")
     small = 0 < length * few.dtype.itemsize <= config.small_bytes or (not length and config.small_bytes)
     if few.dtype.kind not in "iuf" or small:
         return wrap(np.arange(start, stop, step, dtype=dtype))

@@ -93,8 +93,13 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
 def _is_foreign(a: Any) -> bool:
     """Whether an argument, or one in a list of them, is an array of another library (NEP 18)."""
     if isinstance(a, list | tuple):
-        return bool(a) and a[0].__class__ not in _PLAIN and any(map(_is_foreign, a))
+        leaves = bool(a) and a[0].__class__ not in _PLAIN and not isinstance(a[0], list | tuple)
+        return leaves and any(map(_is_foreign, filter(_is_leaf, a)))
     return hasattr(type(a), "__array_function__") and not isinstance(a, Handle | np.ndarray)
+
+
+def _is_leaf(a: Any) -> bool:
+    return not isinstance(a, list | tuple)
 
 
 def _by_others(

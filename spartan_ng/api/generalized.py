@@ -6,7 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from spartan_ng.api.handle import is_override
+import numpy as np
+
+from spartan_ng.api.dispatch import by_numpy
+from spartan_ng.api.handle import Handle, is_override
+from spartan_ng.api.operands import small_values
 from spartan_ng.api.universal import ufunc
 
 
@@ -38,6 +42,10 @@ class gufunc(ufunc):
             keywords["out"] = out
         if any(map(is_override, (*args, out))):
             return self.np(*args, **keywords)
+        if (keywords.keys() - {"out"} and small_values(args, broadcast=False) is not None) or any(
+            isinstance(a, Handle | np.ndarray) and a.dtype.hasobject for a in args
+        ):
+            return by_numpy(self.np, *args, **keywords)
         return self.function(*args, **keywords)
 
     def _binary(self, method: str) -> None:

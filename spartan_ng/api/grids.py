@@ -245,16 +245,17 @@ class _OfObjects:
     def __call__(self, *operands: Any, **keywords: Any) -> Any:
         return by_numpy(self._by_numpy, *operands, **keywords)
 
+    def __repr__(self) -> str:
+        return repr(self._by_numpy)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.__dict__["_by_numpy"], name)
         return partial(by_numpy, found) if callable(found) else found
 
 
-def frompyfunc(
-    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
-) -> Callable[..., Any]:
-    """A Python function as a ufunc over arrays of objects, on the driver."""
-    return _OfObjects(np.frompyfunc(func, nin, nout, identity=identity))
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **identity: Any) -> Callable[..., Any]:
+    """A Python function as a ufunc over arrays of objects, on the driver; NumPy's `identity=`, too."""
+    return _OfObjects(np.frompyfunc(func, nin, nout, **identity))
 
 
 _REQUIREMENTS = {

@@ -20,6 +20,7 @@ from spartan_ng.api.handle import (
     as_handle,
     converted_node,
     forced,
+    is_subclass,
     make,
     wrap,
     wrap_masked,
@@ -62,7 +63,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     """A view; a scalar where nothing is left of the axes, which is Python's for strings and objects."""
     if value is not None:
         shown = value[key]
-        if not isinstance(shown, np.ndarray):
+        if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class
             return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
         if a._cell.frozen:
             return wrap(shown.copy())

@@ -100,7 +100,7 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
 
     values = linalg.svdvals(manipulation.moveaxis(x, axes, (-2, -1)))
     folding: dict[Any, Any] = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}
-    result = folding[order](values, -1)
+    result = folding[order](values, -1, **(_of_none(values.shape[-1]) if order == 2 else {}))
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     return result.reshape(shape) if keepdims else result  # type: ignore[no-any-return]
 

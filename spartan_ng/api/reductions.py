@@ -49,6 +49,8 @@ def reduce(
         raise TypeError("'list' object cannot be interpreted as an integer")
     keepdims = False if keepdims is _NONE else keepdims
     where = mask_of(where)
+    if out is not None and not isinstance(out, Handle | np.ndarray):
+        raise TypeError("output must be an array")
     if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
         both = (out.dtype, a.dtype, None)
         dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]

@@ -73,6 +73,11 @@ class Flat:
 
     def _places(self, key: Any) -> Any:
         """A key as integers, a slice or an array; NumPy's iterator says what lists, flags and others mean."""
+        if isinstance(key, Handle | np.ndarray) and key.dtype == bool and key.shape != (self.base.size,):
+            raise IndexError(
+                f"boolean index did not match indexed flat iterator along axis 0; size of axis is "
+                f"{self.base.size} but size of corresponding boolean axis is {key.size}"
+            )
         if isinstance(key, int | np.integer | slice | Handle | np.ndarray) and not isinstance(key, bool):
             return key
         if key is Ellipsis:
@@ -204,7 +209,11 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarr
     result = a[(*(slice(None),) * where, mask)] if where else a[mask]
     if result._cell.value is not None and result.ndim > 1:
         lie(result, None)
-    return stored("compress", result, out)
+    if out is None:
+        return result  # type: ignore[no-any-return]
+    if not np.can_cast(out.dtype, result.dtype, "safe"):  # the elements are collected in a copy of `out`
+        raise TypeError(f"compress: cannot cast {out.dtype!r} to {result.dtype!r} by the rule 'safe'")
+    return stored("compress", result, out, casting="unsafe")
 
 
 @numpy_function(np.extract)

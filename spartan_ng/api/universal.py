@@ -359,7 +359,11 @@ class ufunc:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
         if not isinstance(signature, str | tuple):
             raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
-        dtype = _signature_dtype(signature, self.nargs)
+        try:
+            dtype = _signature_dtype(signature, self.nargs)
+        except TypeError:
+            self.np(*(0,) * self.nin, signature=signature)  # NumPy's error
+            raise
         return None if dtype is None else np.dtype(dtype), {"signature": signature}
 
     # --- methods -----------------------------------------------------------------------------------

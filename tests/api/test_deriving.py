@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 import pytest
 
 import spartan_ng as np
 
 
-def derived(module):
-    class Named(module.ndarray):
+def derived(module: Any) -> Any:
+    class Named(module.ndarray):  # type: ignore[misc]
         def __new__(cls, values, name="none"):
             made = module.asarray(values).view(cls)
             made.name = name
@@ -105,7 +107,8 @@ def test_results_are_wrapped(call, second):
 
 def test_universal_functions_are_known_by_numpys_name():
     assert np.add == numpy.add
-    assert {np.add: "sum"}[numpy.add] == "sum"
+    names: dict[Any, str] = {np.add: "sum"}
+    assert names[numpy.add] == "sum"
     assert np.add != numpy.subtract
     assert np.add != np.subtract
 

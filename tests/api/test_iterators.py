@@ -87,5 +87,5 @@ def test_what_is_only_read_stays_as_it_is():
             x[...] = 1
     locked = np.arange(3)
     locked.flags.writeable = False
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="read-only"):
         np.nditer(locked, op_flags=["readwrite"])

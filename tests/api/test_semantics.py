@@ -202,7 +202,7 @@ def outcome(call, library):
     """The value of a case, or the exception."""
     try:
         result = call(library)
-        return result.compute() if isinstance(result, np.ndarray) else result
+        return np.compute(result)[0]
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         return error
 
