@@ -7,7 +7,7 @@ runs a NumPy program fused and parallel on this machine, or tiled on a cluster a
 
 Beyond NumPy's names: `compute` and `persist` evaluate several arrays together, `explain` shows the plan,
 `config` holds the options, `map`, `filter`, `fold`, `scan` and `join_update` are the operators that
-everything is made of, `connect` moves the program to a cluster, and `tile_as` cuts an array by hand.
+everything is made of, `cluster` and `connect` move the program to one, and `tile_as` cuts an array by hand.
 """
 
 import importlib
@@ -56,7 +56,7 @@ from spartan_ng.api.taking import *
 from spartan_ng.api.ufuncs import *
 from spartan_ng.api.windows import *
 from spartan_ng.config import config
-from spartan_ng.public import connect, disconnect, explain, from_dask, tile_as, to_dask
+from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, tile_as, to_dask
 
 if TYPE_CHECKING:
     from spartan_ng.api import polynomial, random, special
@@ -75,6 +75,7 @@ _LATE = {
 __all__ = [
     "Explanation",
     "__version__",
+    "cluster",
     "config",
     "connect",
     "disconnect",

@@ -16,6 +16,7 @@ from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
+    from spartan_ng.local_clusters import Cluster
     from spartan_ng.plan.explain import Explanation
 
 
@@ -78,6 +79,22 @@ def disconnect() -> None:
     from spartan_ng import session
 
     session.embed()
+
+
+def cluster(n: int, threads: int | None = None, memory: int | None = None) -> Cluster:
+    """Start `n` worker processes on this machine, and run on them from now on.
+
+    Parameters
+    ----------
+    threads : threads of each worker; by default the cores are shared out
+    memory : memory budget of each worker in bytes, None for no limit
+
+    The result has `scale(n)` and `close()`, and is a context manager; it may live across a notebook's cells.
+    Once it is closed, programs run in this process again. Arrays live on.
+    """
+    from spartan_ng.local_clusters import Cluster
+
+    return Cluster(n, threads, memory)
 
 
 def tile_as(x: Any, tiling: str) -> ndarray:

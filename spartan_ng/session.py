@@ -371,13 +371,14 @@ def connect(
     workers: int = 1,
     insecure: bool = False,
 ) -> Session:
-    """Run programs on the cluster or engine at `address` from now on; see `spartan_ng.connect`.
+    """Run programs on the cluster or engine at `address` from now on; see `spartan_ng.connect`."""
+    return move_to(_connect(address, keys, workers, insecure))
 
-    What ran programs before is closed as soon as no array needs it: at once, but for arrays whose elements
-    only its workers have.
-    """
+
+def move_to(backend: Backend) -> Session:
+    """Run programs on `backend` from now on; what ran them before is closed as soon as no array needs it."""
     before = _session
-    session = use(_connect(address, keys, workers, insecure))
+    session = use(backend)
     if before is not None:
         before.backend.retire()
     return session

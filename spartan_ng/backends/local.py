@@ -58,7 +58,7 @@ class LocalCluster:
         self._joined: list[subprocess.Popen[bytes]] = []
         self._threads = threads
         self._memory = memory
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._restart = restart
         self._nannies: list[Nanny] = []
         self._lifeline: tuple[int, int] | None = None
@@ -80,7 +80,7 @@ class LocalCluster:
 
     def connect(self) -> ClusterBackend:
         """A new client of the running cluster, once all workers are there."""
-        backend = ClusterBackend.connect(self.address, timeout_s=self._timeout_s, workers=0)
+        backend = ClusterBackend.connect(self.address, timeout_s=self.timeout_s, workers=0)
         try:
             self._wait_for_workers(backend)
         except BaseException:
@@ -90,7 +90,7 @@ class LocalCluster:
 
     def _wait_for_workers(self, backend: ClusterBackend) -> None:
         """Wait until all workers that live have joined; one that gives up while it starts is an error."""
-        deadline = time.monotonic() + self._timeout_s
+        deadline = time.monotonic() + self.timeout_s
         new = [w for w in self.workers if w not in self._joined]
         while True:
             living = [w for w in self.workers if w.poll() is None]
@@ -103,9 +103,7 @@ class LocalCluster:
                     f"a local worker ended with code {ended.returncode} before it had joined"
                 )
             if time.monotonic() > deadline:
-                raise ConnectionFailed(
-                    f"{len(living)} local workers do not join within {self._timeout_s:g} s"
-                )
+                raise ConnectionFailed(f"{len(living)} local workers do not join within {self.timeout_s:g} s")
 
     def add_worker(self, threads: int | None = None, memory: int | None = None) -> subprocess.Popen[bytes]:
         """Start one more worker, with threads and memory of its own where they are given."""
@@ -124,6 +122,22 @@ class LocalCluster:
             self._nannies.append(nanny)
             self.workers.append(nanny.process)
         return self.workers[-1]
+
+    def scale(self, n: int) -> None:
+        """Start workers, or end the last ones with their tiles, until there are `n`."""
+        while len(self.workers) < n:
+            self.add_worker()
+        while len(self.workers) > n:
+            if self._nannies:
+                self._nannies.pop().leave()
+            process = self.workers.pop()
+            process.terminate()
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.n = n
 
     def _replace(self, before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
         self.workers[self.workers.index(before)] = now
@@ -186,8 +200,8 @@ class LocalCluster:
         finally:
             os.close(writing)
         with open(reading, "rb") as file:
-            if not select.select([file], [], [], self._timeout_s)[0]:
-                raise ConnectionFailed(f"the local master does not start within {self._timeout_s:g} s")
+            if not select.select([file], [], [], self.timeout_s)[0]:
+                raise ConnectionFailed(f"the local master does not start within {self.timeout_s:g} s")
             address = file.readline().decode().strip()
         if not address:
             raise ConnectionFailed("the local master ended before it served")

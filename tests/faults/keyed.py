@@ -23,7 +23,7 @@ class KeyedCluster(LocalCluster):
 
     def connect(self) -> ClusterBackend:
         """A new client, with the client's key, once all workers are there."""
-        return ClusterBackend.connect(self.address, self.keys, self._timeout_s, workers=self.n)
+        return ClusterBackend.connect(self.address, self.keys, self.timeout_s, workers=self.n)
 
     def ports(self, client: ClusterBackend) -> list[tuple[str, bytes]]:
         """Where the master and each worker serve, with the keys that prove them."""

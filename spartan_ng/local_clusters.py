@@ -1,0 +1,87 @@
+"""A cluster of this machine's that a program or a notebook starts, changes and ends: `spartan_ng.cluster`."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+from spartan_ng import session
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.errors import OptionError
+
+
+class Cluster:
+    """Worker processes on this machine that programs run on, until it is closed; a context manager, too.
+
+    Parameters
+    ----------
+    n : number of workers
+    threads : threads of each worker; by default the cores are shared out
+    memory : memory budget of each worker in bytes, None for no limit
+
+    Arrays live on: what only the workers have comes to this process when they go.
+    """
+
+    def __init__(self, n: int, threads: int | None = None, memory: int | None = None) -> None:
+        cores = len(os.sched_getaffinity(0))
+        self._processes = LocalCluster(n, threads or max(1, cores // max(n, 1)), memory)
+        self._processes.start()
+        try:
+            self._backend: ClusterBackend | None = self._processes.connect()
+        except BaseException:
+            self._processes.stop()
+            raise
+        session.move_to(self._backend)
+
+    @property
+    def address(self) -> str:
+        """The master's address, for `connect` of other programs of this user."""
+        return self._processes.address
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are; none when it is closed."""
+        return self._processes.n if self._backend is not None else 0
+
+    def scale(self, n: int) -> None:
+        """Have `n` workers. Where some go, arrays that lie on workers come to this process before."""
+        backend = self._open()
+        if n < 1:
+            raise OptionError(f"a cluster needs at least one worker, not {n}")
+        if n < self._processes.n:
+            backend.bring_home()
+        self._processes.scale(n)
+        backend.wait_for_workers(n, self._processes.timeout_s)
+
+    def close(self) -> None:
+        """End the workers; programs run in this process again, with all arrays. May be called again."""
+        if self._backend is None:
+            return
+        backend, self._backend = self._backend, None
+        try:
+            backend.bring_home()
+        finally:
+            if session.current().backend is backend:
+                session.embed()
+            backend.close()
+            self._processes.stop()
+
+    def _open(self) -> ClusterBackend:
+        if self._backend is None:
+            raise OptionError("the cluster is closed")
+        return self._backend
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._backend is None:
+            return "<Cluster: closed>"
+        return f"<Cluster: {self.workers} workers on this machine, master at {self.address}>"

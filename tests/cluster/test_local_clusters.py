@@ -1,0 +1,55 @@
+"""Clusters that a program or a notebook starts, changes and ends: arrays live on."""
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.errors import OptionError
+
+X = numpy.random.default_rng(0).random((60, 7))
+
+
+def test_arrays_outlive_their_cluster():
+    """Those that only workers have, views of them, lazy ones, masked ones, and what came from here."""
+    with config.override(small_bytes=0):
+        with np.cluster(2) as cluster:
+            assert cluster.workers == 2
+            x = np.array(X)
+            y = (x * 2).persist()
+            part = y[3:9, ::2]
+            later = y + x.sum()
+            some = y[y[:, 0] > 1]
+        assert isinstance(session.current().backend, EmbeddedBackend)
+        assert cluster.workers == 0
+        numpy.testing.assert_array_equal(y, X * 2)
+        numpy.testing.assert_array_equal(part, (X * 2)[3:9, ::2])
+        numpy.testing.assert_allclose(later, X * 2 + X.sum())
+        numpy.testing.assert_array_equal(some, (X * 2)[X[:, 0] * 2 > 1])
+    cluster.close()
+    assert repr(cluster) == "<Cluster: closed>"
+
+
+def test_a_cluster_grows_and_shrinks_under_its_arrays():
+    cluster = np.cluster(1, threads=1)
+    try:
+        with config.override(small_bytes=0):
+            y = (np.array(X) * 2).persist()
+            for n in (3, 2, 1, 2):
+                cluster.scale(n)
+                assert cluster.workers == n
+                z = (y + n).persist()
+                numpy.testing.assert_array_equal(z, X * 2 + n)
+                assert session.current().backend.workers == n
+    finally:
+        cluster.close()
+    numpy.testing.assert_array_equal(y, X * 2)
+    with pytest.raises(OptionError, match="closed"):
+        cluster.scale(2)
+
+
+def test_a_cluster_has_workers():
+    with pytest.raises(OptionError, match="at least one worker"):
+        np.cluster(0)
