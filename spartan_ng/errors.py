@@ -10,6 +10,7 @@
     │   │   ├── WorkerDied             a worker died while it ran its part of a job
     │   │   ├── WorkersChanged         a plan was for other workers than there are; nothing has run
     │   │   └── WorkerUnreachable      a worker lives, but another process cannot reach it
+    │   ├── SourceError                a source cannot be read, or is not what it says
     │   ├── JobTimeout                 the job ran for longer than it may
     │   └── JobCancelled               the job was stopped before it ended
     ├── MemoryBudgetError(MemoryError) what must be in memory at once exceeds the budget
@@ -50,6 +51,10 @@ class EvaluationError(SpartanError, RuntimeError):
 
 class UserFunctionError(EvaluationError):
     """A user's function raised on a worker; the message holds its traceback and the user's line."""
+
+
+class SourceError(EvaluationError, OSError):
+    """A file or another source of elements cannot be read, or gives something else than it says."""
 
 
 class WorkerLost(EvaluationError):

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from spartan_ng.api.watch import Watch
-from spartan_ng.arrays import ArrayRef, box_of
+from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
@@ -198,7 +198,7 @@ class Session:
         inputs = [*inputs, *(inputs[n].also[k] for n, k in plan.also)]
         for ref, slot in zip(inputs, plan.inputs, strict=True):
             if ref.backend is not self.backend:
-                if ref.value is None:
+                if ref.value is None and ref.source is None:
                     self._bring(ref)
                 self.backend.upload(ref, plan.slots[slot].tiling)
         with progress() as report:
@@ -214,13 +214,20 @@ class Session:
         return refs[:wanted]
 
     def _adopt(self, leaves: list[ArrayRef]) -> bool:
-        """Have the values of arrays that another backend cut for its own workers; whether there are any."""
+        """Have the values of arrays that another backend cut for its own workers, and let this one's read
+        what lies outside; whether there are any."""
         foreign = [r for r in leaves if r.tiling is not None and r.backend is not self.backend]
+        read = [r for r in leaves if r.source is not None and r.backend is not self.backend]
+        if read:
+            read = [r for r in read if self.backend.reads(r)]
+            foreign = [r for r in foreign if r not in read]
+            for ref in read:
+                ref.tiling, ref.also = Tiling.copies(len(ref.shape)), ()
         for ref in foreign:
             if ref.value is None:
                 self._bring(ref)
             ref.tiling, ref.also = None, ()
-        return bool(foreign)
+        return bool(foreign or read)
 
     @staticmethod
     def _bring(ref: ArrayRef) -> None:

@@ -24,6 +24,7 @@ from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan, Stage
+from spartan_ng.sources import SourceTile, Unread
 from spartan_ng.worker.blas import single_blas
 from spartan_ng.worker.lending import Lending, borrow
 from spartan_ng.worker.program import Program, Task
@@ -33,6 +34,7 @@ from spartan_ng.worker.stealing import Offers
 from spartan_ng.worker.store import Key, Region, Store, read_region
 from spartan_ng.worker.threads import Threads
 from spartan_ng.worker.vanguard import Vanguard
+from spartan_ng.worker.windows import Bands
 
 _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""
@@ -281,12 +283,27 @@ class Executor:
 
     def finish_all(self, run: Run, started: Started, packed: bool = False) -> list[Any]:
         """The operands that `start_all` has asked for."""
-        found = [o.present(self._finish(run, o, parts)) for o, parts in started]
+        found = [o.present(self._there(self._finish(run, o, parts))) for o, parts in started]
         return found if packed else [_unpacked(value) for value in found]
+
+    def unread_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
+        """As `load_all`, but what sources give is left to be read by the caller."""
+        started = self.start_all(run, operands)
+        found = [(o, self._finish(run, o, parts)) for o, parts in started]
+        return [v if isinstance(v, Unread) else o.present(v) for o, v in found]
+
+    def read(self, unread: Unread) -> np.ndarray[Any, Any]:
+        """A region of a source, as a whole."""
+        out = self.store.allocate(unread.shape, unread.dtype)
+        unread.into(out)
+        return out
+
+    def _there(self, value: Any) -> Any:
+        return self.read(value) if isinstance(value, Unread) else value
 
     def gather(self, run: Run, operand: Operand) -> Any:
         """The operand's region in the array's own axes."""
-        return self._finish(run, operand, self._start(run, operand))
+        return self._there(self._finish(run, operand, self._start(run, operand)))
 
     def _start(self, run: Run, operand: Operand) -> list[tuple[Piece, Any]]:
         """Views of local pieces, futures of remote ones."""
@@ -344,7 +361,7 @@ class Executor:
         found = []
         for rank, region, future in under_way:
             if future is None:
-                found.append(read_region(self.store.get(key), region))
+                found.append(self._there(read_region(self.store.get(key), region)))
                 continue
             data = self.wait(run, future, rank)
             run.stats.bytes_moved += data_bytes(data)
@@ -362,15 +379,17 @@ class Executor:
         blas: bool = False,
         lending: Lending | None = None,
         is_done: Callable[[], bool] | None = None,
+        bands: Bands | None = None,
     ) -> list[Any]:
         """`make()(item)` for every item, results in order; `make` is called once for each thread.
 
         `small` work stays on this thread; `blas` says that items call BLAS, which then runs on one thread
         for each of ours. With `lending`, other workers may do some of the items. Where `is_done` says that
-        nothing is left, threads that have yet to find out are not waited for.
+        nothing is left, threads that have yet to find out are not waited for. With `bands`, items are runs of
+        blocks, and go in the order in which what they need is read.
         """
         results: list[Any] = [None] * len(items)
-        numbers = iter(range(len(items)))
+        numbers = iter(range(len(items)) if bands is None else bands.begin(items))
         ended = False
         offer = None if lending is None or small else lending.offer(run.index, results)
 
@@ -387,7 +406,8 @@ class Executor:
                         if ended:
                             return
                         self.check(run)
-                        results[i] = one(items[i])
+                        with nullcontext() if bands is None else bands.reading(i):
+                            results[i] = one(items[i])
                 self.check(run)
             except BaseException:
                 ended = True
@@ -433,6 +453,8 @@ def data_bytes(data: Any) -> int:
     """Bytes of what a read brought."""
     if isinstance(data, list):
         return sum(d.nbytes for _, d in data)
+    if isinstance(data, SourceTile):
+        return 0
     if isinstance(data, np.ndarray) or is_compressed(data):
         return int(data.nbytes)
     return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)

@@ -43,7 +43,7 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     read = stage.reads[0]
     box = (*((0, n) for n in mask.shape), *task.box[1:])
     whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
-    if all(p.rank == ex.rank for p in whole.pieces):
+    if slot.chunks is None and all(p.rank == ex.rank for p in whole.pieces):
         rows = dense(ex.load(run, whole))
         _compress_here(
             ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out

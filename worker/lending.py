@@ -18,6 +18,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
 from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.kernels.blocks import box_around
 from spartan_ng.kernels.body import Body, slicer
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import reducer_of
@@ -67,7 +68,7 @@ def lending(
     cutters = [slicer(replace(read, expand=False), box) for read in stage.reads]
 
     def pack(number: int) -> Any:
-        around = _around(runs[number])
+        around = box_around(runs[number])
         parts = [cut(o, around) for cut, o in zip(cutters, operands, strict=True)]
         whole = tuple(np.asarray(p, order="C") if isinstance(p, np.ndarray) else p for p in parts)
         return around, tuple(runs[number]), whole
@@ -123,11 +124,6 @@ def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, opera
             return tuple(values) if reducer is None else reducer.run_state(values)
     except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
         return None  # the owner does the task itself and says what is wrong
-
-
-def _around(blocks: Blocks) -> Box:
-    """The box around some blocks."""
-    return tuple((min(lo for lo, _ in dim), max(hi for _, hi in dim)) for dim in zip(*blocks, strict=True))
 
 
 def _nbytes(operand: Any) -> int:

@@ -401,7 +401,11 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
     """Whether a stage is large enough that workers who wait ask for its tasks, and its tasks can travel."""
     if plan.workers == 1 or not isinstance(stage, Fused) or len(stage.writes) > 1 or stage.heavy:
         return False
-    if stage.driver >= 0 or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots):
+    if (
+        stage.band is not None
+        or stage.driver >= 0
+        or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots)
+    ):
         return False
     work = prod(stage.domain) * (1 + sum(_flops(row) for row in stage.rows))
     return work >= (_LENT_USER_FLOPS if stage.calls_users else _LENT_FLOPS) * plan.workers

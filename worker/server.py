@@ -23,11 +23,13 @@ from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
+from spartan_ng.sources import SourceTile
 from spartan_ng.texts import encodable, error_trace
 from spartan_ng.wire.access import Access, leave
 from spartan_ng.wire.codec import NOTHING, Blob, Buffer
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.failures import describe
+from spartan_ng.wire.functions import load_function
 from spartan_ng.wire.hosts import address_towards, host_identity, label
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.loop import Loop, Socket, send, send_frames
@@ -422,10 +424,12 @@ class WorkerServer:
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:
         """Store this rank's tiles of the small inputs that came with the job."""
-        for position, value in unpack(part.run.values):
+        for position, value in unpack(part.run.values, load_function):
             slot = plan.slots[plan.inputs[position]]
             box = slot.tiling.box_on(slot.shape, part.rank)
-            if box is not None:
+            if isinstance(value, SourceTile):
+                self.store.put(part.run.inputs[position], value)
+            elif box is not None:
                 region = tuple((lo, hi, 1) for lo, hi in box)
                 self.store.put(part.run.inputs[position], read_region(value, region))
 

@@ -47,6 +47,7 @@ from spartan_ng.worker.program import Task, cover
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
 from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
 from spartan_ng.worker.sweep import run_sweep
+from spartan_ng.worker.windows import Bands, opened
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -71,6 +72,8 @@ class Pass:
     blas: bool
     operands: list[Any] | None = None
     """Of an interpreted pass: what a worker that takes a task over would need a part of."""
+    bands: Bands | None = None
+    """Who reads what runs of blocks need."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
@@ -81,6 +84,10 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         run_parts(ex, run, stage, task)
         return
     after = task.finish.operands if task.finish is not None else []
+    if stage.band is not None:
+        with opened(ex, run, stage, task, ex.unread_all(run, task.operands)) as (found, bands):
+            run_loaded(ex, run, stage, task, found, ex.load_all(run, after), bands)
+        return
     operands = ex.load_all(run, [*task.operands, *after], packed=True)
     run_loaded(ex, run, stage, task, operands[: len(task.operands)], operands[len(task.operands) :])
 
@@ -103,10 +110,16 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
 
 
 def run_loaded(
-    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], after: list[Any]
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    task: Task,
+    operands: list[Any],
+    after: list[Any],
+    bands: Bands | None = None,
 ) -> None:
-    """The pass, once its operands (and its finish's, `after`) are there."""
-    values = _made(ex, run, stage, task, operands)
+    """The pass, once its operands (and its finish's, `after`) are there, or as they are read in `bands`."""
+    values = _made(ex, run, stage, task, operands, bands)
     if values:
         _store(ex, run, stage, task, values, after)
 
@@ -126,9 +139,11 @@ def _store(
     run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
 
 
-def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> list[Any]:
+def _made(
+    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], bands: Bands | None = None
+) -> list[Any]:
     """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
-    product = multiplied(ex, run, stage, operands)
+    product = None if bands is not None else multiplied(ex, run, stage, operands)
     if product is not None:
         return product
     task = _packed(stage, task, operands)
@@ -140,6 +155,8 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     assert tier is not None, "a task with a box has tiers"
 
     small = task.flops < _SMALL
+    if bands is not None and tier.is_hot:
+        bands.show_end(box)
     choice = tier.choose(operands, ex.errstate)
     if choice is None:
         body = tier.interpreted(body, operands, ex.errstate)
@@ -153,7 +170,7 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
     values: list[Any] = []
     if len(stage.writes) > 1:
         assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
-        run_sweep(ex, run, stage, task, operands, choice, small, blas)
+        run_sweep(ex, run, stage, task, operands, choice, small, blas, bands)
     elif isinstance(choice, Sampled):
         values = run_nonzeros(ex, run, stage, task, Bound(choice, operands))
     else:
@@ -161,9 +178,11 @@ def _made(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any])
         (reducer,) = task.reducers
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
-            how = Pass(_cells(task.cut), work, small, blas, operands=operands)
+            lent = None if bands is not None else operands
+            how = Pass(_cells(task.cut), work, small, blas, lent, bands)
         else:
-            how = Pass(_cells(choice.cut), _compiled(choice.body, operands, reducer), small, blas)
+            work = _compiled(choice.body, operands, reducer)
+            how = Pass(_cells(choice.cut), work, small, blas, bands=bands)
         if reducer is not None:
             values = _reduced(ex, run, stage, write, task, how, reducer)
         else:
@@ -275,7 +294,7 @@ def _plain(
         places = [labelled_box(write.labels, slot.shape, b) for b in blocks]
         ex.put(run, write.slots[0], _stacked(places, parts))
         return
-    if len(blocks) == 1 and stage.heavy:
+    if len(blocks) == 1 and stage.heavy and how.bands is None:
         value = _block_value(interpreter(), write)(blocks[0])
         ex.put(run, write.slots[0], np.ascontiguousarray(value))
         return
@@ -293,7 +312,8 @@ def _plain(
             np.copyto(target(block), value, casting="unsafe")
 
     lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, filled)
-    ex.parallel(run, runs, lambda: how.worker(out, target), how.small, how.blas, lent)
+    work = lambda: how.worker(out, target)  # noqa: E731
+    ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands)
     ex.put(run, write.slots[0], out)
 
 
@@ -330,7 +350,7 @@ def _reduced(
     runs = [r for cell in how.cells for r in cell.runs]
     lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
-    states = iter(ex.parallel(run, runs, work, how.small, how.blas, lent))
+    states = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
     slots = [run.plan.slots[s] for s in write.slots]
     shape = slots[0].shape[len(write.partial) :]
     own = labelled_box(write.labels, shape, task.box)

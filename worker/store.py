@@ -13,7 +13,8 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
 from spartan_ng.errors import OutOfResources
+from spartan_ng.sources import SourceTile
 from spartan_ng.worker.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.recycle import Recycler
 
@@ -68,6 +70,19 @@ class Store:
         assert self.pool is not None, "only workers of a cluster adopt segments"
         nbytes = prod(shape) * dtype.itemsize
         return self.pool.adopt(descriptor, size, nbytes, self._spill).view(dtype).reshape(shape)
+
+    @contextmanager
+    def room(self, nbytes: int) -> Iterator[None]:
+        """Count memory that is taken outside of the pool for a while; MemoryBudgetError where it cannot
+        fit."""
+        if self.pool is None:
+            yield
+            return
+        self.pool.reserve(nbytes, self._spill)
+        try:
+            yield
+        finally:
+            self.pool.unreserve(nbytes)
 
     def put(self, key: Key, tile: Any, reads: int | None = None) -> None:
         """Complete a tile; reads that were parked for it go on.
@@ -237,8 +252,8 @@ class _Spilled:
 
 
 def read_region(tile: Any, region: Region) -> Any:
-    """A region of a tile: a view of an ndarray, a CSR part (the tile itself, where that is all of it), or the
-    updates that meet the box."""
+    """A region of a tile: a view of an ndarray, a CSR part (the tile itself, where that is all of it), the
+    updates that meet the box, or what is still to be read of a source."""
     if isinstance(tile, list):
         box = tuple((start, stop) for start, stop, _ in region)
         return [
@@ -246,6 +261,8 @@ def read_region(tile: Any, region: Region) -> Any:
             for at, data in tile
             if all(lo < b and a < hi for (lo, hi), (a, b) in zip(at, box, strict=True))
         ]
+    if isinstance(tile, SourceTile):
+        return tile.region(region)
     slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
     if isinstance(tile, np.ndarray):
         return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays

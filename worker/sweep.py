@@ -28,6 +28,7 @@ from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Fused
 from spartan_ng.worker.program import Task
 from spartan_ng.worker.results import Places, States, add_state, finish, merged
+from spartan_ng.worker.windows import Bands
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -42,6 +43,7 @@ def run_sweep(
     choice: Choice | None,
     small: bool,
     blas: bool,
+    bands: Bands | None = None,
 ) -> None:
     """Run a stage of several results."""
     assert task.box is not None, "checked by the caller"
@@ -58,7 +60,7 @@ def run_sweep(
     else:
         make = _compiled(choice.body, operands, task, places)
         first = [{} for _ in stage.writes]
-    every = [first, *ex.parallel(run, cut.runs, make, small, blas)]
+    every = [first, *ex.parallel(run, cut.runs, make, small, blas, bands=bands)]
     for k, write in enumerate(stage.writes):
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])

@@ -66,7 +66,8 @@ class Cell:
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `picks` counts the elements that were read one by one since the last evaluation.
     `origin` is the structured array that a record is an element of, and its key there; `owner` the array
-    without views that the first view was made of.
+    without views that the first view was made of. `source` is where a value that has not been written to is
+    mapped from.
 
     `order` lists the axes from the largest stride to the least where a value was not in C order: views were
     made for that layout, so the next value gets it, too.
@@ -81,6 +82,7 @@ class Cell:
     picks: int = 0
     order: tuple[int, ...] | None = None
     shared: bool = False
+    source: Any = None
     origin: tuple[Any, Any] | None = None
     owner: weakref.ref[Any] | None = None
     _node: Node | None = None
@@ -138,7 +140,8 @@ class Cell:
             else:
                 self._take_possession()
                 array = np.asarray(self.value)
-                self._node = build.data(ArrayRef(array.shape, array.dtype, value=array))
+                source = self.source if self.borrowed else None
+                self._node = build.data(ArrayRef(array.shape, array.dtype, value=array, source=source))
         return self._node
 
     def _take_possession(self) -> None:

@@ -26,6 +26,7 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+from spartan_ng.sources import read_box
 
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
@@ -100,6 +101,10 @@ def value_of(ref: ArrayRef) -> Any:
     """The elements on the driver: what is there, or gathered from the workers."""
     if ref.value is not None:
         return ref.value
+    if ref.source is not None:
+        return (
+            read_box(ref.source, box_of(ref.shape)) if 0 not in ref.shape else np.empty(ref.shape, ref.dtype)
+        )
     holder: Holder = ref.backend  # type: ignore[assignment]
     return holder.gather(ref, box_of(ref.shape))
 

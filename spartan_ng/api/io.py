@@ -14,6 +14,7 @@ from spartan_ng.api.handle import Handle, as_handle, make, over_buffer, sparse_h
 from spartan_ng.api.saving import replacing, write_npy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
+from spartan_ng.sources import MappedFile
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -76,6 +77,15 @@ def _mapped(path: str, options: dict[str, Any]) -> Any:
     return np.load(path, **options)
 
 
+def _over_map(mapped: Any) -> Any:
+    """A mapped file as an array that workers map, too."""
+    cell = Cell(np.asarray(mapped), borrowed=True)
+    order = "C" if mapped.flags.c_contiguous else "F"
+    with suppress(OSError):  # it is gone already: who needs it gets the driver's
+        cell.source = MappedFile(mapped.filename, mapped.shape, mapped.dtype, mapped.offset, order)
+    return make(cell)
+
+
 def load(
     file: Any,
     mmap_mode: Any = None,
@@ -94,7 +104,7 @@ def load(
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
-            return make(Cell(np.asarray(mapped), borrowed=True))
+            return _over_map(mapped)
         return wrap(np.array(mapped))
     opened = np.load(file, mmap_mode, **options)
     if isinstance(opened, np.memmap) and opened.mode in ("r+", "w+"):

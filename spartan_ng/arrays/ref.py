@@ -1,4 +1,4 @@
-"""A reference to an array that has a value: on the driver, in a backend's tiles, or both.
+"""A reference to an array that has a value: on the driver, in a backend's tiles, or both; or in a source.
 
 The graph's DATA leaves hold one. A backend that keeps tiles for it registers `release`, called once
 when nobody refers to the array any more.
@@ -48,6 +48,7 @@ class ArrayRef:
         "serial",
         "shape",
         "skewed",
+        "source",
         "tiling",
         "value",
     )
@@ -61,12 +62,16 @@ class ArrayRef:
         format: str = "dense",
         tiling: Tiling | None = None,
         nnz: int | None = None,
+        source: Any = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.format = format
         self.value = value
         self.tiling = tiling
+        self.source = source
+        """Where the elements are read from (`sources.Source`), or None. What is not mapped has no value
+        here."""
         self.nnz = nnz
         self.skewed = format == "csr" and value is not None and _skewed(value.indptr)
         """Whether the rows of a CSR array are so unequal that its plan looks at them."""
@@ -89,6 +94,11 @@ class ArrayRef:
         for s in self.shape:
             n *= s
         return n
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Of an array that is read as it is worked on, the shape of what is read best."""
+        return self.source.chunks if self.source is not None and self.value is None else None
 
     def on_release(self, backend: object, release: Callable[[int], None]) -> None:
         """Record that `backend` holds tiles, to be dropped by `release(serial)` with this reference."""

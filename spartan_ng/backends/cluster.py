@@ -31,7 +31,8 @@ from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
-from spartan_ng.wire.access import Access
+from spartan_ng.sources import SourceTile
+from spartan_ng.wire.access import Access, is_local
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.keys import Keys
@@ -60,8 +61,9 @@ class _Held:
     """What its tiles are called; never used twice, since news of a release may come after a new upload."""
     members: tuple[Member, ...]
     """By rank, at the time when the tiles were made."""
-    value: np.ndarray[Any, Any] | None = None
-    """A small array's value that is still to go to the workers, with the first job that reads it."""
+    value: np.ndarray[Any, Any] | SourceTile | None = None
+    """A small array's value, or a source, that is still to go to the workers, with the first job that reads
+    it."""
     lost: str | None = None
     """Which worker took tiles with it."""
 
@@ -148,6 +150,10 @@ class ClusterBackend:
         """Who is there and what runs."""
         return self._link.status()
 
+    def reads(self, ref: ArrayRef) -> bool:
+        """What the driver has mapped, workers on this machine map, too; others may not see the file."""
+        return ref.value is None or (is_local(self._link.address) and ref.source.is_current())
+
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Put a driver array's tiles on the workers as `tiling` says; records it in `ref`.
 
@@ -157,6 +163,10 @@ class ClusterBackend:
         highest = sum((p - 1) * s for p, s in zip(tiling.parts, tiling.strides, strict=True))
         if highest >= len(members):
             raise WorkerLost(f"a tiling for {highest + 1} workers, but {len(members)} are left")
+        if ref.source is not None and tiling.duplicate:
+            ref.tiling = tiling
+            self._keep(ref, self._new_key(), members, SourceTile(ref.source))
+            return
         if (
             isinstance(ref.value, np.ndarray)
             and ref.value.nbytes <= WITH_JOB_BYTES
@@ -246,9 +256,9 @@ class ClusterBackend:
             for held in list(self._arrays.values()):
                 ref = held.ref()
                 if ref is not None and ref.backend is self:
-                    if held.value is not None:
+                    if isinstance(held.value, np.ndarray):
                         ref.value = held.value
-                    if ref.value is not None:
+                    if ref.value is not None or ref.source is not None:
                         self._let_go(ref, held)
         if self._is_idle():
             self.close()
@@ -281,7 +291,7 @@ class ClusterBackend:
         ref: ArrayRef,
         key: Key,
         members: tuple[Member, ...],
-        value: np.ndarray[Any, Any] | None = None,
+        value: np.ndarray[Any, Any] | SourceTile | None = None,
     ) -> None:
         self._arrays[ref.serial] = _Held(weakref.ref(ref), key, members, value)
         if ref.backend is not self:
@@ -299,7 +309,7 @@ class ClusterBackend:
         held = self._arrays.get(ref.serial) if ref.backend is self else None
         if held is not None and held.lost is not None:
             raise WorkerLost(f"{held.lost} died and took tiles of an array of shape {ref.shape} with it")
-        if held is None and ref.value is None:
+        if held is None and ref.value is None and ref.source is None:
             raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this cluster")
         return held
 
@@ -401,7 +411,10 @@ class ClusterBackend:
 
     def _settle_array(self, ref: ArrayRef, held: _Held) -> None:
         assert ref.tiling is not None, "an array on workers has a tiling"
-        if held.value is not None:
+        if ref.source is not None:
+            self._let_go(ref, held)  # there is nothing to bring: whoever comes next reads it
+            return
+        if isinstance(held.value, np.ndarray):
             ref.value = held.value
         now = self._settled.members
         users = [r for r in range(len(held.members)) if ref.tiling.box_on(ref.shape, r) is not None]

@@ -18,6 +18,7 @@ from spartan_ng.error_state import error_state
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
+from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor, NoPeers
 from spartan_ng.worker.pool import BufferPool
 from spartan_ng.worker.recycle import Recycler
@@ -68,6 +69,10 @@ class EmbeddedBackend:
         """The rates of one worker: what to fuse and to keep depends on them."""
         return self._profile
 
+    def reads(self, ref: ArrayRef) -> bool:
+        """What is mapped is the worker's already."""
+        return ref.value is None
+
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Nothing to do: the driver's memory is the worker's."""
 
@@ -108,7 +113,7 @@ class EmbeddedBackend:
         report = None if progress is None else lambda done: progress(done, total)
         try:
             for key, ref in zip(bound, inputs, strict=True):
-                store.put(key, ref.value)
+                store.put(key, SourceTile(ref.source) if ref.value is None else ref.value)
             every = executor.run(job, plan, bound, outputs, cancelled, report)
             values = [store.get(k) for k in outputs]
         finally:

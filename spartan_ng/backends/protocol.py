@@ -52,6 +52,10 @@ class Backend(Protocol):
         """What the workers can do, for the cost of plans; equal from one plan to the next."""
         ...
 
+    def reads(self, ref: ArrayRef) -> bool:
+        """Whether the workers read an array that has a source themselves; else they are sent its value."""
+        ...
+
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Put a driver array's tiles on the workers as `tiling` says; records it in `ref`."""
         ...

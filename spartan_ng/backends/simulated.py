@@ -21,6 +21,7 @@ from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.errors import JobCancelled, MemoryBudgetError
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.pool import BufferPool
 from spartan_ng.worker.regions import gathered, identity
@@ -108,11 +109,17 @@ class SimulatedBackend:
         """Tiles that all workers hold now."""
         return sum(len(s.complete()) for s in self._stores)
 
+    def reads(self, ref: ArrayRef) -> bool:
+        """What is mapped is cut as any value is."""
+        return ref.value is None
+
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Cut the driver's value into the workers' stores."""
         for rank, store in enumerate(self._stores):
             box = tiling.box_on(ref.shape, rank)
-            if box is not None:
+            if ref.value is None:
+                store.put(("driver", ref.serial), SourceTile(ref.source))
+            elif box is not None:
                 part = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
                 store.put(("driver", ref.serial), np.asarray(part) if ref.format == "dense" else part)
         self._own(ref, tiling)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from math import prod
 
 from spartan_ng.arrays import Box
@@ -78,9 +78,17 @@ def block_sizes(
     twice); the other rows take no memory. `sparse` names the slots of CSR operands,
     `calls` says that NumPy is called between compiled loops.
     """
-    sizes = _cached_sizes(stage, tile, held, sparse, calls)
+    sizes = _within_band(stage, _cached_sizes(stage, tile, held, sparse, calls))
     longest = _longest_units(stage)
     return tuple(-(-n // longest.get(d, 1)) * longest.get(d, 1) for d, n in enumerate(sizes))
+
+
+def _within_band(stage: Fused, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Blocks no longer than what is read at a time; random numbers are drawn in blocks of their own."""
+    if stage.band is None or any(row.kind == "random" for row in stage.rows):
+        return sizes
+    along, length = stage.band
+    return (*sizes[:along], min(sizes[along], length), *sizes[along + 1 :])
 
 
 def _longest_units(stage: Fused) -> dict[int, int]:
@@ -241,25 +249,29 @@ def is_one_block(span: tuple[int, int], size: int) -> bool:
     return len(_steps(*span, size)) <= 1
 
 
-def sweep(tile: Box, sizes: tuple[int, ...]) -> Sweep:
+def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None) -> Sweep:
     """A tile's blocks in runs that differ in one dimension only, for results reduced over different ones."""
     spans = [_steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     if not spans:
         return Sweep(-1, (((),),))
-    split = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
-    steps = spans[split]
-    count = min(TASKS, len(steps))
-    runs = []
-    for i in range(count):
-        own = steps[i * len(steps) // count : (i + 1) * len(steps) // count]
-        runs.append(tuple(product(*(own if d == split else s for d, s in enumerate(spans)))))
-    return Sweep(split, tuple(runs))
+    if band is None:
+        split = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
+        steps = spans[split]
+        count = min(TASKS, len(steps))
+        parts = [steps[i * len(steps) // count : (i + 1) * len(steps) // count] for i in range(count)]
+    else:
+        split, length = band
+        parts = [list(own) for _, own in groupby(spans[split], lambda step: step[0] // length)]
+    runs = tuple(tuple(product(*(own if d == split else s for d, s in enumerate(spans)))) for own in parts)
+    return Sweep(split, runs)
 
 
 def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
     """A tile cut as its stage's results want it; `together`: a plain result's blocks need no cells."""
     if len(stage.writes) > 1:
-        return sweep(tile, sizes)
+        return sweep(tile, sizes, stage.band)
+    if stage.band is not None:
+        return _banded(stage, tile, sizes, together)
     (write,) = stage.writes
     if write.reducer is not None:
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
@@ -268,6 +280,34 @@ def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
     if not together:
         return every
     return [Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], TASKS))]
+
+
+def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> list[Cell]:
+    """As `cut`, for a pass over sources: a run of blocks needs what is read at one time.
+
+    States are combined in the order of their blocks, so only those of a plain result may be put in another.
+    """
+    assert stage.band is not None, "checked by the caller"
+    along, length = stage.band
+    (write,) = stage.writes
+
+    def runs(blocks: list[Box]) -> tuple[tuple[Box, ...], ...]:
+        return tuple(tuple(own) for _, own in groupby(blocks, lambda block: block[along][0] // length))
+
+    if write.reducer is not None:
+        reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
+        found = cells(tile, sizes, reduced, 1)
+        return [Cell(cell.box, runs([b for run in cell.runs for b in run])) for cell in found]
+    blocks = list(product(*(_steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True))))
+    blocks.sort(key=lambda block: block[along][0])
+    if together:
+        return [Cell(tile, runs(blocks))]
+    return [Cell(box_around(run), (run,)) for run in runs(blocks)]
+
+
+def box_around(blocks: Sequence[Box]) -> Box:
+    """The box around some blocks."""
+    return tuple((min(lo for lo, _ in dim), max(hi for _, hi in dim)) for dim in zip(*blocks, strict=True))
 
 
 def _runs(blocks: list[Box], count: int) -> tuple[tuple[Box, ...], ...]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
+from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.picture import draw
@@ -84,6 +85,8 @@ class ExplainedStage:
     """What of a fused stage is compiled once it is hot, and why the rest is interpreted."""
     product: str = ""
     """Of a matrix product: its (P, Q, R), parts, steps and finish."""
+    band: str = ""
+    """Of a pass over sources: how much of them is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ class Explanation:
             lines.append(f"{indent}{kind} over {shape_text(stage.domain)} cut {stage.grid}")
             lines.append(f"{indent}{reads} -> {writes}")
             lines += [f"{indent}{stage.product}"] if stage.product else []
+            lines += [f"{indent}{stage.band}"] if stage.band else []
             lines.append(f"{indent}{costs(stage)}")
             lines += [f"{indent}runs {tier}" for tier in _condensed(stage.tiers)]
             if stage.alternatives:
@@ -211,6 +215,7 @@ def explain(
                 template=template(stage) if isinstance(stage, Fused) else None,
                 tiers=(tiers or {}).get(i, ()),
                 product=describe_product(stage),
+                band=describe_band(stage),
             )
         )
     slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
@@ -266,9 +271,8 @@ def costs(stage: ExplainedStage) -> str:
 def _slot(plan: Plan, number: int, slot: Slot) -> ExplainedSlot:
     inside, outside = number in plan.inputs, number in plan.outputs
     role = "both" if inside and outside else "input" if inside else "output" if outside else "between"
-    return ExplainedSlot(
-        number, slot.shape, str(slot.dtype), str(slot.tiling), slot.format, slot.nbytes, role
-    )
+    tiling = str(slot.tiling) if slot.chunks is None else "source"
+    return ExplainedSlot(number, slot.shape, str(slot.dtype), tiling, slot.format, slot.nbytes, role)
 
 
 def _plain(row: ExplainedSlot | ExplainedStage) -> dict[str, Any]:

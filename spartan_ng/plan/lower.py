@@ -30,6 +30,7 @@ from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, has_product, is_heavy
+from spartan_ng.plan.bands import band_of
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Body, Draft, Result, stage_name
 from spartan_ng.plan.plan import (
@@ -119,7 +120,8 @@ class Lowering:
         """Cut the drafts of a choice."""
         drafts, self.sketched, tilings = choice
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
-            self.slots.append(Slot(node.shape, node.dtype, tiling, stored_format(node)))
+            chunks = None if node.data is None else node.data.chunks
+            self.slots.append(Slot(node.shape, node.dtype, tiling, stored_format(node), chunks))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
@@ -296,6 +298,7 @@ class Lowering:
         heavy = is_heavy(draft)
         finish = None if draft.after is None else self._finish(draft.after)
         partial = any(w.partial for w in writes)
+        band = band_of(draft, self.slots, grid, self.settings.profile)
         stage = Fused(
             stage_name(draft),
             draft.domain,
@@ -306,11 +309,12 @@ class Lowering:
             draft.whole,
             driver=draft.driver,
             heavy=heavy,
-            steps=heavy_steps(draft, self.slots, grid) if heavy else (),
-            parts=self._parts(index, grid),
+            steps=heavy_steps(draft, self.slots, grid) if heavy and band is None else (),
+            parts=self._parts(index, grid) if band is None else 1,
             turns=turning(draft) or 0,
             finish=None if partial else finish,
             exact=self.settings.reproducible,
+            band=band,
         )
         self._emit(stage, read_bytes)
         self._combine(draft, grid, writes, combine_bytes, finish)

@@ -33,6 +33,8 @@ class Slot:
     dtype: np.dtype[Any]
     tiling: Tiling
     format: str = "dense"
+    chunks: tuple[int, ...] | None = None
+    """Of an array that a source reads where it is worked on, the shape of what is read best; else None."""
 
     @property
     def nbytes(self) -> int:
@@ -157,6 +159,9 @@ class Fused:
     finish: Fused | None = None
     exact: bool = False
     """Whether it keeps the last bits, whatever runs it: `config.reproducible`."""
+    band: tuple[int, int] | None = None
+    """Of a pass over sources: the domain dimension that it goes along, and how many indices of it are read at
+    a time."""
 
     @property
     def is_sampled(self) -> bool:

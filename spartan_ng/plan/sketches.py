@@ -44,6 +44,7 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
         ref.tiling,
         uncut,
         driver=ref.tiling is None,
+        source=ref.source is not None and (ref.value is None or ref.tiling is not None),
         kept=kept,
         outlives=True,
         load=Load(ref.value.indptr) if ref.skewed and ref.value is not None else None,

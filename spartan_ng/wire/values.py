@@ -4,9 +4,10 @@ msgpack has one kind of sequence, which stands for tuples here. Every other kind
 does not tell from another, is a map with one key, its tag:
 
     "l" list   "d" dict    "c" complex   "y" dtype   "s" NumPy scalar   "i" large int   "e" Ellipsis, slice
-    "a" array  "r" CSR     "b" bytes     "k" registered dataclass      "u" function
+    "a" array  "r" CSR     "b" bytes     "k" registered dataclass      "u" function      "o" source
 
-A function is code: `unpack` refuses it unless its caller says how functions are loaded.
+A function is code, and a source may have one: `unpack` refuses it unless its caller says how functions are
+loaded.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from spartan_ng.compressed.groups import Coding, Group
 from spartan_ng.compressed.layouts import Codes, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.sources.tile import SourceTile
 from spartan_ng.wire.codec import Blob, Buffer, dtype_of, dtype_text
 
 Load = Callable[[str | None, Buffer | None], Any]
@@ -111,6 +113,14 @@ def _function(value: UserFunction, buffers: list[Buffer]) -> Any:
     return {"u": [named, value.origin, None if pickled is None else _append(pickled, buffers)]}
 
 
+def _source(value: SourceTile, buffers: list[Buffer]) -> Any:
+    from spartan_ng.wire.functions import dump_function
+
+    _, pickled = dump_function(value.source)
+    assert pickled is not None, "a source travels by value"
+    return {"o": _append(pickled, buffers)}
+
+
 _ENCODERS: tuple[tuple[Any, Callable[[Any, list[Buffer]], Any]], ...] = (
     (np.ndarray, lambda v, b: {"a": _array(v, b)}),
     (list, lambda v, b: {"l": [_plain(x, b) for x in v]}),
@@ -119,6 +129,7 @@ _ENCODERS: tuple[tuple[Any, Callable[[Any, list[Buffer]], Any]], ...] = (
     (np.generic, lambda v, b: {"s": [dtype_text(v.dtype), v.tobytes()]}),
     (complex, lambda v, b: {"c": [v.real, v.imag]}),
     (UserFunction, _function),
+    (SourceTile, _source),
     (bytes, lambda v, b: {"b": _append(v, b)}),
     (slice, lambda v, b: {"e": [_plain(x, b) for x in (v.start, v.stop, v.step)]}),
     (type(Ellipsis), lambda v, b: {"e": None}),
@@ -163,6 +174,14 @@ class _Unpacking:
             raise TypeError("a function came where only data may come")
         return UserFunction(self._load(named, None if position is None else self.buffer(position)), origin)
 
+    def source(self, body: Any) -> Any:
+        """Of a source that is mapped the array itself."""
+        if self._load is None:
+            raise TypeError("a source came where only data may come")
+        source = self._load(None, self.buffer(body))
+        mapped = source.mapped()
+        return SourceTile(source) if mapped is None else mapped
+
 
 _DECODERS: dict[str, Callable[[_Unpacking, Any], Any]] = {
     "l": lambda u, body: [u.value(v) for v in body],
@@ -176,6 +195,7 @@ _DECODERS: dict[str, Callable[[_Unpacking, Any], Any]] = {
     "r": _Unpacking.csr,
     "b": lambda u, body: bytes(u.buffer(body)),
     "u": _Unpacking.function,
+    "o": _Unpacking.source,
     "k": lambda u, body: _registered[body[0]](*[u.value(v) for v in body[1:]]),
 }
 

@@ -114,7 +114,10 @@ class Runner:
         return plan, [n.data for n in order if n.data is not None]
 
     def _run(self, backend: Backend, plan: Plan, inputs: list[ArrayRef]) -> list[Any]:
-        refs = [ArrayRef(r.shape, r.dtype, value=r.value, format=r.format, nnz=r.nnz) for r in inputs]
+        refs = [
+            ArrayRef(r.shape, r.dtype, value=r.value, format=r.format, nnz=r.nnz, source=r.source)
+            for r in inputs
+        ]
         for ref, slot in zip(refs, plan.inputs, strict=True):
             backend.upload(ref, plan.slots[slot].tiling)
         found, _ = backend.run(plan, refs)

@@ -30,6 +30,7 @@ from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.sources import SourceTile
 from spartan_ng.worker.regions import gathered, identity
 from spartan_ng.worker.tasks import Made, facts, read
 
@@ -74,12 +75,19 @@ class EngineBackend:
 
     # --- arrays
 
+    def reads(self, ref: ArrayRef) -> bool:
+        """What is mapped is cut as any value is."""
+        return ref.value is None
+
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Give the engine a driver array's tiles as tasks that hold them, so that it can make them again."""
         tiles: Tiles = {}
         for rank in range(1 if tiling.duplicate else self._workers):
             box = tiling.box_on(ref.shape, rank)
-            if box is not None:
+            if ref.value is None:
+                tile = SourceTile(ref.source)
+                tiles[rank] = Tile(self.engine.submit("upload", Made, {0: tile}), 0, alone=True)
+            elif box is not None:
                 value = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
                 part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
                 tiles[rank] = Tile(self.engine.submit("upload", Made, {0: part}), 0, alone=True)

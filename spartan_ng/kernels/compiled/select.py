@@ -88,6 +88,11 @@ class Tier:
         self._seconds = 0.0
         self._lock = threading.Lock()
 
+    @property
+    def is_hot(self) -> bool:
+        """Whether the stage may be compiled by now."""
+        return config.compiles and (config.kernels != "auto" or self._seconds >= HOT_S)
+
     def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels

@@ -33,7 +33,7 @@ def _check_memory(
 ) -> None:
     for access in (*stage.reads, *stage.writes):
         array = arrays[access.array]
-        if array.nbytes <= memory_bytes:
+        if array.source or array.nbytes <= memory_bytes:
             continue
         most = max(prod(g.parts[d] for d in access.labels if d >= 0) for g in options.tilings)
         if -(-array.nbytes // most) > memory_bytes:

@@ -25,7 +25,7 @@ MOST_PARTS = 256
 def task_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, parts: int = 1) -> int:
     """Bytes that the largest task of a grid holds at one time, in so many parts."""
     held = 0
-    for read in dict.fromkeys(stage.reads):
+    for read in dict.fromkeys(r for r in stage.reads if not arrays[r.array].source):
         share = _share(read, arrays[read.array], grid)
         # A part's pieces, the same put together, and the next part's pieces on their way.
         held += 3 * -(-share // parts) if parts > 1 and stage.turns in read.labels else 2 * share
@@ -79,7 +79,8 @@ def within(
 
 def _tiles_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], workers: int) -> int:
     """A worker's share of the arrays that are read."""
-    return sum(-(-arrays[a].nbytes // workers) for a in {r.array for r in stage.reads})
+    held = {r.array for r in stage.reads if not arrays[r.array].source}
+    return sum(-(-arrays[a].nbytes // workers) for a in held)
 
 
 def _most_parts(stage: StageSketch, grid: Tiling) -> int:

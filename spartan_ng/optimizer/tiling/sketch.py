@@ -45,6 +45,7 @@ class ArraySketch:
     uncut : axes that no tiling may cut (a CSR array is cut along its rows only, one that is whole in
         every state nowhere)
     driver : the value lies on the driver and has to be uploaded, in any tiling
+    source : it lies outside, and whoever needs a part of it reads that part
     """
 
     shape: tuple[int, ...]
@@ -52,6 +53,7 @@ class ArraySketch:
     pinned: Tiling | None = None
     uncut: tuple[int, ...] = ()
     driver: bool = False
+    source: bool = False
     kept: tuple[Tiling, ...] = ()
     outlives: bool = False
     load: Load | None = field(default=None, compare=False)

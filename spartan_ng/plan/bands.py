@@ -1,0 +1,103 @@
+"""A pass over sources goes along one dimension of its domain, and reads some indices of it at a time.
+
+The dimension is the one along which the least must be in memory: what one step reads of each source, which is
+whole chunks where they fit, all of a source that does not follow it, and the states of results that are
+reduced over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.plan.draft import Draft
+from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Read, Slot, Stage
+
+BAND_BYTES = 1 << 24
+"""What is read at a time: enough for a disk to stream, and for a chunk or a few."""
+SHARE = 32
+"""It is no more than one part in so many of a worker's memory: several are read ahead."""
+
+
+def band_of(
+    draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: ClusterProfile
+) -> tuple[int, int] | None:
+    """The dimension and the length of a draft's bands; None where it reads no source, or needs it as a
+    whole."""
+    reads = [r for r in draft.reads if r.slot != VALUE and slots[r.slot].chunks is not None]
+    stored = [slots[r.slot].format for r in draft.results]
+    if not reads or draft.driver >= 0 or any(f != "dense" for f in stored):
+        return None
+    follows = [a.label for r in sorted(reads, key=lambda r: -slots[r.slot].nbytes) for a in r.axes]
+    found = [d for d in dict.fromkeys(follows) if d != WHOLE and d not in draft.whole and draft.domain[d] > 1]
+    if not found:
+        return None
+    target = min(BAND_BYTES, profile.memory_bytes // SHARE)
+    costs = {d: _cost(d, draft, reads, slots, grid, target) for d in found}
+    best = min(found, key=lambda d: costs[d])
+    return best, _length(best, draft, reads, slots, grid, target)
+
+
+def describe_band(stage: Stage) -> str:
+    """For people: how a stage goes over its sources; empty where it has none, or reads them as a whole."""
+    if not isinstance(stage, Fused) or stage.band is None:
+        return ""
+    along, length = stage.band
+    return f"reads {length} indices of dimension {along} at a time"
+
+
+def _length(
+    d: int, draft: Draft, reads: Sequence[Read], slots: Sequence[Slot], grid: Tiling, target: int
+) -> int:
+    """Indices of dimension `d` in a band: whole chunks, unless one alone is far too much."""
+    each = sum(_line_bytes(d, r, slots[r.slot], grid) for r in reads if _axis(d, r) is not None)
+    chunk = max(_chunk(d, r, slots[r.slot]) for r in reads if _axis(d, r) is not None)
+    fitting = max(1, target // max(each, 1))
+    if fitting >= chunk:
+        fitting = fitting // chunk * chunk
+    elif chunk * each <= target * SHARE // 8:
+        fitting = chunk
+    return int(min(fitting, -(-draft.domain[d] // grid.parts[d])))
+
+
+def _cost(
+    d: int, draft: Draft, reads: Sequence[Read], slots: Sequence[Slot], grid: Tiling, target: int
+) -> int:
+    """Bytes that must be in memory at a time to go along dimension `d`."""
+    length = _length(d, draft, reads, slots, grid, target)
+    bands = -(-draft.domain[d] // grid.parts[d] // length)
+    total = 0
+    for r in reads:
+        lines = length if _axis(d, r) is not None else 1
+        total += lines * _line_bytes(d, r, slots[r.slot], grid)
+        if _axis(d, r) is not None:  # a chunk that is not read whole is read again for each of its parts
+            total += max(0, _chunk(d, r, slots[r.slot]) - length) * _line_bytes(d, r, slots[r.slot], grid)
+    for result in draft.results:
+        if d not in result.out:
+            total += bands * result.node.nbytes
+    return total
+
+
+def _line_bytes(d: int, read: Read, slot: Slot, grid: Tiling) -> int:
+    """Bytes of a read at one index of dimension `d`, for a task."""
+    n = slot.dtype.itemsize
+    for axis in read.axes:
+        if axis.label == WHOLE:
+            n *= axis.size
+        elif axis.label != d:
+            n *= -(-axis.size // grid.parts[axis.label])
+    return n
+
+
+def _axis(d: int, read: Read) -> int | None:
+    """The axis of the array that follows dimension `d`, None where none does."""
+    return next((i for i, a in enumerate(read.axes) if a.label == d), None)
+
+
+def _chunk(d: int, read: Read, slot: Slot) -> int:
+    """Indices of dimension `d` that a chunk has."""
+    at = _axis(d, read)
+    assert at is not None, "the read follows the dimension"
+    assert slot.chunks is not None, "the slot is a source's"
+    return max(1, -(-slot.chunks[at] // abs(read.axes[at].step)))

@@ -1,0 +1,110 @@
+"""Elements that lie one after the other in a local file: `.npy`, members of `.npz`, raw binary.
+
+Such a file is mapped: the kernel reads it as it is used, and lets go of what it needs the memory for.
+"""
+
+from __future__ import annotations
+
+import os
+from math import prod
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from spartan_ng.arrays import Box
+from spartan_ng.errors import SourceError
+from spartan_ng.sources.source import Source, checked_dtype
+
+_LOCAL_HEADER = 30
+"""Bytes of a ZIP file's header before a member, without its name and extra field, whose lengths are the last
+four of them."""
+
+
+class MappedFile(Source):
+    """A part of a file that holds an array's elements.
+
+    Parameters
+    ----------
+    path : the file; every worker opens it under this name
+    shape, dtype : the array's
+    offset : bytes before the first element
+    order : "C" or "F"
+    """
+
+    def __init__(
+        self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0, order: str = "C"
+    ) -> None:
+        self.path = os.path.abspath(path)
+        self.shape, self.dtype = shape, checked_dtype(dtype, path)
+        self.offset, self.order = offset, order
+        self._identity = _identity(self.path)
+        missing = offset + prod(shape) * self.dtype.itemsize - os.path.getsize(self.path)
+        if missing > 0:
+            raise SourceError(f"{path}: {self.dtype} {shape} needs {missing:,} bytes more than the file has")
+
+    def is_current(self) -> bool:
+        """Whether the file is the one that was opened."""
+        try:
+            return _identity(self.path) == self._identity
+        except OSError:
+            return False
+
+    def mapped(self) -> np.ndarray[Any, Any]:
+        """The elements; SourceError where the file is another one by now, or is not there."""
+        try:
+            same = _identity(self.path) == self._identity
+        except OSError as error:
+            raise SourceError(
+                f"{self.path} cannot be read on {os.uname().nodename}: {error.strerror}; workers open files "
+                "under the name that the program gives"
+            ) from error
+        if not same:
+            raise SourceError(f"{self.path} has changed since it was opened")
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype)
+        order: Any = self.order
+        return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order))
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """A view of the map."""
+        return self.mapped()[tuple(slice(lo, hi) for lo, hi in box)]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """What changes when a file is replaced or written to; a device's number differs between machines."""
+    found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def npy_file(path: str) -> MappedFile:
+    """A `.npy` file; ValueError where it is none, or holds objects."""
+    with open(path, "rb") as file:
+        shape, order, dtype = npy_header(file)
+        return MappedFile(path, shape, dtype, file.tell(), order)
+
+
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
+    """Shape, order and dtype of a `.npy` file that is read up to its first element."""
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, is_fortran, dtype = read(file)
+    return shape, "F" if is_fortran else "C", dtype
+
+
+def npz_member(path: str, name: str) -> MappedFile | None:
+    """An array of a `.npz` file by its name; None where it is compressed."""
+    import zipfile  # few programs have such a file
+
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        member = archive.getinfo(name + ".npy")
+        if member.compress_type != zipfile.ZIP_STORED:
+            return None
+        file.seek(member.header_offset + _LOCAL_HEADER - 4)
+        lengths = np.frombuffer(file.read(4), "<u2")
+        file.seek(int(lengths.sum()), os.SEEK_CUR)
+        shape, order, dtype = npy_header(file)
+        return MappedFile(path, shape, dtype, file.tell(), order)

@@ -1,0 +1,99 @@
+"""A source: an array that lies outside the program, of which any box can be asked for.
+
+A file, a function, somebody's object. Nothing of it is read until a stage works on it, and then box by box,
+by the worker that works on the box. The contract of every kind:
+
+- `shape` and `dtype` never change, and there are no objects among the elements;
+- `read(box)` gives the elements of a box inside the shape that is not empty: an array of the box's shape and
+  of `dtype` that nobody writes to. It may be a view of something larger;
+- `read` gives the same elements however often it is asked, in any order, in any process, and from several
+  threads at a time (`Serial` is for what cannot do that);
+- pickled it is small: it says where the elements are, and opens that in each process when it is first asked;
+- `chunks` is a hint: the shape of the boxes, counted from the origin, that are read best. What is asked for
+  is made of whole ones where memory allows it; nothing depends on it;
+- `mapped` gives the whole as an array in the memory of a file where that is possible. Then nobody asks for
+  boxes.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.errors import SourceError
+
+
+class Source(ABC):
+    """What can be asked for boxes; see the module's contract."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """The elements inside `box`."""
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The shape of what is read best; a row along each axis where nothing is known."""
+        return (1,) * len(self.shape)
+
+    def mapped(self) -> np.ndarray[Any, Any] | None:
+        """All elements as an array that is mapped from a file, which the kernel reads as it is used; or
+        None."""
+        return None
+
+    def is_current(self) -> bool:
+        """Whether what is there is still what was opened."""
+        return True
+
+    def __str__(self) -> str:
+        """What people call it."""
+        return type(self).__name__
+
+
+class Serial:
+    """A lock that every process has one of; it travels as nothing.
+
+    For sources whose library serves one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> Any:
+        return Serial, ()
+
+
+def read_box(source: Source, box: Box) -> np.ndarray[Any, Any]:
+    """What `source` gives for a box, checked.
+
+    Raises
+    ------
+    SourceError : it gives another shape or dtype than it has said
+    """
+    found: Any = source.read(box)
+    if not isinstance(found, np.ndarray) or found.shape != box_shape(box) or found.dtype != source.dtype:
+        said = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise SourceError(
+            f"{source} gave {said} for the box {box}, which has {source.dtype} {box_shape(box)}"
+        )
+    return found
+
+
+def checked_dtype(dtype: Any, what: str) -> np.dtype[Any]:
+    """A dtype whose elements a source can have; TypeError for objects."""
+    found: np.dtype[Any] = np.dtype(dtype)
+    if found.hasobject:
+        raise TypeError(f"{what}: elements of dtype {found} are objects, which no source can have")
+    return found

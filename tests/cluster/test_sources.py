@@ -1,0 +1,84 @@
+"""Real workers read sources themselves: the program sends them where the elements are."""
+
+from __future__ import annotations
+
+import os
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session as sessions
+from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError
+from spartan_ng.worker.transfer import Peers
+
+VALUE = numpy.random.default_rng(0).random((3000, 30))
+
+
+@pytest.fixture(autouse=True)
+def on_workers(session):
+    before = sessions.current().backend
+    sessions.use(session.backend)
+    with config.override(small_bytes=0):
+        yield
+    sessions.use(before)
+
+
+def test_functions_run_on_the_workers(tmp_path):
+    folder, driver = str(tmp_path), os.getpid()
+
+    def read(box):
+        with open(f"{folder}/{os.getpid()}", "a") as file:
+            file.write(f"{box}\n")
+        assert os.getpid() != driver
+        return VALUE[tuple(slice(*b) for b in box)]
+
+    x = np.from_function(read, VALUE.shape)
+    numpy.testing.assert_allclose((x * 2).sum(axis=0), VALUE.sum(axis=0) * 2)
+    numpy.testing.assert_allclose(x.max(axis=1), VALUE.max(axis=1))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_a_function_raises_comes_back_with_the_users_line():
+    def read(box):
+        raise ArithmeticError("cannot be read")
+
+    with pytest.raises(UserFunctionError, match="cannot be read") as found:
+        np.compute(np.from_function(read, VALUE.shape).sum())
+    assert "test_sources.py:" in str(found.value)
+
+
+def test_mapped_files_are_mapped_by_the_workers(tmp_path, monkeypatch):
+    numpy.save(tmp_path / "x.npy", VALUE)
+    x = np.load(tmp_path / "x.npy")
+    sent = []
+    put = Peers.put
+
+    def noted(*args):
+        sent.append(args)
+        return put(*args)
+
+    monkeypatch.setattr(Peers, "put", noted)
+    numpy.testing.assert_allclose((x + 1).sum(axis=0), (VALUE + 1).sum(axis=0))
+    assert not sent
+
+
+def test_a_file_that_was_replaced_keeps_the_elements_that_were_loaded(tmp_path):
+    numpy.save(tmp_path / "x.npy", VALUE)
+    x = np.load(tmp_path / "x.npy")
+    numpy.save(tmp_path / "y.npy", VALUE * 3)
+    os.replace(tmp_path / "y.npy", tmp_path / "x.npy")
+    numpy.testing.assert_allclose((x + 1).sum(axis=0), (VALUE + 1).sum(axis=0))
+
+
+def test_workers_that_come_later_read_too(shared):
+    x = np.from_function(lambda box: numpy.ones([hi - lo for lo, hi in box]), VALUE.shape)
+    assert float(x.sum()) == VALUE.size
+    other = sessions.Session(shared.connect())
+    before = sessions.current().backend
+    sessions.use(other.backend)
+    assert float((x + 1).sum()) == 2 * VALUE.size
+    other.backend.close()
+    sessions.use(before)
+    assert float((x + 2).sum()) == 3 * VALUE.size
