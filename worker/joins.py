@@ -43,7 +43,8 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     read = stage.reads[0]
     box = (*((0, n) for n in mask.shape), *task.box[1:])
     whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
-    if slot.chunks is None and all(p.rank == ex.rank for p in whole.pieces):
+    is_read = run.plan.slots[read.slot].chunks is not None
+    if not is_read and all(p.rank == ex.rank for p in whole.pieces):
         rows = dense(ex.load(run, whole))
         _compress_here(
             ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out
@@ -106,7 +107,7 @@ def _looked_up(
     first, last = int(indices.min()), int(indices.max())
     around = (*box[:axis], (first, last + 1), *box[axis + 1 :])
     whole = resolve(read, around, slot, ex.rank)
-    if all(p.rank == ex.rank for p in whole.pieces):
+    if slot.chunks is None and all(p.rank == ex.rank for p in whole.pieces):
         return dense(ex.load(run, whole)), indices - first
     wanted = np.unique(indices)
     operand = lookup(read, around, axis, wanted, slot, ex.rank)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -17,6 +18,9 @@ from spartan_ng.sources.source import Source, read_box
 
 _GAP = 64
 """Rows that are asked for one by one are read together where no more than so many others lie between them."""
+
+_TOGETHER = 1 << 24
+"""Bytes that are asked for at a time, or one chunk's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +73,49 @@ class Unread:
         return Unread(self.source, (*self.region[:axis], own, *self.region[axis + 1 :]))
 
     def into(self, out: np.ndarray[Any, Any]) -> None:
-        """Read the region into an array of its shape."""
+        """Read the region into an array of its shape, no more than a few chunks at a time beside it."""
         if 0 in self.shape:
             return
-        for region, place in _clustered(self.region):
+        for region, place in self._pieces():
             box, chosen = _covering(region)
             np.copyto(out[place], read_box(self.source, box)[chosen])
 
+    def _pieces(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        """The region in parts that are read together, and their places: cut where the first axis or, where
+        rows are asked for one by one, theirs is long, or has gaps."""
+        if not self.region:
+            yield self.region, (...,)
+            return
+        at = next((i for i, r in enumerate(self.region) if not isinstance(r, tuple)), 0)
+        own = self.region[at]
+        line = prod(_covered(r) for i, r in enumerate(self.region) if i != at) * self.dtype.itemsize
+        chunk = self.source.chunks[at]
+        most = max(_TOGETHER // max(line, 1) // chunk, 1) * chunk
+        for lo, hi in pairwise(_bounds(own, most)):
+            if isinstance(own, tuple):
+                start, _, step = own
+                part: Any = (start + step * lo, start + step * (hi - 1) + 1, step)
+            else:
+                part = own[lo:hi]
+            region = (*self.region[:at], part, *self.region[at + 1 :])
+            yield region, (*[slice(None)] * at, slice(lo, hi), ...)
 
-def _clustered(region: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """The region in parts that lie near together, where rows are asked for one by one; and their places."""
-    at = next((i for i, r in enumerate(region) if not isinstance(r, tuple)), None)
-    if at is None:
-        yield region, (...,)
-        return
-    wanted = np.asarray(region[at])
-    ends = [*(np.flatnonzero(np.diff(wanted) > _GAP) + 1).tolist(), len(wanted)]
-    first = 0
-    for end in ends:
-        part = (*region[:at], wanted[first:end], *region[at + 1 :])
-        yield part, (*[slice(None)] * at, slice(first, end), ...)
-        first = end
+
+def _bounds(own: Any, most: int) -> list[int]:
+    """Where what is read of an axis is cut: at multiples of `most`, and where rows lie far apart."""
+    if isinstance(own, tuple):
+        start, stop, step = own
+        n = len(range(*own))
+        cuts = range(start // most + 1, (stop - 1) // most + 1)
+        return sorted({0, n, *(min(-(-(m * most - start) // step), n) for m in cuts)})
+    apart = (np.diff(np.asarray(own) // most) > 0) | (np.diff(own) > _GAP)
+    return [0, *(np.flatnonzero(apart) + 1).tolist(), len(own)]
+
+
+def _covered(r: Any) -> int:
+    """The length of an axis from the first to the last index that is read."""
+    first, last = (r[0], r[1] - 1) if isinstance(r, tuple) else (int(r[0]), int(r[-1]))
+    return int(last - first + 1)
 
 
 def _covering(region: tuple[Any, ...]) -> tuple[Box, tuple[Any, ...]]:

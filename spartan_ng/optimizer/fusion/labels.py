@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
 
 WHOLE = -1
@@ -38,9 +38,12 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
     """Whether the node runs inside a fused stage at all (the others are stages of their own kind).
 
     With `cut_lines` there are several workers: sorting a 1-d array is not left to the one task that would
-    see its whole line, and looking up a few rows does not bring all of them to every task.
+    see its whole line, and looking up a few rows does not bring all of them to every task. Nor does it read
+    all of a source.
     """
-    if cut_lines and (is_line_sort(node) or is_sparse_take(node)):
+    if cut_lines and is_line_sort(node):
+        return False
+    if is_sparse_take(node) and (cut_lines or is_read(node.inputs[0])):
         return False
     if node.op in (Op.MAP, Op.FOLD, Op.SCAN, Op.INDEX, Op.RANDOM):
         return True
@@ -60,6 +63,13 @@ def is_sparse_take(node: Node) -> bool:
         return False
     a, indices = node.inputs
     return 0 < indices.size < a.shape[node.params[0]] and a.format == "dense"
+
+
+def is_read(node: Node) -> bool:
+    """Whether the node shows what a source has."""
+    while node.op in VIEWS:
+        (node,) = node.inputs
+    return node.data is not None and node.data.chunks is not None
 
 
 def sums_sparse_rows(node: Node) -> bool:
