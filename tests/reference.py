@@ -167,6 +167,11 @@ def _ends(node: Node, x: Any) -> Any:
     return found[len(x) - count :] if last else found[:count]
 
 
+def _distinct(node: Node, x: Any) -> Any:
+    found = np.unique(x)[: node.size]
+    return np.pad(found, (0, node.size - len(found)), "edge")
+
+
 def _bincount(node: Node, x: Any, weights: Any = None) -> Any:
     assert x.dtype == np.int64
     if weights is None:
@@ -225,6 +230,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "matrices": _matrices,
     "bincount": _bincount,
     "ends": _ends,
+    "distinct": _distinct,
 }
 
 _STEPS: dict[Op, Callable[..., Any]] = {

@@ -11,11 +11,18 @@ import numpy as np
 from spartan_ng.api import creation, cumulative, joining, manipulation, reductions, sorting, ufuncs
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.handle import as_handle, make, wrap
+from spartan_ng.api.handle import as_handle, make, wrap, wrap_node
 from spartan_ng.graph import build
+from spartan_ng.graph.node import VIEWS, Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
+
+
+_FEW = 128
+"""Distinct elements that parts tell each other of before anything is sorted."""
+_LONG = 1 << 14
+"""Elements of a line for which that may be worth a pass."""
 
 
 UniqueAllResult = namedtuple("UniqueAllResult", ["values", "indices", "inverse_indices", "counts"])  # noqa: PYI024
@@ -51,6 +58,10 @@ def unique(
         if return_inverse:
             found.insert(1 + return_index, empty.reshape(a.shape))
         return found[0] if len(found) == 1 else tuple(found)
+    if not return_index:
+        values = _few_values(flat, equal_nan)
+        if values is not None:
+            return _of_values(values, a, return_inverse, return_counts)
     order = sorting.argsort(flat, kind="stable") if return_index or return_inverse else None
     line = flat[order] if order is not None else sorting.sort(flat)
     changed = line[1:] != line[:-1]
@@ -72,6 +83,32 @@ def unique(
         starts = sorting.flatnonzero(first)
         out.append(joining.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _few_values(flat: ndarray, equal_nan: bool) -> Any:
+    """The distinct elements of a line, where they are few and cheap to find: each part's own first.
+
+    None where there are more, and where the elements have yet to be computed.
+    """
+    node = flat._node()
+    while node.op in VIEWS:
+        (node,) = node.inputs
+    if node.op is not Op.DATA or node.format != "dense" or flat.dtype.kind not in "biuf" or flat.size < _LONG:
+        return None
+    found = np.unique(wrap_node(build.distinct(flat._node(), _FEW))._force())
+    nan = found.dtype.kind == "f" and np.isnan(found[-1])
+    return None if len(found) == _FEW or (nan and not equal_nan) else found
+
+
+def _of_values(values: Any, a: ndarray, inverse: bool, counts: bool) -> Any:
+    """What `unique` gives, from the distinct elements: every other element is looked up."""
+    if not (inverse or counts):
+        return wrap(values)
+    place = sorting.searchsorted(values, a)
+    out = [wrap(values), place] if inverse else [wrap(values)]
+    if counts:
+        out.append(sorting.bincount(place.reshape(-1), minlength=len(values)))
+    return tuple(out)
 
 
 def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:

@@ -244,6 +244,14 @@ def ends(function: str, x: Node, count: int, last: bool, dtype: np.dtype[Any]) -
     return Node(Op.JOIN_UPDATE, "ends", (x,), (function, count, last), (count,), dtype)
 
 
+def distinct(x: Node, count: int) -> Node:
+    """The distinct elements of the 1-d `x`, the last one repeated up to `count`.
+
+    Where no two of the result are equal, there may be more.
+    """
+    return Node(Op.JOIN_UPDATE, "distinct", (x,), (count,), (count,), x.dtype)
+
+
 def bincount(x: Node, length: int, weights: Node | None = None, dtype: np.dtype[Any] | None = None) -> Node:
     """How often (or with which summed weight) each of 0 .. length - 1 stands in the 1-d int64 `x`.
 

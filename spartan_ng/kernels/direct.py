@@ -16,9 +16,9 @@ from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.ends import Ends
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.matrices import evaluate
 from spartan_ng.ops.scans import SCANS
 
@@ -198,6 +198,11 @@ def _matrices(node: Node, *inputs: Any) -> Any:
     return evaluate(name, inputs, node.shape[:batch], node.shape[-1], node.dtype, keywords)
 
 
+def _line_state(node: Node, x: Any) -> Any:
+    line = LINE_STATES[str(node.fn)](*node.params)
+    return line.value(line.state(x, 0))
+
+
 def _slice(node: Node, a: Any) -> Any:
     return a[
         tuple(
@@ -215,7 +220,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "scatter": _scatter,
     "along_axis": _along_axis,
     "matrices": _matrices,
-    "ends": lambda node, x: (ends := Ends(*node.params)).value(ends.state(x, 0)),
+    **dict.fromkeys(LINE_STATES, _line_state),
     "bincount": lambda node, x, weights=None: np.bincount(x, weights, node.params[0]),
 }
 

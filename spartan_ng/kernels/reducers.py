@@ -22,9 +22,9 @@ from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
-from spartan_ng.ops.ends import Ends
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.plan.plan import WHOLE, Folded, Fused, Row, ScanTile, Write
 
 
@@ -48,7 +48,7 @@ class Reducer:
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
             "contract": self._contract,
             "bincount": self._bincount,
-            "ends": self._ends,
+            **dict.fromkeys(LINE_STATES, self._line_state),
         }[row.kind]
 
     def block(self, args: list[Any], box: Box) -> State:
@@ -122,8 +122,8 @@ class Reducer:
             if not self.units and len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
                 return (self.fold.ufunc(a[0], b[0], out=a[0]),)  # type: ignore[union-attr]
             return self.fold.combine(a, b)
-        if self.row.kind == "ends":
-            return Ends(*self.row.params).combine(a, b)
+        if self.row.kind in LINE_STATES:
+            return LINE_STATES[self.row.kind](*self.row.params).combine(a, b)
         if isinstance(self.row.fn, UserFunction):
             return (call_user(self.row.fn, "fold", a[0], b[0]),)
         if self.row.dtype.kind == "b":
@@ -220,9 +220,10 @@ class Reducer:
             return (value.astype(self.row.dtype, copy=False),)
         return (value,)
 
-    def _ends(self, args: list[Any], box: Box) -> State:
+    def _line_state(self, args: list[Any], box: Box) -> State:
         (label,) = self.labels
-        return Ends(*self.row.params).state(dense(args[0]), box[label][0] if label != WHOLE else 0)
+        line = LINE_STATES[self.row.kind](*self.row.params)
+        return line.state(dense(args[0]), box[label][0] if label != WHOLE else 0)
 
     def _bincount(self, args: list[Any], box: Box) -> State:
         x, weights = args[0], args[1] if len(args) > 1 else None

@@ -11,11 +11,11 @@ import numpy as np
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.ends import Ends
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.ops.line_sorts import sort_flops
+from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
@@ -32,7 +32,7 @@ _USER_FLOPS = 1_000_000
 def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
     uncut: tuple[int, ...] = (1,) if node.format != "dense" else ()
-    if node.fn == "ends":  # its parts are states of all of it
+    if node.fn in LINE_STATES:  # its parts are states of all of it
         uncut = (0,)
     ref = node.data
     if ref is None:
@@ -122,8 +122,8 @@ def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a reducer's states."""
     if row.kind == "fold" and isinstance(row.fn, str):
         return FOLDS[row.fn].state_dtypes(node.inputs[0].dtype, row.dtype)
-    if row.kind == "ends" and Ends(*row.params).has_indices:
-        return (node.inputs[0].dtype, row.dtype)
+    if row.kind in LINE_STATES:
+        return LINE_STATES[row.kind](*row.params).dtypes(node.inputs[0].dtype, row.dtype)
     return (row.dtype,)
 
 

@@ -16,7 +16,7 @@ from spartan_ng.compressed.groups import Coding
 from spartan_ng.kernels import blocks, body, sampled
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.scans import MonoidScan, UfuncScan
-from spartan_ng.ops.ends import Ends
+from spartan_ng.ops.line_states import Ends
 from spartan_ng.plan import lower
 from tests.stages import FORMS, SIZES_A_BODY, Runner, drawn
 

@@ -15,7 +15,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.ops.ends import Ends
+from spartan_ng.ops.line_states import Distinct, Ends
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.selection import select_places
 from tests import reference
@@ -61,6 +61,44 @@ def test_states_of_parts_make_the_ends_of_the_line(
     whole = np.sort(x) if function == "sort" else np.argsort(x, kind="stable")
     expected = whole[len(x) - count :] if last else whole[:count]
     np.testing.assert_array_equal(ends.value(states[0]), expected)
+
+
+@examples(100)
+@given(x=lines, count=st.integers(1, 8), cuts=st.lists(st.floats(0, 1), max_size=5))
+def test_states_of_parts_make_the_distinct_elements(x: Any, count: int, cuts: list[float]) -> None:
+    line = Distinct(count)
+    bounds = sorted({0, len(x), *(round(c * len(x)) for c in cuts)})
+    states = [line.state(x[lo:hi], lo) for lo, hi in pairwise(bounds)]
+    while len(states) > 1:
+        states[:2] = [line.combine(*states[:2])]
+    found, expected = np.unique(line.value(states[0])), np.unique(x)
+    if len(expected) < count:
+        np.testing.assert_array_equal(found, expected)
+    assert len(found) == min(len(expected), count)
+    assert np.isin(found[found == found], expected).all()
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("distinct", [1, 100, 127, 128, 129, 5000])
+def test_unique_of_few_and_of_many(distinct: int, workers: int) -> None:
+    rng = np.random.default_rng(distinct)
+    numbers = [rng.permutation(np.arange(40_000) % distinct) - 7]
+    numbers += [np.where(numbers[0] % 9 == 0, np.nan, numbers[0]), numbers[0].reshape(200, 200).T]
+    asked: list[dict[str, bool]] = [
+        {},
+        {"return_counts": True},
+        {"return_inverse": True, "return_counts": True},
+        {"return_index": True},
+        {"return_counts": True, "equal_nan": False},
+    ]
+    with config.override(small_bytes=0), running_on(SimulatedBackend(max(workers, 1))):
+        for x in numbers:
+            for options in asked:
+                found, expected = (xp.unique(a, **options) for xp, a in ((sp, sp.asarray(x)), (np, x)))
+                both = zip(found, expected, strict=True) if options else [(found, expected)]
+                for a, b in both:
+                    assert a.dtype == b.dtype
+                    np.testing.assert_array_equal(np.asarray(a), b)
 
 
 def selected(*roots: Node) -> tuple[list[Node], int]:

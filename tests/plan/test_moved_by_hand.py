@@ -41,6 +41,7 @@ PROGRAMS = {
     "the least of a sort": ByHand(lambda xp, x: xp.sort(x)[:10], (X,), 10 * _SENT),
     "the greatest of a sort": ByHand(lambda xp, x: xp.sort(x)[-10:], (X,), 10 * _SENT),
     "where the least are": ByHand(lambda xp, x: xp.argsort(x)[:10], (X,), 2 * 10 * _SENT),
+    "few distinct numbers": ByHand(lambda xp, x: xp.unique(x), (X * 100 // 1,), 128 * _SENT),
     "a chain of products": ByHand(lambda xp, a, b, v: a @ b @ v, (A, B, V), 2 * N * _SENT),
 }
 

@@ -155,7 +155,7 @@ class Forms(Steps):
         return found[-1]
 
     def ends(self) -> Ended:
-        """The first or last places of a sorted line."""
+        """The first or last places of a sorted line, or its distinct elements."""
         if len(self.domain) > 1:
             raise Rejected("more than a line")
         self.whole, self.lines, self.axes = set(), 0, self.own_axes()
@@ -167,6 +167,8 @@ class Forms(Steps):
         function, count = self.draw.choice(("sort", "argsort")), self.draw.randint(1, min(self.domain[0], 40))
         dtype = x.node.dtype if function == "sort" else build.INTP
         node = build.ends(function, x.node, count, self.draw.random() < 0.5, dtype)
+        if self.draw.random() < 0.3:
+            node = build.distinct(x.node, count)
         return self.add(node, (WHOLE,)), []
 
     def segments(self) -> Ended:

@@ -1,8 +1,8 @@
 """Places of a sorted line without sorting all of it.
 
 Where a sort or argsort of one line is read at some places only (`sort(x)[:10]`, `argsort(x)[-10:]`), those
-places are selected: few at the ends by states of parts (`ops.ends`), in the pass that makes what is sorted.
-The answers are the same, ties included.
+places are selected: few at the ends by states of parts (`ops.line_states`), in the pass that makes what is
+sorted. The answers are the same, ties included.
 """
 
 from __future__ import annotations

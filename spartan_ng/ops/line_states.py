@@ -1,25 +1,30 @@
-"""The first or last places of a sorted line, found part by part: what one part alone cannot have, two cannot.
+"""What a part knows of a sorted line: few of its elements, sorted, and no more however long the part is.
 
-A part's state is the elements of its own first (or last) places, sorted, and for `argsort` their indices in
-the line. Shorter parts are filled up with elements that stand behind (before) all others. Of equal elements
-those with lower indices come first, as in a stable sort.
+States of parts combine to that of the line; all have as many elements as the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 State = tuple[Any, ...]
+_SAMPLED = 32
+"""So many times more elements than may be distinct are looked at first."""
 _BEHIND = np.iinfo(np.intp).max
 """An index behind all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What is asked for.
+    """The first or last places of the sorted line, and for `argsort` which indices stand there.
+
+    What one part has not among its own first places, no larger one has. Shorter parts are filled up with
+    elements that stand behind (before) all others. Of equal elements those with lower indices come first, as
+    in a stable sort.
 
     Parameters
     ----------
@@ -31,6 +36,10 @@ class Ends:
     function: str
     count: int
     last: bool
+
+    def dtypes(self, x: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of a state's arrays for elements of dtype `x`."""
+        return (x, out) if self.has_indices else (out,)
 
     @property
     def has_indices(self) -> bool:
@@ -95,3 +104,39 @@ class Ends:
             return not self.last
         info = np.iinfo(dtype)
         return info.min if self.last else info.max
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The distinct elements, where they are fewer than `count`; else any `count` distinct ones.
+
+    The greatest fills up what is missing. All NaN are one element.
+    """
+
+    count: int
+
+    def dtypes(self, x: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """The dtype of the state's array."""
+        return (out,)
+
+    def state(self, x: Any, offset: int) -> State:
+        """The state of a part."""
+        few = np.unique(x[: self.count * _SAMPLED])  # to find out early that there are many
+        return self._filled(few if len(few) >= self.count else np.unique(x))
+
+    def combine(self, a: State, b: State) -> State:
+        """The state of two parts together."""
+        return self._filled(np.unique(np.concatenate([a[0], b[0]])))
+
+    def value(self, state: State) -> Any:
+        """The elements."""
+        return state[0]
+
+    def _filled(self, found: Any) -> State:
+        found = found[: self.count]
+        return (np.concatenate([found, np.repeat(found[-1:], self.count - len(found))]),)
+
+
+LineState = Ends | Distinct
+LINE_STATES: dict[str, Callable[..., LineState]] = {"ends": Ends, "distinct": Distinct}
+"""Those of the joins that are reduced to such states, by the joins' names."""
