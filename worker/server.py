@@ -26,7 +26,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.texts import encodable, error_trace
 from spartan_ng.wire.access import Access, leave
-from spartan_ng.wire.codec import NOTHING, Blob, Buffer
+from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.failures import describe
 from spartan_ng.wire.functions import load_function
@@ -51,6 +51,7 @@ from spartan_ng.wire.messages import (
     Stop,
     Welcome,
 )
+from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.plans import decode_plan
 from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.wire.values import pack, unpack

@@ -259,12 +259,17 @@ class TileServer:
         return lambda: self._offers.come_back(*message.key, message.task, result)
 
     def _put(self, message: Put) -> Callable[[], Any]:
-        tile = unpack(message.data)
-        if isinstance(tile, np.ndarray):
-            buffer = self._store.allocate(tile.shape, tile.dtype)
-            np.copyto(buffer, tile)
-            tile = buffer
-        return lambda: self._store.put(message.key, tile)
+        made: list[np.ndarray[Any, Any]] = []
+
+        def make(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+            made.append(self._store.allocate(shape, dtype))
+            return made[0]
+
+        tile = unpack(message.data, make=make)
+        if isinstance(tile, np.ndarray) and not made:
+            np.copyto(make(tile.shape, tile.dtype), tile)
+        kept = made[0] if made else tile
+        return lambda: self._store.put(message.key, kept)
 
     def _adopt(self, message: PutShared) -> Callable[[], Any]:
         where = message.array

@@ -30,7 +30,7 @@ from numpy.lib.stride_tricks import as_strided
 from spartan_ng.errors import WorkerLost, WorkerUnreachable
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
-from spartan_ng.wire.codec import NOTHING, Buffer, encode
+from spartan_ng.wire.codec import NOTHING, encode
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
@@ -57,6 +57,7 @@ from spartan_ng.wire.messages import (
     Unlease,
     Welcome,
 )
+from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import greeting
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.mapping import Mapping
@@ -107,6 +108,8 @@ class _Request:
     since: int | None = None
     """The epoch in which the worker has joined that is meant."""
     asked_at: float = 0.0
+    into: np.ndarray[Any, Any] | None = None
+    """Where the data is wanted."""
 
 
 class Peers:
@@ -130,13 +133,20 @@ class Peers:
         self._mappings = _Mappings()
         loop.every(_LOOK_S, self._look)
 
-    def fetch(self, peer: str, key: Key, region: Region, since: int | None = None) -> Future[Any]:
+    def fetch(
+        self,
+        peer: str,
+        key: Key,
+        region: Region,
+        since: int | None = None,
+        into: np.ndarray[Any, Any] | None = None,
+    ) -> Future[Any]:
         """The region of a tile that the worker `peer` holds, as soon as it is complete there; WorkerLost
-        where it has joined in another epoch than `since`."""
+        where it has joined in another epoch than `since`. It is `into` itself where it was written there."""
         picks = any(isinstance(along, np.ndarray) for along in region)
         box, picked = ((), pack(region)) if picks else (region, NOTHING)
         message = Fetch(next(self._numbers), key, box, True, picked)
-        return self._ask(_Request(peer, message, Future(), since=since))
+        return self._ask(_Request(peer, message, Future(), since=since, into=into))
 
     def put(self, peer: str, key: Key, tile: Any, since: int | None = None) -> Future[Any]:
         """Give a tile to the worker `peer`; done when it is there."""
@@ -313,7 +323,9 @@ class Peers:
     def _take(self, link: _Link, message: Any) -> None:
         match message:
             case Tile():
-                self._answer(message.number, unpack(message.data))
+                request = self._requests.get(message.number)
+                if request is not None:
+                    self._answer(message.number, unpack(message.data, make=partial(_place, request.into)))
             case Stored():
                 self._answer(message.number, None)
             case SharedTile():
@@ -477,6 +489,15 @@ def _copy_out(tile: np.ndarray[Any, Any]) -> tuple[_Handover, SharedArray]:
     target = segment.map.array(tile.nbytes).view(tile.dtype).reshape(tile.shape)
     target[...] = tile
     return _Handover(segment), describe_shared(segment, 0, target)
+
+
+def _place(
+    into: np.ndarray[Any, Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Where an array that has come in pieces is put together."""
+    if into is None or into.shape != shape or into.dtype != dtype or not into.flags.c_contiguous:
+        return np.empty(shape, dtype)
+    return into
 
 
 def _settle(future: Future[Any], result: Any) -> None:

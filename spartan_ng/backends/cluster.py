@@ -327,20 +327,23 @@ class ClusterBackend:
 
     def _gather(self, ref: ArrayRef, box: Box, held: _Held) -> Any:
         assert ref.tiling is not None, "an array on workers has a tiling"
+        out = None if ref.format == "csr" else np.empty(box_shape(box), ref.dtype)
         parts = []
         for rank, tile in ref.tiling.tiles(ref.shape, box):
             common = intersect(tile, box) if box else ()
             assert common is not None, "tiles() yields tiles that meet the box"
             region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
             member = held.members[rank]
-            parts.append((common, self._link.peers.fetch(member.name, held.key, region, member.since)))
-        if ref.format == "csr":
-            return _stack([(at, self._wait(f)) for at, f in parts], box, ref.dtype)
-        out = np.empty(box_shape(box), ref.dtype)
-        for at, future in parts:
+            place = tuple((lo - o, hi - o) for (lo, hi), (o, _) in zip(common, box, strict=True))
+            into = None if out is None else _slice(out, place)
+            fetched = self._link.peers.fetch(member.name, held.key, region, member.since, into)
+            parts.append((common, into, fetched))
+        if out is None:
+            return _stack([(at, self._wait(f)) for at, _, f in parts], box, ref.dtype)
+        for _, into, future in parts:
             part = self._wait(future)
-            place = tuple(slice(lo - o, hi - o) for (lo, hi), (o, _) in zip(at, box, strict=True))
-            out[place] = dense(part)
+            if into is not None and part is not into:
+                into[...] = dense(part)
         return out
 
     def _wait(self, future: Future[Any]) -> Any:

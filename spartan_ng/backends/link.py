@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access
-from spartan_ng.wire.codec import Buffer
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.hosts import label
@@ -43,6 +42,7 @@ from spartan_ng.wire.messages import (
     Submit,
     Welcome,
 )
+from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.plans import encode_plan
 from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.worker.transfer import Peers

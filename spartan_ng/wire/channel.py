@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Literal
 
-from spartan_ng.wire.codec import Buffer
+from spartan_ng.wire.pieces import Buffer, whole
 
 Frames = Sequence[Buffer]
 Heard = Literal["new", "old", "gap"]
@@ -78,7 +78,7 @@ class Channel:
 
     def take(self, frames: Frames) -> Heard:
         """Hear frames with a header; if they are "new", the message is `frames[1:]`."""
-        follows, number, confirmed = _HEADER.unpack(frames[0])
+        follows, number, confirmed = _HEADER.unpack(whole(frames[0]))
         self._confirm(confirmed)
         if not follows:
             return "gap" if number > self.heard else "old"
@@ -100,4 +100,4 @@ class Channel:
 
 def has_header(frames: Frames) -> bool:
     """Whether frames belong to a channel; greetings do not."""
-    return len(frames) > 0 and len(frames[0]) == _HEADER.size and frames[0][0] in (0, 1)
+    return len(frames) > 0 and len(frames[0]) == _HEADER.size and whole(frames[0])[0] in (0, 1)

@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 from numpy.lib import format as npy
 
-Buffer = bytes | memoryview
-"""One raw frame: bytes-like and contiguous."""
+from spartan_ng.wire.pieces import Buffer, whole
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
@@ -104,7 +103,7 @@ class Reader:
     def __call__(self, frames: Sequence[Buffer]) -> Any:
         """The message in `frames`; ValueError, or a kin of it, where there is none of our kinds."""
         unread = _context.unread = iter(frames)
-        message = self._decoder.decode(next(unread, b""))
+        message = self._decoder.decode(whole(next(unread, b"")))
         if next(unread, None) is not None:
             raise ValueError(f"a {type(message).__name__} has frames that it does not speak of")
         return message

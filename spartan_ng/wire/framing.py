@@ -7,10 +7,11 @@ bounds a stranger's memory. A message with longer frames travels as its frames' 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
 
-from spartan_ng.wire.codec import Buffer
+from spartan_ng.wire.pieces import Buffer, Pieces, Whole, whole
 
 FRAME_BYTES = 256 * 1024
 """The longest frame that is sent."""
@@ -21,20 +22,20 @@ _MARK = 0xC1
 """The first byte of the frame of sizes; no msgpack text, no greeting and no header begins with it."""
 
 
-def split(frames: Sequence[Buffer]) -> Sequence[Buffer]:
+def split(frames: Sequence[Buffer]) -> Sequence[Whole]:
     """Frames that may be sent."""
     if max([len(f) for f in frames]) <= FRAME_BYTES:
-        return frames
+        return cast("Sequence[Whole]", frames)  # what has come in pieces is longer
     sizes = np.array([len(f) for f in frames], "<u8")
-    pieces: list[Buffer] = [bytes([_MARK]) + sizes.tobytes()]
+    pieces: list[Whole] = [bytes([_MARK]) + sizes.tobytes()]
     for frame in frames:
-        view = memoryview(frame)
+        view = memoryview(whole(frame))
         pieces += [view[at : at + FRAME_BYTES] for at in range(0, len(view), FRAME_BYTES)]
     return pieces
 
 
-def join(frames: Sequence[Buffer]) -> Sequence[Buffer]:
-    """The frames that `split` was given; ValueError where it cannot have been."""
+def join(frames: Sequence[Whole]) -> Sequence[Buffer]:
+    """The frames that `split` was given, long ones still in pieces; ValueError where it cannot have been."""
     if not len(frames[0]) or frames[0][0] != _MARK:
         return frames
     sizes = np.frombuffer(frames[0][1:], "<u8")
@@ -44,18 +45,17 @@ def join(frames: Sequence[Buffer]) -> Sequence[Buffer]:
     return [_gathered(rest, int(size)) for size in sizes]
 
 
-def _gathered(pieces: Iterator[Buffer], size: int) -> Buffer:
+def _gathered(pieces: Iterator[Whole], size: int) -> Buffer:
     if size <= FRAME_BYTES:
-        whole: Buffer = next(pieces) if size else b""
-        if len(whole) != size:
+        frame = next(pieces) if size else b""
+        if len(frame) != size:
             raise ValueError("pieces of frames are not where they belong")
-        return whole
-    target = np.empty(size, np.uint8)
-    at = 0
-    while at < size:
+        return frame
+    parts = []
+    while size > 0:
         piece = next(pieces, b"")
-        if not len(piece) or at + len(piece) > size:
+        if not len(piece) or len(piece) > size:
             raise ValueError("pieces of frames are not where they belong")
-        target[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
-        at += len(piece)
-    return target.data
+        parts.append(piece)
+        size -= len(piece)
+    return Pieces(parts)

@@ -19,10 +19,11 @@ import zmq
 
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.wire.access import Access, Door, is_taken
-from spartan_ng.wire.codec import Buffer, Message, encode
+from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import ACCEPTED_BYTES, join, split
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.monitor import Connection, Monitor
+from spartan_ng.wire.pieces import Buffer, Whole
 
 Frames = Sequence[Buffer]
 Socket = zmq.Socket[bytes]
@@ -163,7 +164,7 @@ class Loop:
 
         def read() -> None:
             for _ in range(ROUND):
-                frames: Frames
+                frames: Sequence[Whole]
                 try:
                     if copy:
                         frames = socket.recv_multipart(zmq.NOBLOCK)

@@ -16,6 +16,7 @@ import os
 import secrets
 import signal
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,13 +24,14 @@ from typing import Any, Protocol
 import zmq
 
 from spartan_ng.wire.access import Access, Door, may_be, process_of
-from spartan_ng.wire.codec import Buffer, encode
+from spartan_ng.wire.codec import encode
 from spartan_ng.wire.framing import join
 from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
 from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
 from spartan_ng.wire.monitor import Connection
+from spartan_ng.wire.pieces import Buffer, Whole, whole
 from spartan_ng.wire.strangers import Strangers
 
 MOST_GREETING_BYTES = 4096
@@ -54,7 +56,7 @@ def name_of(role: str, identity: bytes) -> str:
 def greeting(hello: Hello) -> list[Buffer]:
     """The first frame on every connection."""
     (header,) = encode(hello)
-    return [_GREETING.pack(_MAGIC, hello.protocol) + header]
+    return [_GREETING.pack(_MAGIC, hello.protocol) + whole(header)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class Port:
                 first = self.socket.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            rest: Frames
+            rest: Sequence[Whole]
             if self._copy:
                 rest = self.socket.recv_multipart()
             else:
@@ -198,7 +200,7 @@ class Port:
             self._has_lost = False
             give_back()
 
-    def _take(self, identity: bytes, first: zmq.Frame, frames: Frames) -> None:
+    def _take(self, identity: bytes, first: zmq.Frame, frames: Sequence[Whole]) -> None:
         peer = self._peers.get(identity)
         if len(frames[0]) >= _GREETING.size and frames[0][: len(_MAGIC)] == _MAGIC:
             self._greet(identity, first, frames)
@@ -207,7 +209,7 @@ class Port:
         else:
             raise ValueError("the first message is no greeting")
 
-    def _greet(self, identity: bytes, first: zmq.Frame, frames: Frames) -> None:
+    def _greet(self, identity: bytes, first: zmq.Frame, frames: Sequence[Whole]) -> None:
         if len(frames) != 1 or len(frames[0]) > MOST_GREETING_BYTES:
             raise ValueError("a greeting is one short frame")
         _, protocol = _GREETING.unpack_from(frames[0])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,10 +26,14 @@ from spartan_ng.compressed.layouts import Codes, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sources.tile import SourceTile
-from spartan_ng.wire.codec import Blob, Buffer, dtype_of, dtype_text
+from spartan_ng.wire.codec import Blob, dtype_of, dtype_text
+from spartan_ng.wire.pieces import Buffer, Pieces, Whole, whole
 
-Load = Callable[[str | None, Buffer | None], Any]
+Load = Callable[[str | None, Whole | None], Any]
 """Makes a function of its name or its pickle."""
+
+Make = Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]]
+"""An array to be filled."""
 
 _LARGE_INT = 1 << 63
 """msgpack's integers have 64 bits."""
@@ -55,10 +60,15 @@ def pack(value: Any) -> Blob:
     return Blob((msgspec.msgpack.encode(tree), *buffers))
 
 
-def unpack(blob: Blob, load: Load | None = None) -> Any:
-    """The value of `pack`; arrays are read-only views of the frames. `load` runs foreign code: only for peers
+def unpack(blob: Blob, load: Load | None = None, make: Make = np.empty) -> Any:
+    """The value of `pack`. Arrays are read-only views of the frames; a value that is one whose frame came in
+    pieces is written to what `make` gives for its shape and dtype. `load` runs foreign code: only for peers
     that may have some run here."""
-    return _Unpacking(blob.frames[1:], load).value(msgspec.msgpack.decode(blob.frames[0]))
+    tree = msgspec.msgpack.decode(whole(blob.frames[0]))
+    unpacking = _Unpacking(blob.frames[1:], load)
+    if type(tree) is dict and "a" in tree:
+        return unpacking.array(tree["a"], make)
+    return unpacking.value(tree)
 
 
 def raw(array: np.ndarray[Any, Any]) -> memoryview:
@@ -151,17 +161,27 @@ class _Unpacking:
         ((tag, body),) = tree.items()
         return _DECODERS[tag](self, body)
 
-    def buffer(self, position: int) -> Buffer:
+    def buffer(self, position: int) -> Whole:
+        return whole(self._frame(position))
+
+    def _frame(self, position: int) -> Buffer:
         if position < 0:
             raise IndexError(f"there is no buffer {position}")
         return self._buffers[position]
 
-    def array(self, body: Any) -> np.ndarray[Any, Any]:
+    def array(self, body: Any, make: Make = np.empty) -> np.ndarray[Any, Any]:
         text, shape, position = body
         dtype = dtype_of(text)
         if dtype.itemsize == 0 or 0 in shape:
             return np.empty(shape, dtype)
-        return np.frombuffer(self.buffer(position), dtype).reshape(shape)
+        buffer = self._frame(position)
+        if not isinstance(buffer, Pieces):
+            return np.frombuffer(buffer, dtype).reshape(shape)
+        if prod(shape) * dtype.itemsize != len(buffer):
+            raise ValueError(f"{len(buffer)} bytes are no array of shape {shape} and dtype {dtype}")
+        array = make(tuple(shape), dtype)
+        buffer.fill(array)
+        return array
 
     def csr(self, body: Any) -> Any:
         shape, *parts = body

@@ -16,7 +16,7 @@ import pytest
 import spartan_ng as np_
 import spartan_ng.wire.messages as messages
 from spartan_ng import session
-from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.link import Link
 from spartan_ng.config import config
@@ -405,6 +405,24 @@ def has_nothing(worker):
     clients = [name for name in worker._tiles._readers if name.startswith("c")]
     programs = [r._programs for r in worker._runners.values()]
     return not any([*held, *programs, clients, worker._tiles.leases, pool.used_bytes])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_what_cannot_be_mapped_travels_in_pieces_and_is_put_together_where_it_belongs(
+    insecure, monkeypatch, axis
+):
+    for place in ("worker.server", "worker.transfer"):
+        monkeypatch.setattr(f"spartan_ng.{place}.host_identity", lambda: "")
+    access = Access(insecure=True)
+    with running(*[WorkerServer(insecure.address, access=access) for _ in range(2)]):
+        client = ClusterBackend.connect(insecure.address, insecure=True, workers=2)
+        x = np.random.default_rng(0).random((1003, 500))
+        ref = ArrayRef(x.shape, x.dtype, value=x)
+        client.upload(ref, Tiling.grid(2, 1) if axis == 0 else Tiling.grid(1, 2))
+        ref.value = None
+        np.testing.assert_array_equal(client.gather(ref, box_of(x.shape)), x)
+        np.testing.assert_array_equal(client.gather(ref, ((3, 1000), (100, 499))), x[3:1000, 100:499])
+        client.close()
 
 
 def test_arrays_that_only_the_old_cluster_has_outlive_connecting_elsewhere(shared):

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.wire.codec import Buffer, encode
+from spartan_ng.wire.codec import encode
 from spartan_ng.wire.framing import ACCEPTED_BYTES, FRAME_BYTES
 from spartan_ng.wire.messages import (
     PROTOCOL,
@@ -27,6 +27,7 @@ from spartan_ng.wire.messages import (
     Shutdown,
     Submit,
 )
+from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import MOST_GREETING_BYTES, greeting
 from spartan_ng.wire.values import pack
 

@@ -15,8 +15,10 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Combine, Plan, Row, Slot
 from spartan_ng.wire.codec import Blob, Reader, encode
+from spartan_ng.wire.framing import join, split
 from spartan_ng.wire.functions import load_function
 from spartan_ng.wire.messages import Fetch, Hello, JobDone, RunJob, SharedArray, SharedTile
+from spartan_ng.wire.pieces import Pieces, whole
 from spartan_ng.wire.plans import decode_plan, encode_plan
 from spartan_ng.wire.values import pack, unpack
 
@@ -97,8 +99,54 @@ def test_arrays(dtype, shape):
 def test_an_array_is_not_copied():
     array = np.arange(1000.0)
     blob = pack(array)
-    assert np.shares_memory(np.frombuffer(blob.frames[1]), array)
+    assert np.shares_memory(np.frombuffer(whole(blob.frames[1])), array)
     assert np.shares_memory(unpack(blob), array)
+
+
+def in_pieces(blob):
+    """What arrives where a value has been sent."""
+    return Blob([f if isinstance(f, Pieces) else bytes(f) for f in join(split(blob.frames))])
+
+
+LONG = np.arange(100_000.0).reshape(500, 200)
+
+
+def test_a_long_array_is_put_together_where_it_is_wanted():
+    target = np.zeros((500, 200))
+    asked = []
+
+    def make(shape, dtype):
+        asked.append((shape, dtype))
+        return target
+
+    assert unpack(in_pieces(pack(LONG)), make=make) is target
+    assert asked == [((500, 200), np.dtype(float))]
+    np.testing.assert_array_equal(target, LONG)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [LONG, LONG.T, (LONG, "between", LONG[:3]), {"bytes": bytes(1 << 20)}, list(range(200_000))],
+    ids=["an array", "its transpose", "a tuple", "bytes", "a long text"],
+)
+def test_long_values_come_out_of_pieces_as_they_went_in(value):
+    back = unpack(in_pieces(pack(value)))
+    assert type(back) is type(value)
+    if isinstance(value, np.ndarray):
+        np.testing.assert_array_equal(back, value)
+    elif isinstance(value, tuple):
+        for one, other in zip(back, value, strict=True):
+            np.testing.assert_array_equal(one, other)
+    else:
+        assert back == value
+
+
+@pytest.mark.parametrize("shape", [[500, 201], [500, 199], [-500, -200], [1 << 40, 1 << 40]])
+def test_pieces_that_are_no_such_array_are_refused_before_memory_is_taken(shape):
+    blob = in_pieces(pack(LONG))
+    header = msgspec.msgpack.encode({"a": ["<f8", shape, 0]})
+    with pytest.raises(ValueError, match=r"no array|negative"):
+        unpack(Blob([header, *blob.frames[1:]]))
 
 
 def test_strided_arrays_travel_in_c_order():
