@@ -272,7 +272,13 @@ class WorkerServer:
         self._tiles.forget_all()
         for owner in {key[0].partition("/")[0] for key in self.store.complete()}:
             self.store.drop_owner(owner)
-        self.loop.call(self._connect)
+        self.loop.call(self._connect_again)
+
+    def _connect_again(self) -> None:
+        try:
+            self._connect()
+        except ConnectionFailed as error:  # others could be the master there by now
+            self._end(error)
 
     def _look(self) -> None:
         """Where there is no master: say so, more and more rarely."""

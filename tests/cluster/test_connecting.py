@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from spartan_ng.wire.keys import Keys, keygen, keygen_for, revoke
 from spartan_ng.wire.messages import PROTOCOL, Hello
 from spartan_ng.wire.port import greeting
 from spartan_ng.worker.server import WorkerServer
-from tests.cluster.conftest import start
+from tests.cluster.conftest import once, start
 from tests.cluster.programs import doubled, evaluate, total
 from tests.faults.connects import connect_again
 from tests.faults.soak import JOBS
@@ -361,6 +362,25 @@ def test_a_worker_that_is_refused_ends(keyed, keys, monkeypatch, tmp_path):
     worker = WorkerServer(keyed.address, access=Access(Keys.load(tmp_path, "worker")))
     with pytest.raises(AuthenticationFailed, match="refuses the connection"):
         worker.run()
+
+
+def test_a_worker_does_not_look_for_a_master_where_others_could_be():
+    folder = private_folder()
+    server = MasterServer(f"ipc://{folder}/master")
+    thread = serve(server)
+    worker = WorkerServer(server.address)
+
+    def open_it():
+        folder.chmod(0o755)
+        server.stop()
+
+    once(lambda: worker._joined, open_it)
+    try:
+        with pytest.raises(AuthenticationFailed, match="are not safe: others may read or write"):
+            worker.run()
+        thread.join()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_strangers_get_no_tiles(keyed, keys, monkeypatch):

@@ -13,7 +13,10 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +29,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from spartan_ng.wire.keys import Keys
+from spartan_ng.wire.strangers import TRIES_A_SECOND
 from tests.cluster.programs import doubled, evaluate
 from tests.faults.keyed import KeyedCluster
 from tests.faults.payloads import any_message, the_fifteen
@@ -34,8 +38,10 @@ from tests.faults.usage import own_bytes
 
 MOST_STRANGERS_BYTES = 1 << 20
 """What a stranger's bytes may take of a process."""
-EACH = 25
-"""A client's program runs after so many messages."""
+_A_SECOND = 0.6 * TRIES_A_SECOND
+"""Strangers at one port, besides another user's process: those who come too often are not even heard."""
+_PAUSE_S = 0.1
+"""Between two of a client's programs."""
 _WARM = 20
 """What a program takes when it runs for the first times is nobody's harm."""
 _CROWD = 40
@@ -155,17 +161,23 @@ class Campaign:
             for at, process in zip(names, ports.processes, strict=True):
                 self.found.memory.setdefault(at, []).append(own_bytes(process.pid))
 
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(64) as pool:
             mark = Path(folder) / "it_ran"
             for _ in range(_WARM):
                 ports.check()
             look()
+            sent: list[Future[None]] = []
             for address, server in ports.addresses:
+                pace = Pace(_A_SECOND)
                 for kind in kinds:
-                    for _ in self._sent(address, server, kind, ports.keys, mark):
-                        ports.check()
-                        look()
+                    seed = self._draw.randrange(1 << 32)
+                    sent.append(pool.submit(self._send, address, server, kind, ports.keys, mark, seed, pace))
                     self.found.messages[kind] = self.found.messages.get(kind, 0) + self._count
+            while wait(sent, _PAUSE_S).not_done:
+                ports.check()
+                look()
+            for future in sent:
+                future.result()
             ports.check()
             look()
             self.found.ran |= mark.exists()
@@ -174,38 +186,51 @@ class Campaign:
             self.found.stranger_bytes = max(self.found.stranger_bytes, each)
         self.found.dead += ports.dead
 
-    def _sent(
-        self, address: str, server: bytes, kind: str, folder: Path | None, mark: Path
-    ) -> Iterator[None]:
-        """Send; a pause after each `EACH` messages."""
+    def _send(
+        self, address: str, server: bytes, kind: str, folder: Path | None, mark: Path, seed: int, pace: Pace
+    ) -> None:
+        """All messages of one kind of stranger to one port."""
         if "another user" in kind:
-            yield from _by_another_user(address, self._count, self._draw.randrange(1 << 32), mark)
+            _by_another_user(address, self._count, seed, mark)
             return
         assert folder is not None, "who is of the same user is let in at local sockets"
         keys = Keys.load(folder, "client")
+        draw = random.Random(seed)
         known = [*the_fifteen(mark).values(), *any_message(mark)]
-        sent = checked = 0
+        sent = 0
         while sent < self._count:
+            pace.wait()
             if kind == PLAIN:
-                sent += shout(address, noise(self._draw))
+                sent += shout(address, noise(draw))
             else:
-                sent += say(address, kind, keys, server, self._draw, known)
-            if sent >= checked + EACH:
-                checked = sent
-                yield
+                sent += say(address, kind, keys, server, draw, known)
 
 
-def _by_another_user(address: str, count: int, seed: int, mark: Path) -> Iterator[None]:
+class Pace:
+    """So many times a second, whatever number of threads it is asked by."""
+
+    def __init__(self, a_second: float) -> None:
+        self._step_s = 1.0 / a_second
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Return when it is one's turn."""
+        with self._lock:
+            now = time.monotonic()
+            self._next = max(now, self._next + self._step_s)
+            pause = self._next - now
+        time.sleep(pause)
+
+
+def _by_another_user(address: str, count: int, seed: int, mark: Path) -> None:
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    with subprocess.Popen(
+    done = subprocess.run(
         [sys.executable, "-m", "tests.faults.another_user", address, str(count), str(seed), str(mark)],
         env={**os.environ, "PYTHONPATH": paths},
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None, "it is a pipe"
-        for _ in process.stdout:
-            yield
-    assert process.returncode == 0, "another user has come to an end of his own"
+        check=False,
+    )
+    assert done.returncode == 0, "another user has come to an end of his own"
 
 
 @click.command()
