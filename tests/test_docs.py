@@ -17,7 +17,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MADE = {
     "adding-an-operation.md": "import numpy as np; from spartan_ng.ops.elementwise import Elementwise",
     "apps.md": "X = numpy.random.default_rng(0).random((50, 3)); y = X @ [1.0, 2.0, 3.0]",
-    "optimizer.md": "X = np.random.default_rng(0).random((50_000, 30)); w = np.ones(30); y = X[:, 0] > 0.5",
+    "optimizer.md": "X = np.array(numpy.random.default_rng(0).random((50_000, 30))); w = np.ones(30);"
+    "y = X[:, 0] > 0.5",
 }
 """What the examples of a page take as given."""
 ELSEWHERE = {"deployment.md"}

@@ -390,7 +390,7 @@ def _fusible_into(
 
     `weighed` says that the node has to be among those that selection fuses, if selection knows it.
     """
-    if node.op is Op.RANDOM or node.fn in REDUCING or node.fn == "matrices" or is_union(node):
+    if node.fn in REDUCING or node.fn == "matrices" or is_union(node):
         return None
     found: dict[Group, Labels] = {}
     for stage, labels in wanted:
@@ -413,6 +413,8 @@ def _fusible_into(
         return None
     if node.op is Op.SCAN:
         return places if len(places) == 1 and _takes_scan(node, *places[0]) else None
+    if node.op is Op.RANDOM:
+        return places if len(places) == 1 and _draws_once(node, *places[0]) else None
     sampled = node in result.drivers and is_sampled_product(node)  # visited at single elements: no lines
     if not sampled and any(_hampers_product(node, *p, result) for p in places):
         return None
@@ -451,6 +453,12 @@ def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
         and None not in values
         and all(_is_elementwise(m) for m, _ in stage.members if m is not node)
     )
+
+
+def _draws_once(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a stage goes over random numbers as they lie: its blocks are those that are drawn well."""
+    plain = labels == tuple(range(node.ndim)) and stage.domain == node.shape
+    return plain and stage.scan is None and not stage.whole and stage.root.fn != "contract"
 
 
 def _values(stage: Group) -> set[Node | None]:

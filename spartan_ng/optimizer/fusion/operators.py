@@ -201,8 +201,11 @@ def breaks_lines(node: Node) -> bool:
 
 def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
     """How a producer with `labels` fits into a stage over `shape`."""
-    if not fusible or node.op is Op.RANDOM or node.fn in REDUCING or is_union(node):
+    if not fusible or node.fn in REDUCING or is_union(node):
         return Fit.NONE
+    if node.op is Op.RANDOM:  # drawn element by element, each once
+        once = labels == tuple(range(node.ndim)) and shape.domain == node.shape and not shape.whole
+        return Fit.CELL if once else Fit.NONE
     missing = {d for d, n in enumerate(shape.domain) if n > 1 and d not in labels}
     lines = any(label == WHOLE and n > 1 for label, n in zip(labels, node.shape, strict=True))
     if not missing and not lines and node.op is Op.MAP:
