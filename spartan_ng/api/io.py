@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,9 +13,10 @@ from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
 from spartan_ng.api.saving import replacing, write_npy
+from spartan_ng.api.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
-from spartan_ng.sources import MappedFile
+from spartan_ng.sources import MappedFile, npz_member
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -59,8 +61,22 @@ class Archive(np.lib.npyio.NpzFile):
     """The arrays of a `.npz` file by name, each read when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
+        mapped = self._mapped(name)
+        if mapped is not None:
+            return mapped
         found: Any = super().__getitem__(name)  # a file of another kind is bytes
         return wrap(found) if isinstance(found, np.ndarray) else found
+
+    def _mapped(self, name: str) -> Any:
+        """A large array that is stored as it is; None for others, which are read."""
+        path = getattr(self.zip, "filename", None)
+        if path is None or name not in self.files:
+            return None
+        with suppress(KeyError, ValueError, TypeError, OSError):
+            member = npz_member(path, name)
+            if member is not None and prod(member.shape) * member.dtype.itemsize > config.small_bytes:
+                return over(member)
+        return None
 
     @classmethod
     def of(cls, opened: Any) -> Self:
@@ -95,12 +111,22 @@ def load(
     *,
     max_header_size: int = 10000,
 ) -> Any:
-    """Read a `.npy` file (mapped, if it is large) or open a `.npz` file."""
+    """Read a `.npy` file (mapped, if it is large) or open a `.npz` file, whose large arrays are mapped if
+    they are not compressed.
+
+    What ends otherwise is read as the `from_` function of its format does: `.zarr`, `.h5`, `.hdf5`,
+    `.parquet`, `.arrow`, `.feather`, `.csv` and images, also at URLs that fsspec knows. A glob or a folder
+    stands for all its files, one behind the other.
+    """
     options: dict[str, Any] = {
         "allow_pickle": allow_pickle,
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
+    if mmap_mode is None and isinstance(file, str | os.PathLike):
+        elsewhere = by_suffix(file)
+        if elsewhere is not None:
+            return elsewhere
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:

@@ -17,6 +17,7 @@ by the worker that works on the box. The contract of every kind:
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from typing import Any
@@ -54,6 +55,27 @@ class Source(ABC):
     def __str__(self) -> str:
         """What people call it."""
         return type(self).__name__
+
+
+class OpenedSource(Source):
+    """A source with something that each process opens when it is first asked, and that does not travel."""
+
+    @abstractmethod
+    def open(self) -> Any:
+        """Open it."""
+
+    @property
+    def opened(self) -> Any:
+        """What this process has opened; a fork opens its own."""
+        process, found = self.__dict__.get("_opened", (None, None))
+        if process != os.getpid():
+            found = self.open()
+            self.__dict__["_opened"] = os.getpid(), found
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but that."""
+        return {k: v for k, v in self.__dict__.items() if k != "_opened"}
 
 
 class Serial:

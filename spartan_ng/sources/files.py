@@ -1,0 +1,76 @@
+"""Where files are: local paths, URLs that fsspec knows, globs and folders; and libraries that may be
+missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from glob import glob
+from importlib import import_module
+from typing import Any
+
+Path = str | os.PathLike[str]
+
+
+def needed(module: str, extra: str) -> Any:
+    """A module of a library that need not be there; ImportError names the extra that brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        raise ImportError(
+            f"{library} is needed for this and cannot be imported ({error}); "
+            f'`pip install "spartan-ng[{extra}]"` brings it',
+            name=library,
+        ) from error
+
+
+def is_url(path: Path) -> bool:
+    """Whether fsspec is to open it."""
+    return "://" in os.fspath(path)
+
+
+def absolute(path: Path) -> str:
+    """The name under which every process on the machine opens the same."""
+    name = os.fspath(path)
+    return name if is_url(name) else os.path.abspath(os.path.expanduser(name))
+
+
+def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it."""
+    found: tuple[Any, str] = needed("fsspec.core", "remote").url_to_fs(url, **(options or {}))
+    return found
+
+
+def opened(path: Path, options: dict[str, Any] | None = None) -> Any:
+    """A binary file to read, which can be seeked."""
+    if not is_url(path):
+        return open(path, "rb")
+    files, name = system(os.fspath(path), options)
+    return files.open(name, "rb")
+
+
+def expanded(
+    path: Path | Sequence[Path], suffixes: Sequence[str] = (), options: dict[str, Any] | None = None
+) -> list[str]:
+    """The files that a list, a glob or a folder stands for, sorted by name; a plain path stands for itself.
+
+    Of a folder those are taken that end in one of `suffixes`. FileNotFoundError where there are none.
+    """
+    if not isinstance(path, str | os.PathLike):
+        return [absolute(p) for p in path]
+    name = absolute(path)
+    files = system(name, options)[0] if is_url(name) else None
+    if any(c in name for c in "*?["):
+        if files is None:
+            found = sorted(glob(name, recursive=True))
+        else:
+            found = sorted(files.unstrip_protocol(p) for p in files.glob(name))
+    elif os.path.isdir(name):
+        every = (os.path.join(name, n) for n in sorted(os.listdir(name)))
+        found = [p for p in every if p.lower().endswith(tuple(suffixes))]
+    else:
+        return [name]
+    if not found:
+        raise FileNotFoundError(f"{name}: no such files")
+    return found

@@ -1,0 +1,85 @@
+"""Datasets of HDF5 files.
+
+The library serves one thread at a time, and has a lock for it. Datasets that lie in one piece, as they are,
+need it for nothing but where they begin: they are mapped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.sources.files import Path, absolute, is_url, needed, opened
+from spartan_ng.sources.mapped import MappedFile
+from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype
+
+
+class Hdf5Dataset(OpenedSource):
+    """A dataset that is stored in chunks, or packed.
+
+    Parameters
+    ----------
+    path : the file, or a URL that fsspec knows
+    name : the dataset's
+    options : of the file system
+    """
+
+    def __init__(self, path: Path, name: str, options: dict[str, Any] | None = None) -> None:
+        self.path, self.name, self.options = absolute(path), name, options
+        self._serial = Serial()
+        self.shape = tuple(self.opened.shape)
+        self.dtype = checked_dtype(self.opened.dtype, str(self))
+        self._chunks: tuple[int, ...] | None = self.opened.chunks
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The dataset's."""
+        return super().chunks if self._chunks is None else self._chunks
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """What the library says."""
+        with self._serial:
+            return np.asarray(self.opened[tuple(slice(lo, hi) for lo, hi in box)])
+
+    def open(self) -> Any:
+        """The library's dataset, whose file stays open as long as it lives."""
+        h5py = needed("h5py", "hdf5")
+        file = opened(self.path, self.options) if is_url(self.path) else self.path
+        return h5py.File(file, "r")[self.name]
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.name}"
+
+
+def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> Source:
+    """The dataset `name`, or the only one; mapped where it lies in one piece.
+
+    Raises
+    ------
+    KeyError : there is none of that name; ValueError : none was named, and there are several
+    """
+    h5py = needed("h5py", "hdf5")
+    where = opened(path, options) if is_url(path) else absolute(path)
+    with h5py.File(where, "r") as file:
+        if name is None:
+            names: list[str] = []
+            file.visititems(lambda n, item: names.append(n) if isinstance(item, h5py.Dataset) else None)
+            if len(names) != 1:
+                raise ValueError(f"{path} has the datasets {', '.join(names) or 'none'}; name one of them")
+            (name,) = names
+        if name not in file or not isinstance(file[name], h5py.Dataset):
+            raise KeyError(f"{path} has no dataset {name!r}")
+        dataset = file[name]
+        offset = dataset.id.get_offset()
+        if (
+            offset is not None
+            and not is_url(path)
+            and not dataset.external
+            and dataset.dtype.kind in "biufcS"
+        ):
+            shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype.str)
+            if dtype.itemsize == dataset.id.get_type().get_size() and dataset.dtype.kind != "b":
+                return MappedFile(absolute(path), shape, dtype, offset + file.userblock_size)
+    return Hdf5Dataset(path, name, options)

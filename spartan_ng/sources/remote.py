@@ -1,0 +1,81 @@
+"""Elements that lie one after the other in a file that only fsspec opens: ranges of its bytes are asked
+for."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.errors import SourceError
+from spartan_ng.sources.files import opened, system
+from spartan_ng.sources.mapped import npy_header
+from spartan_ng.sources.source import OpenedSource, checked_dtype
+
+_RANGE_BYTES = 1 << 20
+"""What is asked for at a time, at least: a request costs as much as so many bytes."""
+
+
+class RemoteFile(OpenedSource):
+    """A part of a file that holds an array's elements in C order.
+
+    Parameters
+    ----------
+    url : the file
+    shape, dtype : the array's
+    offset : bytes before the first element
+    options : of the file system
+    """
+
+    def __init__(
+        self,
+        url: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        offset: int = 0,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.url, self.options = url, options
+        self.shape, self.dtype = shape, checked_dtype(dtype, url)
+        self.offset = offset
+        self._line = prod(shape[1:]) * self.dtype.itemsize
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """As many whole rows as are worth a request."""
+        rows = max(1, _RANGE_BYTES // max(self._line, 1))
+        return (rows, *(max(n, 1) for n in self.shape[1:])) if self.shape else ()
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """The rows' range of bytes, of which the box is shown."""
+        lo, hi = box[0] if box else (0, 1)
+        files, path = self.opened
+        line = self._line if box else self.dtype.itemsize
+        try:
+            data = files.cat_file(path, start=self.offset + lo * line, end=self.offset + hi * line)
+        except OSError as error:
+            raise SourceError(f"{self} cannot be read: {error}") from error
+        if len(data) != (hi - lo) * line:
+            raise SourceError(
+                f"{self} gave {len(data):,} bytes for {(hi - lo) * line:,} of rows {lo} to {hi}"
+            )
+        rows = np.frombuffer(data, self.dtype).reshape((hi - lo, *self.shape[1:]) if box else ())
+        return rows[(slice(None), *(slice(*r) for r in box[1:]))].reshape(box_shape(box)) if box else rows
+
+    def open(self) -> Any:
+        """The file system and the path in it."""
+        return system(self.url, self.options)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def remote_npy(url: str, options: dict[str, Any] | None = None) -> RemoteFile:
+    """A `.npy` file; ValueError where it is none, or lies in Fortran's order."""
+    with opened(url, options) as file:
+        shape, order, dtype = npy_header(file)
+        if order == "F" and len(shape) > 1:
+            raise ValueError(f"{url}: an array in Fortran's order is not read in parts")
+        return RemoteFile(url, shape, dtype, file.tell(), options)

@@ -1,0 +1,360 @@
+"""Every kind of source keeps the contract: NumPy's elements for any box, from several threads, after
+travelling."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import importlib
+import pickle
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import fsspec
+import h5py
+import imageio.v3 as images
+import numpy
+import pyarrow
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import zarr
+
+import spartan_ng as np
+from spartan_ng.config import config
+from spartan_ng.errors import SourceError
+from spartan_ng.sources import Source, files, read_box
+
+rng = numpy.random.default_rng(0)
+TABLE = rng.random((700, 6))
+CUBE = rng.integers(0, 255, (9, 40, 30), dtype=numpy.uint8)
+NAMES = list("abcdef")
+
+
+def _table() -> Any:
+    return pyarrow.table({n: TABLE[:, k] for k, n in enumerate(NAMES)})
+
+
+def _npy(folder: Path) -> Any:
+    numpy.save(folder / "x.npy", TABLE)
+    return np.load(folder / "x.npy")
+
+
+def _fortran(folder: Path) -> Any:
+    numpy.save(folder / "x.npy", numpy.asfortranarray(TABLE))
+    return np.load(folder / "x.npy")
+
+
+def _npz(folder: Path) -> Any:
+    numpy.savez(folder / "x.npz", one=CUBE, two=TABLE)
+    return np.load(folder / "x.npz")["two"]
+
+
+def _raw(folder: Path) -> Any:
+    (folder / "x.bin").write_bytes(b"header" + TABLE.tobytes())
+    return np.from_raw(folder / "x.bin", TABLE.shape, offset=6)
+
+
+def _zarr(version: int) -> Callable[[Path], Any]:
+    def made(folder: Path) -> Any:
+        zarr.create_array(str(folder / "x.zarr"), data=TABLE, zarr_format=version, chunks=(64, 4))
+        return np.load(folder / "x.zarr")
+
+    return made
+
+
+def _zarr_group(folder: Path) -> Any:
+    group = zarr.open_group(folder / "g.zarr", mode="w")
+    group.create_array("deep/x", data=TABLE, chunks=(50, 6), shards=(100, 6))
+    return np.from_zarr(folder / "g.zarr", "deep/x")
+
+
+def _hdf5(**options: Any) -> Callable[[Path], Any]:
+    def made(folder: Path) -> Any:
+        with h5py.File(folder / "x.h5", "w") as file:
+            file.create_dataset("in/x", data=TABLE, **options)
+        return np.load(folder / "x.h5")
+
+    return made
+
+
+def _parquet(folder: Path) -> Any:
+    pyarrow.parquet.write_table(_table(), folder / "x.parquet", row_group_size=128)
+    return np.load(folder / "x.parquet")
+
+
+def _arrow(folder: Path) -> Any:
+    pyarrow.feather.write_feather(
+        _table(), str(folder / "x.arrow"), chunksize=100, compression="uncompressed"
+    )
+    return np.load(folder / "x.arrow")
+
+
+def _csv(folder: Path) -> Any:
+    pyarrow.csv.write_csv(_table(), folder / "x.csv")
+    return np.load(folder / "x.csv")
+
+
+def _images(folder: Path) -> Any:
+    for k, image in enumerate(CUBE):
+        images.imwrite(folder / f"{k:02}.png", image)
+    return np.load(folder)
+
+
+def _folder(folder: Path) -> Any:
+    for k in range(7):
+        numpy.save(folder / f"{k}.npy", TABLE[100 * k : 100 * (k + 1)])
+    return np.load(folder)
+
+
+def _glob(folder: Path) -> Any:
+    for k in range(7):
+        part = pyarrow.table({n: TABLE[100 * k : 100 * k + 100, j] for j, n in enumerate(NAMES)})
+        pyarrow.parquet.write_table(part, folder / f"{k}.parquet")
+    (folder / "other.txt").write_text("no table")
+    return np.load(folder / "*.parquet")
+
+
+def _memory(folder: Path) -> Any:
+    with fsspec.open("memory://kinds/x.npy", "wb") as file:
+        numpy.save(file, TABLE)
+    return np.load("memory://kinds/x.npy")
+
+
+def _memory_zarr(folder: Path) -> Any:
+    zarr.create_array("memory://kinds/x.zarr", data=TABLE, chunks=(100, 6), overwrite=True)
+    return np.load("memory://kinds/x.zarr")
+
+
+KINDS: dict[str, Callable[[Path], Any]] = {
+    "npy": _npy,
+    "npy in Fortran's order": _fortran,
+    "npz": _npz,
+    "raw": _raw,
+    "zarr 2": _zarr(2),
+    "zarr 3": _zarr(3),
+    "zarr of a group, in shards": _zarr_group,
+    "HDF5 in one piece": _hdf5(),
+    "HDF5 in chunks": _hdf5(chunks=(100, 6), compression="gzip"),
+    "Parquet": _parquet,
+    "Arrow": _arrow,
+    "CSV": _csv,
+    "images": _images,
+    "a folder": _folder,
+    "a glob": _glob,
+    "a URL": _memory,
+    "zarr at a URL": _memory_zarr,
+}
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large() -> Iterator[None]:
+    with config.override(small_bytes=0):
+        yield
+
+
+def _source(x: Any) -> Source:
+    found = x._cell.source or x._node().data.source
+    assert isinstance(found, Source)
+    return found
+
+
+def _box(draw: random.Random, shape: tuple[int, ...]) -> Any:
+    box = []
+    for n in shape:
+        lo, hi = sorted(draw.sample(range(n + 1), 2))
+        box.append((lo, hi))
+    return tuple(box)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_contract(kind: str, tmp_path: Path) -> None:
+    x = KINDS[kind](tmp_path)
+    value = CUBE if kind == "images" else TABLE
+    source = _source(x)
+    assert x.shape == source.shape == value.shape
+    assert x.dtype == source.dtype == value.dtype
+    assert len(source.chunks) == len(source.shape)
+    assert min(source.chunks) >= 1
+    assert source.is_current()
+    draw = random.Random(kind)
+    sent = cloudpickle.dumps(source)
+    assert len(sent) < 5000
+    for one in (source, pickle.loads(sent)):
+        boxes = [_box(draw, value.shape) for _ in range(30)]
+        with ThreadPoolExecutor(4) as threads:
+            for box, found in zip(boxes, threads.map(lambda b, s=one: read_box(s, b), boxes), strict=True):
+                numpy.testing.assert_array_equal(found, value[tuple(slice(*r) for r in box)])
+    mapped = source.mapped()
+    if mapped is not None:
+        numpy.testing.assert_array_equal(mapped, value)
+        assert not mapped.flags.writeable
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_numpys(kind: str, tmp_path: Path) -> None:
+    x = KINDS[kind](tmp_path)
+    value = CUBE if kind == "images" else TABLE
+    numpy.testing.assert_allclose(x.mean(axis=0), value.mean(axis=0))
+    numpy.testing.assert_array_equal(numpy.asarray(x[3:8, 2] * 2), value[3:8, 2] * 2)
+    numpy.testing.assert_array_equal(numpy.asarray(x), value)
+
+
+def test_what_lies_in_one_piece_is_mapped(tmp_path: Path) -> None:
+    for kind in ("npy", "npz", "raw", "HDF5 in one piece"):
+        (tmp_path / kind).mkdir()
+        assert _source(KINDS[kind](tmp_path / kind)).mapped() is not None, kind
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """A server of the folder's files, which gives the ranges of bytes that are asked for."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            data = Path(self.translate_path(self.path)).read_bytes()
+            asked = self.headers.get("Range")
+            if asked:
+                first, last = asked.removeprefix("bytes=").split("-")
+                lo, hi = int(first), min(int(last or len(data) - 1), len(data) - 1)
+                part = data[lo : hi + 1]
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {lo}-{hi}/{len(data)}")
+            else:
+                part = data
+                self.send_response(200)
+            self.send_header("Content-Length", str(len(part)))
+            self.send_header("Accept-Ranges", "bytes")
+            self.end_headers()
+            self.wfile.write(part)
+
+    serving = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=str(tmp_path))
+    )
+    thread = threading.Thread(target=serving.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{serving.server_address[1]}"
+    serving.shutdown()
+    thread.join()
+    serving.server_close()
+
+
+@pytest.mark.parametrize("kind", ["npy", "Parquet", "HDF5 in chunks", "CSV"])
+def test_files_at_a_server(kind: str, tmp_path: Path, server: str) -> None:
+    KINDS[kind](tmp_path)
+    (path,) = tmp_path.iterdir()
+    x = np.load(f"{server}/{path.name}")
+    numpy.testing.assert_allclose(x.sum(axis=0), TABLE.sum(axis=0))
+    numpy.testing.assert_array_equal(numpy.asarray(x[5:9]), TABLE[5:9])
+
+
+def test_columns_by_name(tmp_path: Path) -> None:
+    table = pyarrow.table(
+        {
+            "i": numpy.arange(50, dtype="i4"),
+            "x": pyarrow.array([None, *range(49)], "float64"),
+            "s": ["t"] * 50,
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=7)
+    x = np.from_parquet(tmp_path / "t.parquet", "x")
+    assert x.shape == (50,)
+    assert numpy.isnan(numpy.asarray(x)[0])
+    assert float(np.nansum(x)) == sum(range(49))
+    both = np.from_parquet(tmp_path / "t.parquet", ["x", "i"], dtype="f4")
+    assert (both.shape, both.dtype) == ((50, 2), numpy.float32)
+    numpy.testing.assert_array_equal(numpy.asarray(both[:, 1]), numpy.arange(50))
+    with pytest.raises(KeyError, match="no column 'y'"):
+        np.from_parquet(tmp_path / "t.parquet", "y")
+    with pytest.raises(TypeError, match="column 's'"):
+        np.from_parquet(tmp_path / "t.parquet")
+    with pytest.raises(SourceError, match="lacks 1 elements"):
+        np.compute(np.from_parquet(tmp_path / "t.parquet", "x", dtype=int).sum())
+
+
+def test_csv_files_are_read_in_runs_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spartan_ng.sources.columns.CSV_BYTES", 100)
+    for end in ("\n", ""):
+        lines = [f"{k},{k * 0.5},t{k}" for k in range(300)]
+        (tmp_path / "t.csv").write_text("i,x,s\n" + "\n".join(lines) + end)
+        x = np.from_csv(tmp_path / "t.csv", ["i", "x"])
+        assert _source(x).chunks[0] < 20
+        numpy.testing.assert_array_equal(
+            numpy.asarray(x), numpy.stack([numpy.arange(300), numpy.arange(300) * 0.5], 1)
+        )
+
+
+def test_datasets_by_name(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a"], file["b"] = TABLE, CUBE
+    with h5py.File(tmp_path / "x.h5") as file:
+        x = np.from_hdf5(file["a"])
+    numpy.testing.assert_array_equal(numpy.asarray(x), TABLE)
+    with pytest.raises(ValueError, match="a, b; name one"):
+        np.load(tmp_path / "x.h5")
+    with pytest.raises(KeyError, match="no dataset 'c'"):
+        np.from_hdf5(tmp_path / "x.h5", "c")
+
+
+def test_files_that_do_not_fit_each_other(tmp_path: Path) -> None:
+    numpy.save(tmp_path / "0.npy", TABLE)
+    numpy.save(tmp_path / "1.npy", TABLE[:, 1:])
+    with pytest.raises(ValueError, match="differ in more than the first axis"):
+        np.load(tmp_path)
+    for k in range(2):
+        images.imwrite(tmp_path / f"{k}.png", CUBE[0, : 20 + k])
+    with pytest.raises(SourceError, match="the first image"):
+        np.compute(np.from_images(tmp_path / "*.png").sum())
+
+
+def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    source = _source(_raw(tmp_path))
+    (tmp_path / "x.bin").write_bytes(b"header" + TABLE.tobytes() + b"more")
+    assert not source.is_current()
+    with pytest.raises(SourceError, match="has changed"):
+        source.mapped()
+    (tmp_path / "x.bin").unlink()
+    with pytest.raises(SourceError, match="cannot be read on"):
+        source.mapped()
+
+
+def test_files_shorter_than_they_should_be(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(TABLE.tobytes()[:-1])
+    with pytest.raises(SourceError, match="1 bytes more"):
+        np.from_raw(tmp_path / "x.bin", TABLE.shape)
+    with pytest.raises(FileNotFoundError):
+        np.load(tmp_path / "*.npy")
+
+
+@pytest.mark.parametrize(
+    ("library", "extra", "call"),
+    [
+        ("zarr", "zarr", lambda: np.from_zarr("x.zarr")),
+        ("h5py", "hdf5", lambda: np.from_hdf5("x.h5")),
+        ("pyarrow.parquet", "tables", lambda: np.from_parquet("x.parquet")),
+        ("pyarrow.csv", "tables", lambda: np.from_csv(__file__)),
+        ("imageio.v3", "images", lambda: np.from_images("x.png")),
+        ("fsspec.core", "remote", lambda: np.load("memory://x.npy")),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(
+    library: str, extra: str, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> Any:
+        if name == library:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return real(name)
+
+    real = importlib.import_module
+    monkeypatch.setattr(files, "import_module", missing)
+    with pytest.raises(ImportError, match=rf"spartan-ng\[{extra}\]"):
+        call()
