@@ -18,7 +18,7 @@ from spartan_ng.ops.line_sorts import sort_flops
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
 from spartan_ng.plan.plan import VALUE, WHOLE, Folded, Read, Row
@@ -226,11 +226,12 @@ def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | No
 
 
 def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """Row-major runs: only the first axis is cut, and the input's first axis follows nearly."""
+    """Row-major runs: only the first axis is cut, and the input is read run by run."""
     node, (read,) = draft.node, draft.reads
     cuttable = (0,) if node.ndim and node.shape[0] > 1 else ()
     labels = tuple(0 if a.label == 0 and cuttable else WHOLE for a in read.axes)
-    access = Access(read.slot, labels, exact=False)
+    along = tuple(read.order.index(k) if k in read.order else -1 for k in range(len(read.axes)))
+    access = replace(_access(read, arrays), labels=labels, run=Run(read.shape, along))
     return StageSketch(node.shape, cuttable, (access,), (Access(draft.slot, draft.out),), node.size)
 
 

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 WORKERS = 4
@@ -29,6 +32,52 @@ def test_a_sort_reads_samples_brackets_and_its_elements(n, sort):
     predicted, measured = moved(lambda: sort(sp.asarray(x)))
     assert measured > 0
     assert predicted == pytest.approx(measured, rel=0.05)
+
+
+VIEWS = {
+    "all": lambda x: x,
+    "from a row on": lambda x: x[7:],
+    "backwards": lambda x: x[::-1],
+    "every other row": lambda x: x[1::2],
+    "columns": lambda x: x[:, 2:5],
+    "columns backwards": lambda x: x[:, ::-3],
+    "turned": lambda x: x.T,
+    "turned part": lambda x: x.T[1:, ::2],
+    "one row": lambda x: x[11],
+    "a row again and again": lambda x: np.broadcast_to(x[3], (6, x.shape[1])),
+    "few long rows": lambda x: x.reshape(2, -1)[:, 5:],
+}
+
+
+@examples(80)
+@given(
+    rows=st.integers(12, 60),
+    columns=st.integers(4, 20),
+    view=st.sampled_from(sorted(VIEWS)),
+    held=st.sampled_from(["row", "column", "block", None]),
+    result=st.sampled_from([None, "row", "duplicate"]),
+    workers=st.integers(2, 5),
+    first=st.sampled_from([1, 2, None]),
+)
+def test_reshapes_of_views_move_what_is_predicted(rows, columns, view, held, result, workers, first):
+    """To the byte, wherever the view begins, and whatever lies where."""
+    rows += rows % 2
+    a = np.arange(rows * columns, dtype=float).reshape(rows, columns)
+    with running_on(SimulatedBackend(workers)), config.override(small_bytes=0):
+        x = sp.asarray(a)
+        if held and not (held == "block" and workers != 4):  # others have no blocks
+            x = sp.tile_as(x, held).persist()
+        with config.override(tiling=result):
+            expected = VIEWS[view](a)
+            shape = (-1,) if first is None or expected.size % first else (first, -1)
+            found = VIEWS[view](x).reshape(shape)
+            before = session.current().last_run
+            np.testing.assert_array_equal(np.asarray(found.persist()), expected.reshape(shape))
+            ran = session.current().last_run
+    if ran is not None and ran is not before:
+        plan, stats = ran
+        for stage, predicted, measured in zip(plan.stages, plan.predicted_bytes, stats.stages, strict=True):
+            assert predicted == measured.bytes_moved, stage
 
 
 @pytest.mark.parametrize("picks", [40, 400])

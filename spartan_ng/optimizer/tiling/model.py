@@ -354,6 +354,7 @@ class _Builder:
             array.nbytes * read.part[0] // read.part[1],
             read.placed,
             read.asked,
+            read.run,
         )
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)

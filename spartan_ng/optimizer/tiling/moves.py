@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.options import Options
 from spartan_ng.optimizer.tiling.profile import Table
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Span
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Run, Span
 from spartan_ng.plan.plan import Folded
 from spartan_ng.plan.units import leading
 
@@ -38,18 +38,19 @@ def read_bytes(
     nbytes: int,
     placed: tuple[tuple[int, int], ...] = (),
     asked: tuple[int, ...] = (),
+    run: Run | None = None,
 ) -> Table:
     """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
-    plain = exact and not spans and not placed and not asked
+    plain = exact and not spans and not placed and not asked and run is None
     if plain and grids.even and tilings.even:
         units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
         if all(d < 0 or domain[d] == n for d, n in zip(labels, shape, strict=True)):
             scale = _scale(shape, units)
             if scale:
                 small = _unit_domain(len(domain), labels, units)
-                elements = _read(small, grids, tuple(units), tilings, labels, (), True, (), ())
+                elements = _read(small, grids, tuple(units), tilings, labels, (), True, (), (), None)
                 return _as_bytes(elements, scale, nbytes, shape, grids.workers)
-    elements = _read(domain, grids, shape, tilings, labels, spans, exact, placed, asked)
+    elements = _read(domain, grids, shape, tilings, labels, spans, exact, placed, asked, run)
     return _as_bytes(elements, 1, nbytes, shape, grids.workers)
 
 
@@ -108,6 +109,7 @@ def _read(
     exact: bool,
     placed: tuple[tuple[int, int], ...],
     asked: tuple[int, ...],
+    run: Run | None,
 ) -> Table:
     """Elements pulled for each (grid, tiling)."""
     wide = _wide(domain, shape, grids.workers) or (bool(asked) and _wide(domain, (*shape, *shape), 1))
@@ -115,6 +117,7 @@ def _read(
     share = need[:, None, :] * tilings.active[None, :, :]
     grid_lo, grid_hi = bounds(grids, domain, wide)
     tile_lo, tile_hi = bounds(tilings, shape, wide)
+    covers = _covers(domain, grid_lo, grid_hi, run) if run else []
     for axis, label in enumerate(labels):
         start, step, size = spans[axis] if spans else (0, 1, shape[axis])
         held_lo, held_hi = tile_lo[None, :, :, axis], tile_hi[None, :, :, axis]
@@ -131,7 +134,11 @@ def _read(
             lo, hi = _inside(grid_lo[:, :, label], grid_hi[:, :, label], *placed[axis], size)
             need = need * (hi - lo)
             overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
-        elif label == WHOLE or (size == 1 and domain[label] != 1):
+        elif run and run.along[axis] >= 0 and size == run.shape[run.along[axis]]:
+            lo, hi = covers[run.along[axis]]
+            need = need * (hi - lo)
+            overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
+        elif run or label == WHOLE or (size == 1 and domain[label] != 1):
             need = need * size
             overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
         else:
@@ -145,6 +152,23 @@ def _read(
     if asked:
         elements = elements // max(spans[asked[0]][2] if spans else shape[asked[0]], 1)
     return elements
+
+
+def _covers(domain: tuple[int, ...], lo: Table, hi: Table, run: Run) -> list[tuple[Table, Table]]:
+    """For each axis of a view the part that covers each task's run of elements.
+
+    The domain is cut along its first axis. Behind the view's first axis that a run crosses, all are whole.
+    """
+    row = prod(domain[1:])
+    first, last = (lo[:, :, 0] * row, hi[:, :, 0] * row - 1) if domain else (0 * lo.sum(-1), 0 * lo.sum(-1))
+    inside, in_one = prod(run.shape), np.ones(first.shape, bool)
+    found = []
+    for n in run.shape:
+        inside //= max(n, 1)
+        a, b = first // inside % n, last // inside % n
+        found.append((np.where(in_one, a, 0), np.where(in_one, b + 1, n)))
+        in_one = in_one & (a == b)
+    return found
 
 
 def _inside(lo: Table, hi: Table, start: int, step: int, size: int) -> tuple[Table, Table]:

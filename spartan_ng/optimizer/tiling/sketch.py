@@ -69,6 +69,20 @@ Span = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A view that is read in the order of its elements.
+
+    Parameters
+    ----------
+    shape : the view's
+    along : for each axis of the array the view's axis that goes along it, or -1
+    """
+
+    shape: tuple[int, ...]
+    along: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """How tasks read or write one array.
 
@@ -78,7 +92,8 @@ class Access:
     labels : for each axis the domain dimension it follows, or WHOLE; a domain dimension that is missing
         in a write is reduced over
     spans : for each axis the part of it that the view shows; empty where the view is the whole array
-    exact : False where the labels are only an approximation (a reshape); needs are scaled to the axis
+    exact : False where the labels are only an approximation (a lookup); needs are scaled to the axis
+    run : of a reshape, the view that is read as one run of elements; a task reads the box that covers its own
     state_bytes : for a write that is reduced over, the bytes of one partial state (None: the array's)
     behind : for a read, whether it is needed with the result only: where the grid cuts what the stage reduces
         over, the tasks that combine the partial states read it
@@ -101,6 +116,7 @@ class Access:
     asked: tuple[int, ...] = ()
     part: tuple[int, int] = (1, 1)
     units: tuple[Folded, ...] = ()
+    run: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
