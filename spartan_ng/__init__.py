@@ -50,6 +50,7 @@ from spartan_ng.api.rearranging import *
 from spartan_ng.api.reductions import *
 from spartan_ng.api.scans import *
 from spartan_ng.api.sets import *
+from spartan_ng.api.sinks import *
 from spartan_ng.api.sorting import *
 from spartan_ng.api.sources import *
 from spartan_ng.api.statistics import *
@@ -124,6 +125,7 @@ __all__ += _api.rearranging.__all__
 __all__ += _api.reductions.__all__
 __all__ += _api.scans.__all__
 __all__ += _api.sets.__all__
+__all__ += _api.sinks.__all__
 __all__ += _api.sorting.__all__
 __all__ += _api.sources.__all__
 __all__ += _api.statistics.__all__

@@ -37,7 +37,13 @@ def _is_dear(node: Node, stored: Container[Node]) -> bool:
     return session.is_dear(node, stored)
 
 
-open_door(Door(_evaluate, _is_in_process, _is_dear))
+def _shares_files() -> bool:
+    from spartan_ng import session
+
+    return session.shares_files()
+
+
+open_door(Door(_evaluate, _is_in_process, _is_dear, _shares_files))
 
 
 def connect(

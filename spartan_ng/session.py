@@ -418,4 +418,10 @@ def is_dear(node: Node, stored: Container[Node]) -> bool:
     return is_dearer_than_writing(node, stored, Rates.of(current().backend.profile))
 
 
-open_door(Door(evaluate, in_process, is_dear))
+def shares_files() -> bool:
+    """Whether workers are on this machine."""
+    backend = current().backend
+    return isinstance(backend, EmbeddedBackend) or getattr(backend, "is_local", False)
+
+
+open_door(Door(evaluate, in_process, is_dear, shares_files))

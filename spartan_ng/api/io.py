@@ -12,7 +12,8 @@ import numpy as np
 from spartan_ng.api.cell import Cell
 from spartan_ng.api.dispatch import numpy_function
 from spartan_ng.api.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
-from spartan_ng.api.saving import replacing, write_npy
+from spartan_ng.api.saving import replacing, save_npy, write_npy
+from spartan_ng.api.sinks import writer
 from spartan_ng.api.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -26,13 +27,18 @@ if TYPE_CHECKING:
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Write an array to a `.npy` file, in parts where it does not fit into memory.
 
-    A file by name is complete, or what it was before.
+    A file by name is complete, or what it was before. Large arrays that are still to be computed are written
+    by the workers as they make them. A name that ends in `.zarr`, `.h5`, `.hdf5` or `.parquet` is written as
+    the `to_` function of its format does.
     """
     if not isinstance(file, str | os.PathLike):
         write_npy(file, as_handle(arr), allow_pickle)
         return
-    with replacing(file, ".npy") as written:
-        write_npy(written, as_handle(arr), allow_pickle)
+    write = writer(file)
+    if write is not None:
+        write(arr, file)
+        return
+    save_npy(os.fspath(file), as_handle(arr), allow_pickle)
 
 
 @numpy_function(np.savez)

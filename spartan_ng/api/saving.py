@@ -7,7 +7,6 @@ interrupted write leaves the old file, and arrays that are mapped from that one 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
@@ -17,8 +16,12 @@ import numpy as np
 from spartan_ng.api.forcing import once
 from spartan_ng.api.handle import wrap_node
 from spartan_ng.config import config
-from spartan_ng.graph.evaluation import in_process
-from spartan_ng.graph.node import VIEWS, Op, topological
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process, shares_files
+from spartan_ng.graph.node import VIEWS, Node, Op, topological
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.sinks import NpyFile, Sink
+from spartan_ng.sinks.places import mode_of, new_file
 
 if TYPE_CHECKING:
     from spartan_ng.api.array import ndarray
@@ -40,10 +43,10 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
         with open(path, "wb") as there:
             yield there
         return
-    descriptor, temporary = tempfile.mkstemp(suffix, os.path.basename(path) + ".", os.path.dirname(path))
+    descriptor, temporary = new_file(path)
     try:
         with open(descriptor, "wb") as written:
-            os.fchmod(descriptor, _mode(path))
+            os.fchmod(descriptor, mode_of(path))
             yield written
         os.replace(temporary, path)
     except BaseException:
@@ -59,29 +62,63 @@ def _replaceable(path: str) -> bool:
     return os.path.isfile(path) and os.access(os.path.dirname(path), os.W_OK)
 
 
-def _mode(path: str) -> int:
-    """The permissions of the file that was there; of a new one, what the process gives its files."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
 def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
     """Write an array in NumPy's format, in parts if it has neither a value here nor room for one."""
-    parts = None
-    if a._peek() is None and a.nbytes > _room() // _SHARE:
-        parts = _in_parts(a)
+    parts = in_parts(a) if is_large(a) else None
     if parts is None:
         np.save(file, a._force(), allow_pickle)
         return
     header = {"descr": np.lib.format.dtype_to_descr(a.dtype), "fortran_order": False, "shape": a.shape}
     np.lib.format.write_array_header_1_0(file, header)
-    step = max(1, PART_BYTES * parts.shape[0] // parts.nbytes)
-    for start in range(0, parts.shape[0], step):
-        part = once(parts[start : start + step]._node())
+    for part in parts:
         file.write(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+
+
+def save_npy(path: str, a: ndarray, allow_pickle: bool) -> None:
+    """Write an array to a file by its name: from the workers, where it has no value here and they see the
+    file."""
+    real = os.path.realpath(path if path.endswith(".npy") else path + ".npy")
+    plain = a.ndim > 0 and a.size > 0 and not a.dtype.hasobject and a.format == "dense"
+    if plain and is_large(a) and shares_files() and _replaceable(real):
+        node = _unshaped(a)
+        drain(wrap_node(node), NpyFile(real, a.shape, a.dtype, node.shape))
+        return
+    with replacing(path, ".npy") as written:
+        write_npy(written, a, allow_pickle)
+
+
+def drain(a: ndarray, sink: Sink) -> None:
+    """Have all blocks of an array written as they are made, and what was there replaced."""
+    try:
+        blocks = build.map_(UserFunction(sink), a._node(), dtype=np.dtype(bool), params=("extent",))
+        once(build.fold("logical_and", blocks, range(a.ndim)))
+        sink.finish()
+    except BaseException:
+        with suppress(OSError):
+            sink.give_up()
+        raise
+
+
+def is_large(a: ndarray) -> bool:
+    """Whether an array has no value here, and would take a good part of the memory."""
+    return a._peek() is None and a.nbytes > _room() // _SHARE
+
+
+def in_parts(a: ndarray) -> Iterator[np.ndarray[Any, Any]] | None:
+    """The elements in C order, some rows at a time; None where an array has none that cost a part."""
+    parts = _in_parts(a)
+    if parts is None:
+        return None
+    step = max(1, PART_BYTES * parts.shape[0] // parts.nbytes)
+    return (once(parts[start : start + step]._node()) for start in range(0, parts.shape[0], step))
+
+
+def _unshaped(a: ndarray) -> Node:
+    """The elements in C order before they got their last shape."""
+    node = a._node()
+    while node.op is Op.RESHAPE and node.inputs[0].ndim:
+        (node,) = node.inputs
+    return node
 
 
 def _room() -> int:
@@ -93,9 +130,7 @@ def _in_parts(a: ndarray) -> ndarray | None:
     """An array with the same elements in C order, a row of which costs a row; None if there is none."""
     if a.ndim == 0 or a.dtype.hasobject or a.format != "dense":
         return None
-    node = a._node()
-    while node.op is Op.RESHAPE and node.inputs[0].ndim:
-        (node,) = node.inputs
+    node = _unshaped(a)
     if all(n.op in _BY_PARTS for n in topological([node])):
         return wrap_node(node)
     return None if in_process() else a.persist()  # on workers a part of what is evaluated is read as a part

@@ -150,9 +150,14 @@ class ClusterBackend:
         """Who is there and what runs."""
         return self._link.status()
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the workers are on this machine, and see its files."""
+        return is_local(self._link.address)
+
     def reads(self, ref: ArrayRef) -> bool:
         """What the driver has mapped, workers on this machine map, too; others may not see the file."""
-        return ref.value is None or (is_local(self._link.address) and ref.source.is_current())
+        return ref.value is None or (self.is_local and ref.source.is_current())
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Put a driver array's tiles on the workers as `tiling` says; records it in `ref`.

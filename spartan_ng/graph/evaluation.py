@@ -31,12 +31,14 @@ class Door:
     ----------
     evaluate : computes nodes together, given their graph where the caller has walked it
     in_process : whether programs run in this process, on the driver's own memory
+    shares_files : whether the workers open the files that the driver does, under the same names
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     """
 
     evaluate: Callable[[Sequence[Node], Sequence[Node] | None], list[ArrayRef]]
     in_process: Callable[[], bool] = bool
     is_dear: Callable[[Node, Container[Node]], bool] = _never
+    shares_files: Callable[[], bool] = bool
 
 
 _door = Door(_closed)
@@ -52,6 +54,11 @@ def open_door(door: Door) -> Door:
 def in_process() -> bool:
     """Whether programs run in this process, on the driver's own memory."""
     return _door.in_process()
+
+
+def shares_files() -> bool:
+    """Whether the workers open the files that the driver does, under the same names."""
+    return _door.shares_files()
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:

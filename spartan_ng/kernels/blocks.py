@@ -13,8 +13,10 @@ from itertools import groupby, pairwise, product
 from math import prod
 
 from spartan_ng.arrays import Box
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
 from spartan_ng.plan.plan import WHOLE, Fused, Row
+from spartan_ng.sinks import Sink
 
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
@@ -85,7 +87,7 @@ def block_sizes(
 
 def _within_band(stage: Fused, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Blocks no longer than what is read at a time; random numbers are drawn in blocks of their own."""
-    if stage.band is None or any(row.kind == "random" for row in stage.rows):
+    if stage.band is None or any(row.kind == "random" for row in stage.rows) or _written_chunks(stage):
         return sizes
     along, length = stage.band
     return (*sizes[:along], min(sizes[along], length), *sizes[along + 1 :])
@@ -111,6 +113,9 @@ def _cached_sizes(
     for row in stage.rows:
         if row.kind == "random":
             return _random_blocks(row.shape, tile, str(row.params[0][0]))
+    chunks = _written_chunks(stage)
+    if chunks is not None:
+        return tuple(min(n, chunks.get(d, n)) for d, n in enumerate(sizes))
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
     # No cut makes those without dimensions less.
@@ -132,6 +137,16 @@ def _cached_sizes(
         largest = max(others, key=lambda d: (sizes[d], -d))
         sizes[largest] = -(-sizes[largest] // 2)
     return tuple(sizes)
+
+
+def _written_chunks(stage: Fused) -> dict[int, int] | None:
+    """Along each dimension the length of the chunks that a sink writes, which blocks are to be; None
+    without."""
+    for row in stage.rows:
+        if isinstance(row.fn, UserFunction) and isinstance(row.fn.function, Sink):
+            chunks = row.fn.function.chunks
+            return None if chunks is None else dict(zip(row.labels, chunks, strict=True))
+    return None
 
 
 def _walks_strips(stage: Fused) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session as sessions
+from spartan_ng.api import saving
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.worker.transfer import Peers
@@ -82,3 +83,13 @@ def test_workers_that_come_later_read_too(shared):
     other.backend.close()
     sessions.use(before)
     assert float((x + 2).sum()) == 3 * VALUE.size
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+def test_workers_write_their_own_blocks(tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr(saving, "_SHARE", 1 << 40)
+    x = np.from_function(lambda box: VALUE[tuple(slice(*b) for b in box)], VALUE.shape) * 2
+    np.save(tmp_path / f"x{suffix}", x)
+    found = np.load(tmp_path / f"x{suffix}")
+    numpy.testing.assert_array_equal(numpy.asarray(found), VALUE * 2)
+    assert os.listdir(tmp_path) == [f"x{suffix}"]

@@ -1,0 +1,120 @@
+"""A zarr store as a sink: a chunk is written by whoever makes it.
+
+Blocks are whole chunks, but where workers' parts of the array meet inside of one: then each writes its part
+of it, one after the other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.sinks.places import new_folder, take_place
+from spartan_ng.sinks.sink import Sink
+from spartan_ng.sources.files import needed
+
+CHUNK_BYTES = 1 << 23
+"""A chunk is of about this size where nothing is said."""
+
+
+class ZarrStore(Sink):
+    """A store that is one array.
+
+    Parameters
+    ----------
+    path : the folder whose place it takes at the end
+    shape, dtype : the array's
+    chunks : their shape; None for whole rows
+    options : of `zarr.create_array`, as `compressors` and `zarr_format`
+    """
+
+    def __init__(
+        self,
+        path: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        chunks: tuple[int, ...] | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.path, self.shape = path, shape
+        self.chunks = chunks_for(shape, dtype) if chunks is None else chunks
+        self.folder = new_folder(path)
+        try:
+            self._array = needed("zarr", "zarr").create_array(
+                self.folder, shape=shape, dtype=dtype, chunks=self.chunks, overwrite=True, **options
+            )
+        except BaseException:
+            self.give_up()
+            raise
+
+    def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
+        """Whole chunks at once; parts of chunks while nobody else writes to them."""
+        place = tuple(slice(lo, hi) for lo, hi in box)
+        if self._is_whole(box):
+            self._opened()[place] = block
+            return
+        with self._alone(box):
+            self._opened()[place] = block
+
+    def finish(self) -> None:
+        """Rename it; the folder that was there goes."""
+        for name in os.listdir(self.folder):
+            if name.startswith(".lock"):
+                os.unlink(os.path.join(self.folder, name))
+        take_place(self.folder, self.path)
+
+    def give_up(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _is_whole(self, box: Box) -> bool:
+        assert self.chunks is not None, "set when it was made"
+        return all(
+            lo % c == 0 and (hi % c == 0 or hi == n)
+            for (lo, hi), c, n in zip(box, self.chunks, self.shape, strict=True)
+        )
+
+    @contextmanager
+    def _alone(self, box: Box) -> Iterator[None]:
+        """Hold the locks of the chunks that a box meets, in their order."""
+        assert self.chunks is not None, "set when it was made"
+        spans = (range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, self.chunks, strict=True))
+        held = []
+        try:
+            for chunk in product(*spans):
+                name = os.path.join(self.folder, ".lock-" + ".".join(map(str, chunk)))
+                held.append(os.open(name, os.O_CREAT | os.O_RDWR, 0o600))
+                fcntl.flock(held[-1], fcntl.LOCK_EX)
+            yield
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def _opened(self) -> Any:
+        if self.__dict__.get("_array") is None:
+            self._array = needed("zarr", "zarr").open_array(self.folder, mode="r+")
+        return self._array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the open array."""
+        return {k: v for k, v in self.__dict__.items() if k != "_array"}
+
+
+def chunks_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Chunks of about `CHUNK_BYTES`: whole rows, which workers' parts are mostly made of, or parts of a
+    row."""
+    chunks = [max(n, 1) for n in shape]
+    for axis in range(len(shape)):
+        rest = int(np.prod(chunks[axis + 1 :], dtype=object)) * max(dtype.itemsize, 1)
+        chunks[axis] = min(chunks[axis], max(1, CHUNK_BYTES // rest))
+        if chunks[axis] > 1:
+            break
+    return tuple(chunks)

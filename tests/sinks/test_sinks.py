@@ -1,0 +1,199 @@
+"""What is written is read back right, whoever writes it; it is there whole, or what it was before; and little
+of it is in memory at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import h5py
+import numpy
+import pyarrow.parquet
+import pytest
+import zarr
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.api import forcing, saving
+from spartan_ng.api.sources import over
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.plan import bands
+from spartan_ng.sinks import zarr_store
+from tests.sources.recorder import Recorder
+from tests.test_programs import running_on
+from tests.waiting import until
+
+VALUE = numpy.random.default_rng(0).random((3001, 40))
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large() -> Iterator[None]:
+    with (
+        config.override(small_bytes=0),
+        mock.patch.object(saving, "_SHARE", 1 << 40),
+        mock.patch.object(saving, "PART_BYTES", 100_000),
+        mock.patch.object(bands, "BAND_BYTES", 50_000),
+        mock.patch.object(zarr_store, "CHUNK_BYTES", 40_000),
+    ):
+        yield
+
+
+@pytest.fixture(params=[0, 1, 3])
+def workers(request: pytest.FixtureRequest) -> Iterator[int]:
+    backend: Any = SimulatedBackend(request.param) if request.param else EmbeddedBackend(2)
+    backend.is_local = True
+    with running_on(backend):
+        yield request.param
+
+
+def _read_npy(path: Path) -> Any:
+    return numpy.load(path)
+
+
+def _read_zarr(path: Path) -> Any:
+    return zarr.open_array(path)[...]
+
+
+def _read_hdf5(path: Path) -> Any:
+    with h5py.File(path) as file:
+        return file["data"][...]
+
+
+def _read_parquet(path: Path) -> Any:
+    table = pyarrow.parquet.read_table(path)
+    return numpy.stack([c.to_numpy() for c in table.columns], 1)
+
+
+FORMATS = {".npy": _read_npy, ".zarr": _read_zarr, ".h5": _read_hdf5, ".parquet": _read_parquet}
+PROGRAMS = {
+    "elements": lambda xp, x: x * 2 + 1,
+    "turned": lambda xp, x: x[::-1, ::-2] + 1,
+    "columns": lambda xp, x: (x - x.mean(axis=0)) / x.std(axis=0),
+    "a scan": lambda xp, x: xp.cumsum(x, axis=0),
+    "a product": lambda xp, x: x @ x[:40],
+    "bytes": lambda xp, x: (x > 0.5).astype("u1"),
+}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_written_is_read_back(suffix: str, name: str, tmp_path: Path, workers: int) -> None:
+    path = tmp_path / f"x{suffix}"
+    expected = PROGRAMS[name](numpy, VALUE)
+    for outside in (False, True):
+        x = over(Recorder(VALUE, (100, 40))) if outside else np.array(VALUE)
+        np.save(path, PROGRAMS[name](np, x))
+        found = FORMATS[suffix](path)
+        assert found.dtype == expected.dtype
+        numpy.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_source_goes_to_a_file_box_by_box(tmp_path: Path, workers: int) -> None:
+    for suffix in (".npy", ".zarr"):
+        source = Recorder(VALUE)
+        with mock.patch.object(saving, "once", wraps=forcing.once) as once:
+            np.save(tmp_path / f"x{suffix}", over(source) * 2)
+        assert once.call_count == 1  # no part of it came to the driver
+        assert (source.times == 1).all()
+        assert source.largest_bytes <= 50_000
+
+
+def test_chunks_across_workers_parts_are_whole(tmp_path: Path) -> None:
+    backend: Any = SimulatedBackend(3)
+    backend.is_local = True
+    with running_on(backend):
+        for _ in range(5):
+            chunks = random.choice([(700, 40), (1001, 7), (3001, 40), (13, 40)])
+            np.to_zarr(np.array(VALUE) + 1, tmp_path / "x.zarr", chunks=chunks, compressors=None)
+            array = zarr.open_array(tmp_path / "x.zarr")
+            assert array.chunks == chunks
+            numpy.testing.assert_array_equal(array[...], VALUE + 1)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3, 4)])
+@pytest.mark.parametrize("suffix", [".npy", ".zarr", ".h5"])
+def test_all_shapes(shape: tuple[int, ...], suffix: str, tmp_path: Path) -> None:
+    value = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) * 1.5
+    np.save(tmp_path / f"x{suffix}", np.array(value) + 0)
+    numpy.testing.assert_array_equal(FORMATS[suffix](tmp_path / f"x{suffix}"), value)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_error_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x{suffix}"
+    np.save(path, np.array(VALUE))
+
+    def broken(box: Any) -> Any:
+        raise ArithmeticError("no elements")
+
+    with pytest.raises(np.errors.UserFunctionError):
+        np.save(path, np.from_function(broken, VALUE.shape) + 1)
+    numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+_KILLED = """
+import sys, time, numpy, pathlib
+import spartan_ng as np
+from spartan_ng.api import forcing, saving
+saving._SHARE = 1 << 40
+folder = pathlib.Path(sys.argv[1])
+
+def read(box):
+    if box[0][0] > 200:
+        (folder / "half").touch()
+        time.sleep(86_400)
+    return numpy.zeros([hi - lo for lo, hi in box])
+
+np.save(folder / ("x" + sys.argv[2]), np.from_function(read, (1000, 10_000), chunks=(100, 10_000)) + 1)
+"""
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x{suffix}"
+    np.save(path, np.array(VALUE))
+    process = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), suffix])
+    until(lambda: (tmp_path / "half").exists() or process.poll() is not None)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
+
+
+def test_columns_have_names(tmp_path: Path) -> None:
+    np.to_parquet(np.array(VALUE[:, :2]) * 2, tmp_path / "x.parquet", ["a", "b"])
+    found = np.from_parquet(tmp_path / "x.parquet", "b")
+    numpy.testing.assert_array_equal(numpy.asarray(found), VALUE[:, 1] * 2)
+    with pytest.raises(ValueError, match="1 names do not fit"):
+        np.to_parquet(VALUE, tmp_path / "y.parquet", ["a"])
+    with pytest.raises(ValueError, match="has no columns"):
+        np.to_parquet(numpy.ones((2, 2, 2)), tmp_path / "y.parquet")
+    with pytest.raises(ValueError, match="do not fit the shape"):
+        np.to_zarr(VALUE, tmp_path / "y.zarr", chunks=(3,))
+    with pytest.raises(TypeError, match="objects"):
+        np.to_zarr(numpy.array([None]), tmp_path / "y.zarr")
+    assert os.listdir(tmp_path) == ["x.parquet"]
+
+
+def test_a_store_at_a_url() -> None:
+    np.to_zarr(np.array(VALUE) * 2, "memory://sinks/x.zarr", chunks=(500, 40))
+    numpy.testing.assert_array_equal(numpy.asarray(np.from_zarr("memory://sinks/x.zarr")), VALUE * 2)
+
+
+def test_a_file_may_be_written_from_itself(tmp_path: Path) -> None:
+    for suffix in (".npy", ".zarr"):
+        path = tmp_path / f"x{suffix}"
+        np.save(path, np.array(VALUE))
+        np.save(path, np.load(path) * 2)
+        numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE * 2)
+    assert session.current() is not None
