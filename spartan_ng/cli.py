@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 _LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
 
-_HEAPS = 2
-"""Of a daemon, for what does not compute."""
-
 _PR_SET_PDEATHSIG = 1
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -126,7 +123,7 @@ def master(
     from spartan_ng.master.server import MasterServer
     from spartan_ng.wire.heap import limit_heaps
 
-    limit_heaps(_HEAPS)
+    limit_heaps()
     access = _access(keys, "server", insecure)
     server = MasterServer(address, access)
     _warn(access, server.address)
@@ -188,7 +185,7 @@ def worker(
     from spartan_ng.worker.server import WorkerServer
 
     cores = len(os.sched_getaffinity(0))
-    limit_heaps((threads or cores) + _HEAPS)
+    limit_heaps(threads or cores)
     limit_blas(threads or cores)  # several workers share a host's cores
     with _failing(nannied):
         address = address or own_address()

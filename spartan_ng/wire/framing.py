@@ -2,11 +2,12 @@
 
 ZeroMQ takes memory for a frame as it arrives, before it knows who sends it; its limit on their size is what
 bounds a stranger's memory. A message with longer frames travels as its frames' sizes and then their bytes.
+Short pieces cost time, so that they are shorter only where many strangers may come: at servers' ports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -14,23 +15,29 @@ import numpy as np
 from spartan_ng.wire.pieces import Buffer, Pieces, Whole, whole
 
 FRAME_BYTES = 256 * 1024
-"""The longest frame that is sent."""
-ACCEPTED_BYTES = FRAME_BYTES + 1024
-"""The longest that is received; encryption adds some bytes."""
+"""The longest frame that is sent to a port."""
+LONG_FRAME_BYTES = 896 * 1024
+"""The longest that a server sends, or that is sent to a socket in a folder of the user's own: still less than
+a megabyte is taken for whoever is there."""
+_ENCRYPTED_BYTES = 1024
+"""Encryption adds less."""
+ACCEPTED_BYTES, LONG_ACCEPTED_BYTES = FRAME_BYTES + _ENCRYPTED_BYTES, LONG_FRAME_BYTES + _ENCRYPTED_BYTES
+"""The longest that are received."""
 
 _MARK = 0xC1
 """The first byte of the frame of sizes; no msgpack text, no greeting and no header begins with it."""
 
 
-def split(frames: Sequence[Buffer]) -> Sequence[Whole]:
-    """Frames that may be sent."""
-    if max([len(f) for f in frames]) <= FRAME_BYTES:
+def split(frames: Sequence[Buffer], most: Callable[[], int] = lambda: FRAME_BYTES) -> Sequence[Whole]:
+    """Frames that may be sent; where some are longer than may be sent anywhere, `most` says what may be."""
+    longest = max([len(f) for f in frames])
+    if longest <= FRAME_BYTES or longest <= (step := most()):
         return cast("Sequence[Whole]", frames)  # what has come in pieces is longer
     sizes = np.array([len(f) for f in frames], "<u8")
     pieces: list[Whole] = [bytes([_MARK]) + sizes.tobytes()]
     for frame in frames:
         view = memoryview(whole(frame))
-        pieces += [view[at : at + FRAME_BYTES] for at in range(0, len(view), FRAME_BYTES)]
+        pieces += [view[at : at + step] for at in range(0, len(view), step)]
     return pieces
 
 
@@ -46,16 +53,13 @@ def join(frames: Sequence[Whole]) -> Sequence[Buffer]:
 
 
 def _gathered(pieces: Iterator[Whole], size: int) -> Buffer:
-    if size <= FRAME_BYTES:
-        frame = next(pieces) if size else b""
-        if len(frame) != size:
-            raise ValueError("pieces of frames are not where they belong")
-        return frame
-    parts = []
+    parts: list[Whole] = []
     while size > 0:
         piece = next(pieces, b"")
         if not len(piece) or len(piece) > size:
             raise ValueError("pieces of frames are not where they belong")
         parts.append(piece)
         size -= len(piece)
+    if len(parts) <= 1:
+        return parts[0] if parts else b""
     return Pieces(parts)

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import ctypes
 
-_M_ARENA_MAX = -8
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """mallopt(3)."""
+_LARGE_BYTES = 32 << 20
+"""Blocks from this size on are the system's own; glibc comes to the same by itself once it has seen one."""
+_THREADS = 8
+"""At work in one heap, which they hold for a hundredth of the time."""
 _libc = ctypes.CDLL(None)
 _trim = getattr(_libc, "malloc_trim", None)
 _option = getattr(_libc, "mallopt", None)
@@ -23,7 +27,13 @@ def give_back() -> None:
         _trim(0)
 
 
-def limit_heaps(most: int) -> None:
-    """Have all threads to come share so many heaps, where the allocator has several."""
+def limit_heaps(threads: int = 1) -> None:
+    """Have all threads to come share few heaps, where the allocator has several; so many compute.
+
+    What is free is kept until `give_back`, so that memory which is asked for again and again, as for pieces
+    of frames, does not come from the system each time.
+    """
     if _trim is not None and _option is not None:
-        _option(_M_ARENA_MAX, most)
+        _option(_M_ARENA_MAX, -(-threads // _THREADS))
+        _option(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        _option(_M_TRIM_THRESHOLD, 2 * _LARGE_BYTES)

@@ -18,9 +18,16 @@ from typing import Any
 import zmq
 
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.wire.access import Access, Door, is_taken
+from spartan_ng.wire.access import Access, Door, is_local, is_taken
 from spartan_ng.wire.codec import Message, encode
-from spartan_ng.wire.framing import ACCEPTED_BYTES, join, split
+from spartan_ng.wire.framing import (
+    ACCEPTED_BYTES,
+    FRAME_BYTES,
+    LONG_ACCEPTED_BYTES,
+    LONG_FRAME_BYTES,
+    join,
+    split,
+)
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.monitor import Connection, Monitor
 from spartan_ng.wire.pieces import Buffer, Whole
@@ -105,6 +112,7 @@ class Loop:
         """A bound ROUTER that lets in whom `door` does, and its full address; sends to peers that are gone
         raise. At most so many messages of one peer wait."""
         socket = self._socket(zmq.ROUTER, address)
+        socket.maxmsgsize = LONG_ACCEPTED_BYTES if is_local(address) else ACCEPTED_BYTES
         socket.router_mandatory = True
         socket.router_handover = True
         socket.rcvhwm = most_waiting
@@ -237,7 +245,7 @@ class Loop:
         socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
         socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
         socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
-        socket.maxmsgsize = ACCEPTED_BYTES
+        socket.maxmsgsize = LONG_ACCEPTED_BYTES
         socket.ipv6 = "[" in address
         self._sockets.append(socket)
         monitor = self._monitors[socket] = Monitor(socket)
@@ -273,6 +281,13 @@ class Loop:
             self._failed(error)
 
 
+def _longest(socket: Socket, serves: bool) -> int:
+    """The most bytes of a frame that the other end takes."""
+    if serves or is_local(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).decode()):
+        return LONG_FRAME_BYTES
+    return FRAME_BYTES
+
+
 def send(socket: Socket, message: Message, to: bytes | None = None) -> bool:
     """Send a message, large buffers without copies; False where a router's receiver is gone."""
     return send_frames(socket, encode(message), to)
@@ -280,7 +295,7 @@ def send(socket: Socket, message: Message, to: bytes | None = None) -> bool:
 
 def send_frames(socket: Socket, frames: Frames, to: bytes | None = None) -> bool:
     """Send a message that is encoded already."""
-    pieces = split(frames)
+    pieces = split(frames, lambda: _longest(socket, to is not None))
     try:
         socket.send_multipart(pieces if to is None else [to, *pieces], copy=False)
     except zmq.ZMQError as error:

@@ -225,6 +225,8 @@ class Port:
             return
         before = self._peers.get(identity)
         if before is None and len(self._peers) >= _MOST_PEERS:
+            self._forget_absent()
+        if before is None and len(self._peers) >= _MOST_PEERS:
             self._decline(identity, first, "role", f"{_MOST_PEERS:,} others are here already")
             return
         connection = _connection(first)
@@ -241,6 +243,14 @@ class Port:
             process_of(str(first.get("Peer-Address"))),
         )
         self._hearer.greeted(peer, hello)
+
+    def _forget_absent(self) -> None:
+        """Keep nobody's place who has left without a word."""
+        present = set(self._loop.connections(self.socket))
+        for peer in self.peers:
+            if peer.connection not in present:
+                self.forget(peer.name)
+                self._hearer.gone(peer.name)
 
     def _decline(self, identity: bytes, first: zmq.Frame, reason: str, text: str) -> None:
         """Tell a stranger why not; whoever goes on all the same is cut off."""

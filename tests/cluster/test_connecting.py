@@ -245,6 +245,20 @@ def test_who_is_refused_and_goes_on_is_cut_off(keyed, keys):
         until(lambda: stranger.is_cut_off(0.1))
 
 
+def test_who_has_greeted_and_left_takes_nobodys_place(keyed, keys, monkeypatch):
+    """A worker waits for readers whose connections have broken, but not for more than there may be."""
+    monkeypatch.setattr("spartan_ng.wire.port._MOST_PEERS", 5)
+    mine = Keys.load(keys, "client")
+    client = ClusterBackend.connect(keyed.address, keys, workers=2)
+    worker = client.status().members.members[0]
+    for _ in range(12):
+        with Stranger(worker.address, "valid key after hello", mine, worker.key.encode()) as stranger:
+            until(lambda: stranger.has_heard)
+    x = np.random.default_rng(0).random((3000, 100))
+    np.testing.assert_array_equal(evaluate(Session(client), doubled(build.constant(x))), 2 * x)
+    client.close()
+
+
 def test_right_keys(keyed, keys):
     client = ClusterBackend.connect(keyed.address, keys, workers=2)
     x = np.random.default_rng(0).random((3000, 100))

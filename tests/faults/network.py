@@ -242,6 +242,11 @@ class Socket:
                 raise zmq.ZMQError(zmq.EHOSTUNREACH)
             found.carry(0, parts[1:])
 
+    def getsockopt(self, option: int) -> bytes:
+        """Where it is connected to."""
+        assert option == zmq.LAST_ENDPOINT
+        return self.address.encode()
+
     def arrive(self, wire: Wire, frames: list[bytes]) -> None:
         """A message is here."""
         if self.closed or self.on_message is None:

@@ -9,6 +9,7 @@ thread then, at a time that the machine's load decides, and holds a process that
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -24,7 +25,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.errors import PerformanceWarning, UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
-from spartan_ng.wire.heap import limit_heaps
+from spartan_ng.wire.heap import give_back, limit_heaps
 from tests.cluster.programs import doubled, evaluate, total, user
 from tests.faults.keyed import KeyedCluster
 from tests.faults.usage import Usage, children, of_cluster
@@ -155,6 +156,8 @@ class Soak:
         samples: list[dict[str, Usage]] = []
         while any(children(worker.pid) for worker in self.cluster.workers):
             time.sleep(_SAMPLE_S)
+        gc.collect()
+        give_back()  # what this program's clients had
         for _ in range(_SAMPLES):
             time.sleep(_SAMPLE_S)
             samples.append(of_cluster(self.cluster))
@@ -170,7 +173,7 @@ def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
     """Run JOBS jobs of clients that come and go, or as many as the time allows; memory and descriptors may
     grow by 3% at most."""
     warnings.simplefilter("ignore", PerformanceWarning)  # each client plans anew
-    limit_heaps(1)  # the clients of one program here are hardly ever at work at one time elsewhere
+    limit_heaps()  # the clients of one program are hardly ever at work on so many threads elsewhere
     cluster = KeyedCluster(workers) if keys else LocalCluster(workers)
     cluster.start()
     try:

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 import zmq
 
+from spartan_ng.wire.access import is_local
+from spartan_ng.wire.framing import ACCEPTED_BYTES, LONG_ACCEPTED_BYTES
 from spartan_ng.wire.keys import Keys, Pair
 from spartan_ng.wire.messages import PROTOCOL, Hello
 from spartan_ng.wire.monitor import Monitor
@@ -56,6 +58,11 @@ class Stranger:
         """Send a message, now or once there is a connection; nothing, if we have been cut off already."""
         with suppress(zmq.Again):
             self._socket.send_multipart(frames, zmq.NOBLOCK)
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether there is an answer."""
+        return bool(self._socket.poll(0))
 
     def is_cut_off(self, timeout_s: float) -> bool:
         """Whether the other end has refused or closed the connection in time."""
@@ -121,9 +128,10 @@ def crowd(address: str, count: int, pid: int, settle: Callable[[], None]) -> int
     once all that has arrived must have been read: `settle`."""
     head = hello_of_curve()
     worst = 0
+    most = LONG_ACCEPTED_BYTES if is_local(address) else ACCEPTED_BYTES
     for sort in (b"\x06", b"\x02", b"\x03"):
-        for size in (200 << 10, 1 << 40):
-            data = head + sort + size.to_bytes(8, "big") + bytes(199 << 10)
+        for size in (most, 1 << 40):
+            data = head + sort + size.to_bytes(8, "big") + bytes(most - 1)
             settle()
             before = own_bytes(pid)
             with ExitStack() as stack:

@@ -18,7 +18,7 @@ libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
 libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
 if int(sys.argv[1]):
-    limit_heaps(int(sys.argv[1]))
+    limit_heaps(8 * int(sys.argv[1]))
 all_here = threading.Barrier(12)
 
 def work():
