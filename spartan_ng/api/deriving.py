@@ -31,10 +31,10 @@ class Deriving(type):
         super().__init__(name, bases, namespace)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        """Whether an object is an array; NumPy's are."""
-        return super().__instancecheck__(instance) or (
-            cls is Late.ndarray and isinstance(instance, np.ndarray)
-        )
+        """Whether an object is an array: NumPy's are, numbers and records are none."""
+        if cls is not Late.ndarray:
+            return super().__instancecheck__(instance)
+        return issubclass(instance.__class__, Late.ndarray | np.ndarray)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return super().__subclasscheck__(subclass) or (

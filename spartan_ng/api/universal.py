@@ -440,8 +440,11 @@ def _check_exponents(base: Any, exponents: Any) -> None:
     """NumPy's ValueError for integers to negative powers, where those are here to be looked at."""
     known = exponents._peek() if isinstance(exponents, Handle) else exponents
     kinds = (kind_of(base), kind_of(exponents))
-    if known is None or _dtypes("power", kinds, "same_kind", None)[-1].kind != "i":
+    dtypes = _dtypes("power", kinds, "same_kind", None)
+    if known is None or dtypes[-1].kind != "i":
         return
+    if kinds[0] in WEAK:
+        _weak_value(base, dtypes[0])  # whether the number fits comes before what its power is
     if np.less(known, 0).any() and as_handle(base).size:
         build.broadcast_shapes("power", as_handle(base).shape, np.shape(known))  # shapes before elements
         raise ValueError("Integers to negative integer powers are not allowed.")

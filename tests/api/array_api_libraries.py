@@ -24,6 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, 
 
 import spartan_ng as np
 from spartan_ng.api.dispatch import FallbackWarning
+from spartan_ng.api.handle import Handle
 
 SCIPY = {
     "zscore": lambda x, v, w: scipy.stats.zscore(x),
@@ -63,7 +64,7 @@ def check(calls):
         wanted = call(x, x[:, 0], x[:, 1])
         for a in (np.array(x), np.array(x).__array_namespace__().asarray(x)):
             got = call(a, a[:, 0], a[:, 1])
-            assert isinstance(got, np.ndarray), name
+            assert isinstance(got, Handle), name
             numpy.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-9, err_msg=name)
 
 

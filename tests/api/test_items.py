@@ -10,6 +10,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.handle import Handle
 
 
 def test_loop_as_numpys(mode):
@@ -76,7 +77,7 @@ def test_numbers_compute_as_numpys_scalars(mode, operator, dtype):
     numpy.testing.assert_array_equal(found, expected)
     if not isinstance(expected, tuple | bool):
         assert numpy.asarray(found).dtype == expected.dtype
-        assert isinstance(found, np.ndarray)
+        assert isinstance(found, Handle)
 
 
 def test_a_number_is_an_array_that_cannot_be_written_to():
@@ -102,11 +103,11 @@ def test_rows_are_views(mode):
 
 
 def test_elements_are_instances_of_numpys_scalars():
-    """As `isinstance` sees them; they are arrays as well."""
+    """As `isinstance` sees them, and no arrays."""
     i, x, z, flag = np.arange(3)[1], np.array([1.5])[0], np.array([1j])[0], np.array([True])[0]
     wanted: list = [
-        (i, (numpy.integer, numbers.Integral, np.ndarray)),
-        (x, (float, numpy.floating, np.ndarray)),
+        (i, (numpy.integer, numbers.Integral)),
+        (x, (float, numpy.floating)),
         (z, (complex, numpy.complexfloating)),
         (flag, (numpy.bool_,)),
     ]
@@ -114,6 +115,13 @@ def test_elements_are_instances_of_numpys_scalars():
         assert all(isinstance(element, kind) for kind in kinds)
     assert not isinstance(i, (float, int))
     assert not isinstance(flag, int)
+    with np.config.override(small_bytes=0):
+        total = np.arange(3.0).sum()
+        assert isinstance(total, numpy.float64)
+        assert total.is_integer()
+    for element in (i, x, z, flag, total, np.zeros(1, "i4,i4")[0]):
+        assert not isinstance(element, np.ndarray)
+        assert isinstance(np.asarray(element), np.ndarray)
     assert isinstance(x * 2 + i, numpy.float64)
     a = np.arange(4.0)
     a[i] = x

@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.handle import Handle
 
 X = numpy.arange(12.0).reshape(3, 4) % 5
 
@@ -26,7 +27,7 @@ class Stranger:
 
 
 def same(got, wanted):
-    assert isinstance(got, np.ndarray)
+    assert isinstance(got, Handle)
     assert got.dtype == numpy.asarray(wanted).dtype
     numpy.testing.assert_allclose(got, wanted)
 

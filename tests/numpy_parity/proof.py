@@ -16,6 +16,7 @@ import numpy
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.api.handle import Handle
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.numpy_parity import calls
@@ -94,7 +95,7 @@ def passed(backend: CountingBackend, call: Call, operands: Any) -> Passed:
     backend.home_bytes = backend.sent_bytes = 0
     result = call(np, operands)
     arrays = list(flat(result))
-    ours = [a for a in arrays if isinstance(a, np.ndarray)]
+    ours = [a for a in arrays if isinstance(a, Handle)]
     assert not [a for a in arrays if type(a) is numpy.ndarray], "results are our arrays"
     left = sum(a.nbytes for a in ours if a._peek() is not None)
     np.persist(*ours)
