@@ -17,7 +17,7 @@ def _plain(a: Any) -> Any:
     """A seed or a state with NumPy's arrays in place of ours."""
     if isinstance(a, dict):
         return {k: _plain(v) for k, v in a.items()}
-    return [_plain(i) for i in a] if isinstance(a, list | tuple) else forced(a)
+    return type(a)(map(_plain, a)) if isinstance(a, list | tuple) else forced(a)
 
 
 def _ours(state: Any) -> Any:
@@ -27,11 +27,21 @@ def _ours(state: Any) -> Any:
     return wrap(state) if isinstance(state, np.ndarray) else state
 
 
-class _TakesArrays:
+class OfNumPys(type):
+    """The class of a class derived from one of NumPy's, of which NumPy's objects are instances, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        numpys = next((base for base in cls.__mro__ if not isinstance(base, OfNumPys)), object)
+        return numpys.__module__.startswith("numpy.") and isinstance(instance, numpys)
+
+
+class _TakesArrays(metaclass=OfNumPys):
     """What the classes below have in common."""
 
-    def __init__(self, seed: Any = None, **keywords: Any) -> None:
-        super().__init__(_plain(seed), **_plain(keywords))  # type: ignore[call-arg]
+    def __init__(self, *parameters: Any, **keywords: Any) -> None:
+        super().__init__(*_plain(parameters), **_plain(keywords))
 
     @property
     def state(self) -> Any:
@@ -66,7 +76,7 @@ class SFC64(_TakesArrays, _random.SFC64):  # type: ignore[misc]
     """Small, fast, and chaotic."""
 
 
-class SeedSequence(_random.SeedSequence):  # type: ignore[misc]
+class SeedSequence(_random.SeedSequence, metaclass=OfNumPys):  # type: ignore[misc]
     """Entropy, spread over the states of independent generators."""
 
     def __init__(self, entropy: Any = None, **keywords: Any) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import joining, sorting, taking
+from spartan_ng.api.bit_generators import OfNumPys
 from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -55,7 +56,7 @@ class _Blocks:
         return ("blocks", (self.drawn << 128) + self.entropy)
 
 
-class Generator(_NumPys):  # type: ignore[misc]
+class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     """`numpy.random.Generator` over lazy arrays; other code takes it as NumPy's own.
 
     Its numbers come from `_numpy`, NumPy's generator over the same bits, whose methods call none of ours.
@@ -73,9 +74,6 @@ class Generator(_NumPys):  # type: ignore[misc]
 
     def __reduce__(self) -> Any:
         return (_restored, (self.bit_generator, self._blocks))
-
-    def __repr__(self) -> str:
-        return f"Generator({type(self.bit_generator).__name__})"
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Independent generators."""
@@ -378,13 +376,18 @@ class Generator(_NumPys):  # type: ignore[misc]
         if n is not None:
             if self._in_parallel(shape) and p is None and replace:
                 return self.integers(0, n, shape)
-            return wrap(np.asarray(self._numpy.choice(n, shape, replace, forced(p), axis, shuffle))[()])
+            return wrap(self._numpy.choice(n, shape, replace, forced(p), axis, shuffle))
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
             return taking.take(a, self.integers(0, a.shape[where], shape), where)
         index = self._numpy.choice(a.shape[where], shape, replace, forced(p), 0, shuffle)
-        return taking.take(a, index, where)
+        found = taking.take(a, index, where)
+        if shape == () and not np.ndim(found):  # an array without axes, also of an object
+            one = np.empty((), a.dtype)
+            one[()] = forced(found)
+            return wrap(one)
+        return found
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
@@ -464,8 +467,10 @@ _COLUMNS = 64
 
 def default_rng(seed: Any = None) -> Generator:
     """A generator; with a seed it gives NumPy's own numbers."""
-    if isinstance(seed, Generator):
-        return seed
+    if issubclass(type(seed), Generator):
+        return seed  # type: ignore[no-any-return]
     if isinstance(seed, np.random.Generator):
         return Generator(seed.bit_generator)
+    if isinstance(seed, np.random.RandomState):
+        return Generator(seed._bit_generator)
     return Generator(np.random.default_rng(forced(seed)).bit_generator, seed is not None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import generator as generators
+from spartan_ng.api.bit_generators import OfNumPys
 from spartan_ng.api.handle import Handle, as_handle, forced, shape_tuple, wrap
 from spartan_ng.api.warn import warn_user
 from spartan_ng.config import config
@@ -45,7 +46,7 @@ _NumPys: Any = np.random.RandomState
 """The class as a base whose signatures ours need not repeat: ours give arrays of ours."""
 
 
-class RandomState(_NumPys):  # type: ignore[misc]
+class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     """`numpy.random.RandomState` over lazy arrays; unseeded, large arrays are drawn in parallel.
 
     Other code takes it as NumPy's own. Its numbers come from `_numpy`, whose methods call none of ours.
@@ -179,7 +180,7 @@ class RandomState(_NumPys):  # type: ignore[misc]
         """Integers in [low, high], or in [1, low]."""
         warn_user("random_integers is deprecated: call randint(low, high + 1) instead", DeprecationWarning)
         low, high = (1, low) if high is None else (low, high)
-        return self.randint(low, high + 1, size)
+        return self.randint(low, int(high) + 1 if np.ndim(high) == 0 else high + 1, size)
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
@@ -187,10 +188,11 @@ class RandomState(_NumPys):  # type: ignore[misc]
         if self._parallel is not None and self._parallel._in_parallel(shape):
             return self._parallel.choice(a, shape, replace, p)
         weights = forced(p)
-        n = generators.count_of(a)
-        if n is not None:
-            return wrap(np.asarray(self._numpy.choice(n, shape, replace, weights))[()])
+        if generators.count_of(a) is not None or not isinstance(a, Handle):
+            return wrap(self._numpy.choice(forced(a), shape, replace, weights))
         a = as_handle(a)
+        if a.ndim != 1:
+            raise ValueError("a must be 1-dimensional")
         return a[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
 
     def permutation(self, x: Any) -> ndarray:

@@ -154,6 +154,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     _check_mode(mode)
     index = _moved(index, n, mode) if n else index
     result = a[(*(slice(None),) * where, index)] if where else a[index]
+    if out is None and not isinstance(result, Handle):  # an object or a text
+        return result  # type: ignore[no-any-return]
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
     result = result.copy() if result._views else result

@@ -130,3 +130,33 @@ def test_libraries_say_what_functions_of_their_arrays_give():
         np.reshape(Duck(), 3)
     with pytest.raises(TypeError, match="like"):
         np.ones(2, like=3)
+
+
+def test_numpys_generators_are_instances():
+    for name in ("PCG64", "MT19937", "Philox", "SFC64", "PCG64DXSM", "SeedSequence"):
+        ours, theirs = getattr(np.random, name), getattr(numpy.random, name)
+        assert isinstance(ours(1), ours)
+        assert isinstance(ours(1), theirs)
+        assert isinstance(theirs(1), ours)
+        assert not isinstance(theirs(1), np.random.Generator)
+    assert isinstance(np.random.default_rng(3).bit_generator, np.random.PCG64)
+    assert not isinstance(np.random.default_rng(3).bit_generator, np.random.MT19937)
+    assert isinstance(numpy.random.default_rng(3), np.random.Generator)
+    assert isinstance(numpy.random.RandomState(3), np.random.RandomState)
+    assert type(np.random.default_rng(numpy.random.default_rng(3))) is np.random.Generator
+
+
+@pytest.mark.parametrize("make", [lambda m: m.random.default_rng(5), lambda m: m.random.RandomState(5)])
+@pytest.mark.parametrize("a", [4, [1, 2, 3], ["a", "b"], [None, 2.5], 3.0, [[1, 2]], [], -1])
+@pytest.mark.parametrize("size", [None, (), 3, (2, 2), (0,)])
+def test_choices(make, a, size):
+    """Of ranges and lists, as NumPy chooses, or its error."""
+    got = []
+    for module in (np, numpy):
+        try:
+            got.append(make(module).choice(a, size))
+        except (ValueError, TypeError, IndexError) as error:
+            got.append([k for k in (ValueError, TypeError, IndexError) if isinstance(error, k)])
+    ours, theirs = np.compute(*got)
+    assert str(ours) == str(theirs)
+    assert getattr(ours, "dtype", None) == getattr(theirs, "dtype", None)
