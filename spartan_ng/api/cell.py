@@ -7,6 +7,7 @@ does not set it free, or it is small, the value is copied (copy on write).
 
 from __future__ import annotations
 
+import mmap
 import sys
 import weakref
 from typing import Any
@@ -147,11 +148,11 @@ class Cell:
     def _take_possession(self) -> None:
         """Copy a value that somebody else may still write to: what is built on it must not change."""
         value = self.value
-        if not self.borrowed or not value.flags.writeable:
+        if not self.borrowed or not _may_change(value):
             return
         # This cell, the name above, and the argument: nobody else knows it.
         if not (value.flags.owndata and sys.getrefcount(value) == 3):
-            self.value = private_copy(value)
+            self.value = _on_its_own(value)
         self.borrowed = False
 
     def holds(self, node: Node) -> bool:
@@ -230,6 +231,27 @@ class Cell:
             self.value = private_copy(self.value)
             self.borrowed = False
         return self.value
+
+
+def _may_change(value: Any) -> bool:
+    """Whether somebody may write to a value's memory: through it, or through what it is a view of."""
+    while isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            return True
+        value = value.base
+    return not (value is None or isinstance(value, bytes | mmap.mmap))
+
+
+def _on_its_own(value: Any) -> Any:
+    """A copy of a value; of the memory it is a view of, where elements lie over each other there."""
+    root = value
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.nbytes >= value.nbytes or not root.flags.forc:
+        return private_copy(value)
+    offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    memory = private_copy(root.ravel("K"))
+    return np.ndarray(value.shape, value.dtype, memory.data, offset, value.strides)
 
 
 def order_of(value: Any) -> tuple[int, ...] | None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = frozenset({int, float, bool, complex})
 _ELEMENTS = _NUMBERS | NUMERIC
+_KINDS_OF_NUMBERS = frozenset("biufc")
 
 
 @numpy_function(np.array)
@@ -63,6 +64,8 @@ def array(
     """
     if copy is not True:
         copy = _copy_asked(copy)
+    if ndmin > MOST_AXES:
+        raise ValueError(f"ndmin bigger than allowable number of dimensions ({MOST_AXES})")
     if copy is False:
         h = _shared(object, dtype, order)
         return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
@@ -151,8 +154,8 @@ def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
     if isinstance(a, np.ndarray) and is_subclass(a):
         return as_handle(a, dtype)
     value = np.asarray(a, dtype, order, copy=False).view()
-    value.flags.writeable = False  # so that nothing asks for memory of its own
-    return make(Cell(value, borrowed=True))
+    value.flags.writeable = False  # a write goes to a copy
+    return make(Cell(value))
 
 
 @numpy_function(np.asanyarray)
@@ -209,6 +212,8 @@ def astype(
         raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
     x = as_handle(x)
     dtype = np.dtype(dtype)
+    if casting == "same_value":  # only the values tell
+        return wrap(x._force().astype(dtype, casting=casting))
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
@@ -219,8 +224,12 @@ def astype(
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
     length_open = dtype.kind in "USV" and not dtype.itemsize
-    if length_open or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"):
-        # as long as the longest text, as fine as the finest time: only the values tell
+    if (
+        length_open
+        or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic")
+        or (in_process() and not {x.dtype.kind, dtype.kind} <= _KINDS_OF_NUMBERS)
+    ):
+        # as long as the longest text, as fine as the finest time, or an error: only the values tell
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
@@ -411,6 +420,8 @@ def arange(
         stop_at, first = (start, 0) if stop is None else (stop, start)
         if stop_at.__class__ is int and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
             return wrap(np.arange(first, stop_at, step))
+    if "start" in keywords and stop is None:
+        raise TypeError("arange() requires stop to be specified.")
     start = keywords.pop("start", start)
     if keywords:
         raise TypeError(f"arange() got an unexpected keyword argument {next(iter(keywords))!r}")
@@ -427,7 +438,12 @@ def arange(
     few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
     if not step:
         raise ZeroDivisionError("division by zero")
-    length = int(max(0, np.ceil((stop - start) / step)))
+    steps = (stop - start) / step
+    if not np.isfinite(steps):
+        raise ValueError(f"arange: cannot compute length: maximum allowed size exceeded ({steps} elements)")
+    length = int(max(0, np.ceil(steps)))
+    if not steps and stop != start:  # the steps are too large to be told from infinite ones
+        length = int(not np.signbit(steps))
     if length > sys.maxsize:
         raise ValueError(f"Maximum allowed size exceeded: {length} elements")
     small = 0 < length * few.dtype.itemsize <= config.small_bytes or (not length and config.small_bytes)

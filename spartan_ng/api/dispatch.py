@@ -192,7 +192,21 @@ def weight(value: Any) -> int:
     """The bytes that decide whether NumPy works on values at once; with objects, which never leave the
     driver, it always does."""
     nbytes: int = getattr(value, "nbytes", 0)
-    return -_MUCH if nbytes and value.dtype.hasobject else nbytes
+    return -_MUCH if nbytes and stays(value.dtype) else nbytes
+
+
+def stays(dtype: Any) -> bool:
+    """Whether elements never leave the driver: objects, and those of dtypes that are not NumPy's own."""
+    return dtype.hasobject or is_foreign(dtype)
+
+
+def is_foreign(dtype: Any) -> bool:
+    """Whether a dtype is somebody else's than NumPy's first ones: of strings, or a program's own."""
+    return not 0 <= dtype.num < _OWN_DTYPES
+
+
+_OWN_DTYPES = 24
+"""NumPy numbers its own dtypes first."""
 
 
 def fresh(result: Any) -> Any:

@@ -38,6 +38,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
         a, v = v, a
     if v.size == 0:
         raise ValueError(f"convolve: shapes {a.shape} and {v.shape}: an array cannot be empty")
+    if mode is None:
+        raise TypeError("convolve() mode must be a string or an integer, not None")
+    mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)  # type: ignore[call-overload]
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     n, m = a.size, v.size

@@ -14,7 +14,7 @@ import numpy as np
 
 from spartan_ng.api import creation, keys
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import fresh
+from spartan_ng.api.dispatch import fresh, stays
 from spartan_ng.api.handle import (
     Handle,
     as_handle,
@@ -190,6 +190,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         a._check_writable()
         setitem(_field(a, key, a._peek()), ..., value)
         return
+    if stays(a.dtype) and not a._cell.frozen:
+        make(a._cell)._force()
     known = value._peek() if isinstance(value, Handle) else value
     if not keys.is_simple(key):
         key = keys.canonical(key)
@@ -204,6 +206,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
             _set_value(target, plain, known)
             return
     a._check_writable()
+    if a.dtype.char == "c" and isinstance(value, str | bytes):  # a character an element
+        value = np.array(value, "c")
     new = as_handle(value, a.dtype if isinstance(value, list | tuple | int | float | complex) else None)
     if keys.is_simple(key):
         if new.ndim and keys.is_element(key, a.ndim):

@@ -262,6 +262,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
         first, second = list(range(a.ndim - n, a.ndim)), list(range(n))
     first = [build.axis_index(i, a.ndim) for i in first]
     second = [build.axis_index(i, b.ndim) for i in second]
+    if len(set(first)) < len(first) or len(set(second)) < len(second):
+        raise ValueError(f"tensordot: an axis is named twice: {first} and {second}")
     if len(first) != len(second) or any(a.shape[i] != b.shape[j] for i, j in zip(first, second, strict=True)):
         raise ShapeError(
             f"tensordot: shape-mismatch for sum: shapes {a.shape} and {b.shape}, axes {first} and {second}"

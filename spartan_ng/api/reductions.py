@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api import ufuncs
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import gathered, numpy_function
+from spartan_ng.api.dispatch import by_numpy, gathered, is_foreign, numpy_function
 from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.handle import Handle, as_handle, forced, wrap, wrap_node
@@ -51,6 +51,8 @@ def reduce(
     where = mask_of(where)
     if out is not None and not isinstance(out, Handle | np.ndarray):
         raise TypeError("output must be an array")
+    if is_foreign(a.dtype) and out is not None:
+        return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
         both = (out.dtype, a.dtype, None)
         dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]
@@ -364,7 +366,12 @@ def truth(a: Any) -> Any:
         return a if kind == "b" else ufuncs.not_equal(a, 0)
     if kind in "mM":
         return wrap_node(build.map_(_TRUTH, a._node(), dtype=np.dtype(bool)))
-    return wrap(a._force().astype(bool))
+    value = a._force()
+    if not a.dtype.names:
+        return wrap(value.astype(bool))
+    flags = np.zeros(value.shape, bool)  # of records only `nonzero` tells, where they have arrays as fields
+    flags.reshape(-1)[np.flatnonzero(value)] = True
+    return wrap(flags[()])
 
 
 def _true(x: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from spartan_ng.api import cumulative, reductions, segments
 from spartan_ng.api.cell import Masked
-from spartan_ng.api.dispatch import by_numpy, gathered
+from spartan_ng.api.dispatch import by_numpy, gathered, is_foreign, stays
 from spartan_ng.api.errstate import is_strict
 from spartan_ng.api.handle import (
     Handle,
@@ -226,7 +226,7 @@ class ufunc:
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
         kinds = tuple([kind_of(o) for o in operands])
         strict = is_strict()
-        if strict or any(getattr(k, "hasobject", False) for k in kinds):
+        if strict or any(isinstance(k, np.dtype) and stays(k) for k in kinds):
             more = {} if dtype is None else {"dtype": dtype}
             run = gathered if strict and not in_process() else by_numpy
             return run(self.np, *args, casting=casting, **more)
@@ -354,7 +354,7 @@ class ufunc:
             signature = sig
         if signature is None:
             dtype = None if dtype is None else as_dtype(dtype)
-            return dtype, {"dtype": dtype}
+            return dtype, {"dtype": type(dtype) if dtype is not None and is_foreign(dtype) else dtype}
         if dtype is not None:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
         if not isinstance(signature, str | tuple):
