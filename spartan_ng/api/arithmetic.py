@@ -259,8 +259,15 @@ class Arithmetic(Handle):
     def __imatmul__(self, other: Any) -> ndarray:
         if self._cell.frozen or not is_operand(other):
             return NotImplemented
+        if not self.ndim or np.ndim(other) < 2:
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one and the "
+                f"second at least two dimensions (shapes {self.shape} and {np.shape(other)})"
+            )
         with dtypes_first(np.matmul, (self, other), self):
             result = products.matmul(self, other)
+        if result.shape[-2:] != self.shape[-2:]:  # stacks are broadcast, matrices are not
+            raise ShapeError(f"matmul: output of shape {self.shape} for a product of shape {result.shape}")
         return stored("matmul", result, self, True)
 
 

@@ -259,10 +259,14 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             if self.size != 1:
                 raise ValueError("can only convert an array of size 1 to a Python scalar")
             return self._force().item()
+        value = self._peek()
+        if value is not None:
+            return value.item(*map(forced, args))
         if len(args) == 1 and self.ndim != 1:
             flat = args[0] if isinstance(args[0], tuple) else np.unravel_index(args[0], self.shape)
-            return self[tuple(int(i) for i in flat)]._force().item()
-        return self[args]._force().item()
+            args = tuple(int(i) for i in flat)
+        found = self[args]
+        return found.item() if isinstance(found, ndarray | np.generic) else found
 
     def __getitem__(self, key: Any) -> Any:
         """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""

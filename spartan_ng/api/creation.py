@@ -345,9 +345,9 @@ def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
     if letter in ("C", "F"):
         return in_order(result, letter)
     a = as_handle(a)
-    if result.ndim != a.ndim or a.ndim < 2:
-        return result
-    return lying_as_copy(result, a) if letter == "K" or a._layout().flags.fnc else result
+    if letter == "A":
+        return in_order(result, "F" if a._layout().flags.fnc else "C")
+    return result if result.ndim != a.ndim or a.ndim < 2 else lying_as_copy(result, a)
 
 
 @numpy_function(np.zeros_like)

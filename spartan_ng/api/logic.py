@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api import creation, reductions, sorting, ufuncs
-from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.dispatch import by_numpy, numpy_function
 from spartan_ng.api.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.layouts import lying_as_copy
 from spartan_ng.api.operands import common_dtype, kind_of, operand, small_values, stored
@@ -194,6 +194,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     x, y = as_handle(a1), as_handle(a2)
     if x.shape != y.shape:
         return False
+    if equal_nan and not {x.dtype.kind, y.dtype.kind} <= set("biufc"):
+        return bool(by_numpy(np.array_equal, x, y, equal_nan=True))
     same = x == y
     if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
         same = same | (ufuncs.isnan(x) & ufuncs.isnan(y))

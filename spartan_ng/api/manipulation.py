@@ -121,7 +121,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     order = list(range(a.ndim))
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
     order[i], order[j] = order[j], order[i]
-    return transpose(a, order)
+    return transpose(a, order) if i != j else a.view()
 
 
 @numpy_function(np.moveaxis)

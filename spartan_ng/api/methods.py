@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,9 @@ class Methods(Arithmetic):
                     "cannot resize an array that references or is referenced\nby another array in this way.\n"
                     "Use the np.resize function or refcheck=False"
                 )
-        self._cell, self._views, self._state = resized._cell, resized._views, None
+        if resized._views:
+            resized = resized.copy()
+        self._cell, self._views, self._state = resized._cell, (), None
 
     def ravel(self, order: str = "C") -> ndarray:
         """One axis, as a view where possible."""
@@ -295,6 +298,7 @@ class Methods(Arithmetic):
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Sort in place along `axis`."""
+        axis = operator.index(axis)
         indexing.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
 
     def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
@@ -303,6 +307,7 @@ class Methods(Arithmetic):
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         """Partition in place along `axis`."""
+        axis = operator.index(axis)
         indexing.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
 
     def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:

@@ -80,6 +80,7 @@ def matmul(
     if quick is not None:
         return quick
     if a.ndim == 0 or b.ndim == 0:
+        np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy looks at dtypes first
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
