@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import operator
 import weakref
 from collections.abc import Iterator
 from types import GenericAlias
@@ -34,7 +35,7 @@ from spartan_ng.api.handle import (
 from spartan_ng.api.layouts import lie
 from spartan_ng.api.protocols import Protocols
 from spartan_ng.api.recast import Bytes, Recast
-from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, full_shape, is_read_only
+from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, bounded, full_shape, is_read_only
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import in_process
 
@@ -263,7 +264,9 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         if value is not None:
             return value.item(*map(forced, args))
         if len(args) == 1 and self.ndim != 1:
-            flat = args[0] if isinstance(args[0], tuple) else np.unravel_index(args[0], self.shape)
+            flat = args[0]
+            if not isinstance(flat, tuple):
+                flat = np.unravel_index(bounded(operator.index(flat), self.size, 0), self.shape)
             args = tuple(int(i) for i in flat)
         found = self[args]
         return found.item() if isinstance(found, ndarray | np.generic) else found

@@ -1,0 +1,160 @@
+"""Calls that NumPy's own tests make, over tables of arguments: the same values, dtypes and errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+ERRORS = (ValueError, TypeError, IndexError, OverflowError, AttributeError)
+
+
+def outcome(call, module):
+    """A value with its dtype and shape, or the kinds of the error."""
+    try:
+        (found,) = np.compute(call(module))
+    except ERRORS as error:
+        return [k.__name__ for k in ERRORS if isinstance(error, k)]
+    if isinstance(found, (numpy.ndarray, numpy.generic)):
+        return found.dtype, found.shape, str(found)
+    return type(found), found
+
+
+def check(call):
+    assert outcome(call, np) == outcome(call, numpy)
+
+
+@pytest.mark.parametrize("small", [None, 0])
+class TestBoth:
+    """Eager and lazy."""
+
+    @pytest.fixture(autouse=True)
+    def mode(self, small):
+        with np.config.override(**({} if small is None else {"small_bytes": small})):
+            yield
+
+    @pytest.mark.parametrize("bounds", [(0, 1), (0, -1), (1, 0), (3, 3), (0.0, 5e-324)])
+    @pytest.mark.parametrize("step", [10, -10, numpy.inf, -numpy.inf, 1e308, 0.3])
+    def test_arange(self, bounds, step):
+        check(lambda m: m.arange(*bounds, step).size)
+
+    def test_arange_without_an_end(self):
+        for call in (
+            lambda m: m.arange(start=4),
+            lambda m: m.arange(0, numpy.inf),
+            lambda m: m.arange(0, numpy.nan),
+            lambda m: m.arange(2**64),
+            lambda m: m.array(1, ndmin=65),
+        ):
+            check(call)
+
+    @pytest.mark.some(60)
+    @pytest.mark.parametrize("values", [["1", "x"], [None, 1], [b"7", b"2"], ["é"], [1.5, 2.0], [300]])
+    @pytest.mark.parametrize("dtype", ["i1", "f4", "S3", "U4", "O", "M8[s]", "?"])
+    @pytest.mark.parametrize("casting", ["unsafe", "same_value", "safe"])
+    def test_casts(self, values, dtype, casting):
+        with numpy.errstate(all="ignore"):
+            check(lambda m: m.array(values).astype(dtype, casting=casting))
+
+    @pytest.mark.some(30)
+    @pytest.mark.parametrize("a", [(2, 2), (3,), (2, 3, 3), ()])
+    @pytest.mark.parametrize("b", [(2, 2), (2, 1), (3, 3), (3,), (3, 1), (2, 3, 3), ()])
+    def test_products_in_place(self, a, b):
+        def call(m):
+            x = m.ones(a)
+            x @= m.ones(b)
+            return x
+
+        check(call)
+
+    @pytest.mark.some(30)
+    @pytest.mark.parametrize("dtype", ["i8", "f4", "U2", "S2", "O", "M8[s]", "?"])
+    @pytest.mark.parametrize("place", [(0,), (3,), (-1,), (1, 1), ((0, 1),), (7,), ("x",)])
+    def test_items(self, dtype, place):
+        check(lambda m: m.array([[0, 1], [2, 3]]).astype(dtype).item(*place))
+
+    @pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
+    @pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+    @pytest.mark.parametrize("shape", [None, (), (4,), (3, 4), (2, 3, 4)])
+    def test_arrays_like_others(self, name, order, shape):
+        for like in (numpy.ones((2, 3)), numpy.ones((3, 2)).T):
+            ours, theirs = (
+                getattr(m, name)(m.asarray(like), order=order, shape=shape).flags for m in (np, numpy)
+            )
+            assert (ours.c_contiguous, ours.f_contiguous) == (theirs.c_contiguous, theirs.f_contiguous)
+
+    @pytest.mark.parametrize("kept", ["full", "same", "valid", 0, 1, 2, -1, None])
+    def test_modes_of_convolution(self, kept):
+        check(lambda m: m.convolve(m.arange(5.0), m.ones(3), mode=kept))
+
+    @pytest.mark.parametrize("axes", [((0, 0), (0, 1)), ((0, 1), (1, 1)), ((0, 1), (0, 1)), ((0,), (0, 1))])
+    def test_axes_of_products(self, axes):
+        check(lambda m: m.tensordot(m.ones((2, 2)), m.ones((2, 2)), axes))
+
+    @pytest.mark.parametrize("axes", [[0, 0], [(0,), (0,), ()], [0], [5, 0]])
+    def test_axes_of_generalized_functions(self, axes):
+        check(lambda m: m.vecdot(m.arange(4.0).reshape(2, 2), m.ones((2, 2)), axes=axes))
+
+    def test_records_that_are_not_zero(self):
+        def records(m):
+            x = m.zeros((2, 3), "i4,2i4")
+            x["f1"][1, 2] = 5
+            return x
+
+        check(lambda m: m.count_nonzero(records(m)))
+        check(lambda m: m.nonzero(records(m))[1])
+
+    def test_characters(self):
+        def call(m):
+            x = m.zeros((2, 5), "c")
+            x[0] = "asdfg"
+            x[1] = b"qwert"
+            return x
+
+        check(call)
+
+    @pytest.mark.parametrize("axis", [None, 0, -1, 1, 3])
+    @pytest.mark.parametrize("name", ["sort", "partition"])
+    def test_sorting_in_place(self, name, axis):
+        def call(m):
+            x = m.array([[3, 1], [0, 2]])
+            getattr(x, name)(*([1] if name == "partition" else []), axis=axis)
+            return x
+
+        check(call)
+
+    @pytest.mark.parametrize("equal_nan", [False, True])
+    def test_equal_arrays(self, equal_nan):
+        arrays = [[1.0, numpy.nan], ["NaT", "2020-01-01"], [None, 1], [1, 2]]
+        for values, dtype in zip(arrays, ("f8", "M8[D]", "O", "i4"), strict=True):
+            check(lambda m, v=values, d=dtype: m.array_equal(m.array(v, d), m.array(v, d), equal_nan))
+
+    def test_types_of_outputs(self):
+        for dtype, out in itertools.product(["i8", "f4"], ["f4", "i8", "f8"]):
+            check(
+                lambda m, d=dtype, o=out: m.array([[1, 2], [3, 4]], d).compress(
+                    [True, False], axis=1, out=m.zeros((2, 1), o)
+                ),
+            )
+
+    def test_objects_in_objects(self):
+        for index in (0, 1, [1, 0]):
+            check(lambda m, i=index: m.take(m.array([None, 2.5], object), i))
+
+    @pytest.mark.parametrize("see", ["view", "broadcast", "windows", "turned"])
+    def test_read_only_views_of_what_others_write(self, see):
+        memory = numpy.arange(12.0).reshape(3, 4)
+        seen = {
+            "view": memory.view(),
+            "broadcast": numpy.broadcast_to(memory, (2, 3, 4)),
+            "windows": numpy.lib.stride_tricks.sliding_window_view(memory, (2, 2)),
+            "turned": numpy.broadcast_to(memory.T[::-1, 1:], (2, 4, 2)),
+        }[see]
+        seen.flags.writeable = False
+        wanted = seen * 2
+        got = np.asarray(seen) * 2
+        memory[...] = -1
+        numpy.testing.assert_array_equal(got.compute(), wanted)
