@@ -161,8 +161,8 @@ def is_full(read: Read, domain: tuple[int, ...]) -> bool:
     return read.shape == domain and read.labels == tuple(range(len(domain)))
 
 
-def moved_bytes(read: Read, slot: Slot, domain: tuple[int, ...], grid: Tiling) -> int:
-    """Bytes that all tasks of a grid together pull for an operand."""
+def moved_bytes(read: Read, slot: Slot, domain: tuple[int, ...], grid: Tiling, nbytes: int) -> int:
+    """Bytes that all tasks of a grid together pull for an operand of which all takes `nbytes`."""
     if slot.tiling.duplicate or grid.ntiles == 1 == slot.tiling.ntiles:
         return 0
     moved = 0
@@ -177,8 +177,8 @@ def moved_bytes(read: Read, slot: Slot, domain: tuple[int, ...], grid: Tiling) -
             every = range(axis.start + axis.step * lo, axis.start + axis.step * hi, axis.step)
             needed *= len(every)
             held *= _within(every, *own[k]) if own is not None else 0
-        moved += (needed - held) * slot.dtype.itemsize
-    return moved
+        moved += needed - held
+    return moved * nbytes // max(prod(slot.shape), 1)
 
 
 def _ranks(grid: Tiling) -> range:

@@ -449,7 +449,10 @@ class Lowering:
         (axis,) = scan.params
         totals, offsets, moved = None, None, read_bytes
         if grid.parts[axis] > 1:
-            moves = [moved_bytes(r, self.slots[r.slot], draft.domain, grid) for r in reads]
+            _, arrays = self.sketched
+            moves = [
+                moved_bytes(r, self.slots[r.slot], draft.domain, grid, arrays[r.slot].nbytes) for r in reads
+            ]
             used, _, _ = rows_before(reads, rows)
             brought = [
                 m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import spartan_ng as sp
 from spartan_ng import session
@@ -91,5 +92,12 @@ def test_a_take_moves_the_rows_that_lie_elsewhere(picks, tiling):
         return source[sp.asarray(at)]
 
     predicted, measured = moved(taken)
+    assert measured > 0
+    assert predicted == pytest.approx(measured, rel=0.1)
+
+
+def test_a_scan_along_the_columns_of_a_sparse_array_brings_what_is_stored():
+    s = sparse.random_array((4_000, 300), density=0.01, rng=np.random.default_rng(0), format="csr")
+    predicted, measured = moved(lambda: np.cumsum((sp.asarray(s).T * 1.5) * sp.asarray(s)[:, 3], 0))
     assert measured > 0
     assert predicted == pytest.approx(measured, rel=0.1)
