@@ -231,6 +231,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "bincount": _bincount,
     "ends": _ends,
     "distinct": _distinct,
+    "places": lambda node, x: np.concatenate([np.sort(x)[lo:hi] for lo, hi in node.params[1]]),
 }
 
 _STEPS: dict[Op, Callable[..., Any]] = {

@@ -15,11 +15,15 @@ import numpy as np
 
 from spartan_ng.ops.line_sorts import sample_step
 from spartan_ng.plan.plan import MergeParts, Plan, SortParts
+from spartan_ng.worker.picking import Asked, pick
 from spartan_ng.worker.program import Task
 from spartan_ng.worker.store import Region
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
+
+_FEW = 16
+"""One in so many places is worth a selection, and more a sort."""
 
 
 def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
@@ -27,6 +31,9 @@ def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None
     if task.box is None:
         return
     x = ex.load(run, task.operands[0])
+    if stage.spans and len(x) == stage.read.shape[0]:
+        ex.put(run, stage.values, _sorted_in(x, stage.spans))
+        return
     if stage.indices is None:
         ex.put(run, stage.values, np.sort(x))
         return
@@ -41,6 +48,10 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         return
     ((lo, hi),) = task.box
     parts = Parts(ex, run, stage)
+    if stage.spans:
+        found = [pick(parts.at, parts.sizes.tolist(), a, b) for a, b in stage.spans]
+        ex.put(run, stage.slot, np.concatenate(found)[lo:hi])
+        return
     first, last = parts.cuts([lo, hi])
     (values,) = parts.read(stage.values, [(first, last)])
     merged = np.concatenate(values)
@@ -71,6 +82,17 @@ def sample_regions(sizes: Any) -> list[Region]:
     return [((0, int(n), sample_step(int(n))),) for n in sizes]
 
 
+def _sorted_in(x: Any, spans: Sequence[tuple[int, int]]) -> Any:
+    """A line that is sorted only as far as some places are the sort's; the others have its other elements."""
+    if sum(b - a for a, b in spans) * _FEW > len(x):
+        return np.sort(x)
+    edges = {k for a, b in spans for k in (a, b) if k < len(x)}
+    out = np.partition(x, sorted(edges))
+    for a, b in spans:
+        out[a:b].sort()
+    return out
+
+
 class Parts:
     """The sorted parts of one line, read piece by piece from where they lie."""
 
@@ -89,6 +111,11 @@ class Parts:
         ]
         found = iter(self._ex.fetch_all(self._run, slot, reads))
         return [[next(found) for _ in self.sizes] for _ in ranges]
+
+    def at(self, asked: Sequence[Asked]) -> list[Any]:
+        """The elements at positions in sorted parts, all at once."""
+        reads: list[tuple[int, Region]] = [(self._rank(p), ((r.start, r.stop, r.step),)) for p, r in asked]
+        return list(self._ex.fetch_all(self._run, self._stage.values, reads))
 
     def _rank(self, part: int) -> int:
         grid = self._stage.grid

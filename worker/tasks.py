@@ -89,7 +89,7 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
         region = tuple((lo, hi, 1) for lo, hi in task.box)
         ranks = [stage.grid.rank((part,)) for part in range(stage.grid.parts[0])]
         found += [Wanted(stage.updates, r, region) for r in ranks if r != rank]
-    if isinstance(stage, MergeParts) and not stage.grid.duplicate:
+    if isinstance(stage, MergeParts) and not stage.grid.duplicate and not stage.spans:
         samples = enumerate(sample_regions(part_sizes(plan, stage)))
         every = [Wanted(stage.values, stage.grid.rank((p,)), region) for p, region in samples]
         found += [w for w in every if w.rank != rank]

@@ -244,6 +244,12 @@ def ends(function: str, x: Node, count: int, last: bool, dtype: np.dtype[Any]) -
     return Node(Op.JOIN_UPDATE, "ends", (x,), (function, count, last), (count,), dtype)
 
 
+def places(x: Node, spans: tuple[tuple[int, int], ...]) -> Node:
+    """The elements of the sorted 1-d `x` whose ranks lie in half-open spans, one span after the other."""
+    count = sum(hi - lo for lo, hi in spans)
+    return Node(Op.JOIN_UPDATE, "places", (x,), ("sort", spans), (count,), x.dtype)
+
+
 def distinct(x: Node, count: int) -> Node:
     """The distinct elements of the 1-d `x`, the last one repeated up to `count`.
 

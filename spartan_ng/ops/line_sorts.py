@@ -13,6 +13,10 @@ _MOST = 1024
 """Samples of one part."""
 _FLOPS = {"sort": 22, "argsort": 56}
 """Operations that each of the `n log2(n)` steps of NumPy's sorts takes the time of, as measured."""
+SHORT_END = 12
+"""From so many places at an end on, elements are searched for, and not just read."""
+_PICKED = 40
+"""Elements of a part that are read to find one rank, as measured on random parts."""
 _BRACKET = 3
 """Steps between samples that a bracket spans in each part, as measured on random parts."""
 
@@ -37,3 +41,11 @@ def merge_bytes(n: int, key_bytes: int, element_bytes: int, parts: int) -> int:
     samples = parts * (parts - 1) * -(-size // step)
     brackets = 2 * (parts - 1) * (parts - 1) * min(_BRACKET * step, size)
     return (samples + brackets) * key_bytes + n * element_bytes * (parts - 1) // parts
+
+
+def pick_bytes(n: int, element_bytes: int, spans: tuple[tuple[int, int], ...]) -> int:
+    """Bytes that are read of a sorted part of n elements in all to find those of ranks in `spans`."""
+    ends = [min(hi, n - lo) for lo, hi in spans]
+    return element_bytes * sum(
+        e if e <= SHORT_END else _PICKED + hi - lo for e, (lo, hi) in zip(ends, spans, strict=True)
+    )

@@ -271,8 +271,8 @@ class Lowering:
             self._scan(draft, grid, read_bytes, combine_bytes)
         elif not draft.separate:
             self._fused(draft, index, grid, read_bytes, combine_bytes)
-        elif is_line_sort(draft.node):
-            self._sort(draft, grid, read_bytes)
+        elif is_line_sort(draft.node) or draft.node.fn == "places":
+            self._sort(draft, grid, read_bytes, sum(combine_bytes))
         elif draft.node.fn == "tile_as":
             write = Write((draft.slot,), 0, draft.out)
             name = f"tile_as {draft.node.params[0]}"
@@ -426,7 +426,7 @@ class Lowering:
         self._emit(Join(name, "user", node.fn, node.params, reads, updates, grid), read_bytes)
         self._emit(Accumulate("accumulate", node.params[1], updates, draft.slot, grid), combine_bytes)
 
-    def _sort(self, draft: Draft, grid: Tiling, read_bytes: int) -> None:
+    def _sort(self, draft: Draft, grid: Tiling, read_bytes: int, picked_bytes: int) -> None:
         node, (read,) = draft.node, draft.reads
         name = str(node.params[0])
         a = node.inputs[0]
@@ -436,6 +436,11 @@ class Lowering:
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
         element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
+        if node.fn == "places":
+            _, spans = node.params
+            self._emit(SortParts("sort parts", read, values, None, grid, spans), read_bytes)
+            self._emit(MergeParts("pick places", values, None, draft.slot, grid, spans), picked_bytes)
+            return
         moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
         self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes - moved)
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)

@@ -288,24 +288,29 @@ class Join:
 @dataclass(frozen=True, slots=True)
 class SortParts:
     """Sort each part of a 1-d array by itself into `values`, and where its elements came from into
-    `indices` (None: not asked for)."""
+    `indices` (None: not asked for). With `spans`, only these ranks of the array are asked for."""
 
     name: str
     read: Read
     values: int
     indices: int | None
     grid: Tiling
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MergeParts:
-    """Each output tile is a range of ranks: find the cuts of the sorted parts, pull and merge them."""
+    """Each output tile is a range of ranks: find the cuts of the sorted parts, pull and merge them.
+
+    With `spans`, the output has the elements of these ranks, and lies on one worker.
+    """
 
     name: str
     values: int
     indices: int | None
     slot: int
     grid: Tiling
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

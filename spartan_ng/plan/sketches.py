@@ -14,7 +14,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
-from spartan_ng.ops.line_sorts import sort_flops
+from spartan_ng.ops.line_sorts import pick_bytes, sort_flops
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
@@ -32,7 +32,7 @@ _USER_FLOPS = 1_000_000
 def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
     uncut: tuple[int, ...] = (1,) if node.format != "dense" else ()
-    if node.fn in LINE_STATES:  # its parts are states of all of it
+    if node.fn in LINE_STATES or node.fn == "places":  # its parts are states of all of it
         uncut = (0,)
     ref = node.data
     if ref is None:
@@ -210,6 +210,15 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
 
 
+def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Parts are sorted where they lie; whoever has the result searches them."""
+    (x,), (_, spans) = draft.node.inputs, draft.node.params
+    cuttable = (0,) if x.size > 1 else ()
+    reads = tuple(_access(r, arrays) for r in draft.reads)
+    write = Access(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
+    return StageSketch(x.shape, cuttable, reads, (write,), sort_flops("sort", x.size))
+
+
 def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:
     """What a scan's cascades move: as if each part's aggregate were combined into array `number`.
 
@@ -332,5 +341,6 @@ _SEPARATE = {
     "take": _take,
     "tile_as": _tile_as,
     "sort": _sort,
+    "places": _places,
     "user": _user,
 }

@@ -131,6 +131,33 @@ def test_what_is_read_is_the_same(data: st.DataObject, x: Any, function: str) ->
         np.testing.assert_array_equal(a.value, b.value)
 
 
+MIDDLES = {
+    "median": lambda xp, x: xp.median(x),
+    "quantiles": lambda xp, x: xp.quantile(x, [0.1, 0.5, 0.9]),
+    "percentile by a rule": lambda xp, x: xp.percentile(x, 37, method="hazen"),
+    "a run": lambda xp, x: xp.sort(x)[180:190],
+    "a run backwards, and another": lambda xp, x: (s := xp.sort(x))[200:190:-1] + s[240:250],
+    "nested": lambda xp, x: xp.sort(x - xp.sort(x)[250])[200:203],
+}
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("name", MIDDLES)
+def test_places_in_the_middle_merge_nothing(name: str, workers: int) -> None:
+    run = MIDDLES[name]
+    for seed, dtype in ((3, "f8"), (4, "f4"), (5, "i8"), (6, "u1")):
+        x = line(seed, 500, dtype)
+        with config.override(small_bytes=0), np.errstate(all="ignore"):
+            root = run(sp, sp.asarray(x))._node()
+            _, left = selected(*merge_duplicates([root]))
+            assert not left
+            with running_on(SimulatedBackend(max(workers, 1))):
+                for disabled in (frozenset[str](), frozenset({"select_places"})):
+                    with config.override(disabled_passes=disabled):
+                        found = np.asarray(run(sp, sp.asarray(x)).compute())
+                        np.testing.assert_array_equal(found, run(np, x))
+
+
 PROGRAMS = {
     "least": lambda xp, x: xp.sort(x)[:7],
     "greatest, backwards": lambda xp, x: xp.sort(x)[::-1][:7],

@@ -28,6 +28,8 @@ class ByHand(NamedTuple):
     run: Callable[..., Any]
     operands: tuple[Any, ...]
     bytes: int
+    predicted: float = 0.05
+    """How far the prediction may be off; a search depends on the numbers."""
 
 
 _SENT = (WORKERS - 1) * ITEM
@@ -41,6 +43,8 @@ PROGRAMS = {
     "the least of a sort": ByHand(lambda xp, x: xp.sort(x)[:10], (X,), 10 * _SENT),
     "the greatest of a sort": ByHand(lambda xp, x: xp.sort(x)[-10:], (X,), 10 * _SENT),
     "where the least are": ByHand(lambda xp, x: xp.argsort(x)[:10], (X,), 2 * 10 * _SENT),
+    "the median": ByHand(lambda xp, x: xp.median(x), (X,), 1_000, 0.5),
+    "a quantile": ByHand(lambda xp, x: xp.quantile(x, 0.3), (X,), 1_000, 0.5),
     "few distinct numbers": ByHand(lambda xp, x: xp.unique(x), (X * 100 // 1,), 128 * _SENT),
     "a chain of products": ByHand(lambda xp, a, b, v: a @ b @ v, (A, B, V), 2 * N * _SENT),
 }
@@ -48,7 +52,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_more_moves_than_by_hand(name: str) -> None:
-    run, operands, most = PROGRAMS[name]
+    run, operands, most, within = PROGRAMS[name]
     with running_on(SimulatedBackend(WORKERS)), config.override(small_bytes=0):
         found = run(sp, *map(sp.asarray, operands))
         np.testing.assert_allclose(found.compute(), run(np, *operands), rtol=1e-10)
@@ -57,5 +61,5 @@ def test_no_more_moves_than_by_hand(name: str) -> None:
     assert ran is not None
     plan, stats = ran
     assert measured == stats.bytes_moved, "one plan is all of it"
-    assert sum(plan.predicted_bytes) == pytest.approx(measured, rel=0.05)
+    assert sum(plan.predicted_bytes) == pytest.approx(measured, rel=within)
     assert measured <= 1.2 * most

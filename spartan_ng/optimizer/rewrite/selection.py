@@ -2,7 +2,8 @@
 
 Where a sort or argsort of one line is read at some places only (`sort(x)[:10]`, `argsort(x)[-10:]`), those
 places are selected: few at the ends by states of parts (`ops.line_states`), in the pass that makes what is
-sorted. The answers are the same, ties included.
+sorted; others of a sort, as medians and quantiles ask for, out of sorted parts, which stay where they are.
+The answers are the same, ties included.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from spartan_ng.optimizer.fusion.labels import is_line_sort
 
 _MOST = 1 << 10
 """Places at an end that states may have: they are combined block by block."""
+_SPANS = 64
+"""Places, or runs of them, that are searched for one by one."""
 _SHARE = 4
 """So many times longer than what is asked for a line must be."""
 
@@ -31,11 +34,12 @@ def select_places(roots: Sequence[Node]) -> list[Node]:
     for node in order:
         for i in node.inputs:
             readers[i].add(node)
-    found: dict[Node, _Ends] = {}
-    for node in {*sorts} - {*roots}:
-        ends = _ends(node, readers[node])
-        if ends is not None:
-            found[node] = ends
+    found: dict[Node, _Ends | _Places] = {}
+    for node in dict.fromkeys(sorts):
+        if node not in roots and all(r.op is Op.SLICE for r in readers[node]):
+            selection = _ends(node, readers[node]) or _places(node, readers[node])
+            if selection is not None:
+                found[node] = selection
     new: dict[Node, Node] = {}
     for node in order:
         inputs = tuple(new[i] for i in node.inputs)
@@ -68,13 +72,42 @@ class _Ends:
 
 def _ends(node: Node, readers: set[Node]) -> _Ends | None:
     """The ends that all readers of a sort need; None where one needs more."""
-    if not all(r.op is Op.SLICE for r in readers):
-        return None
     spans = [_span(r) for r in readers]
     most = min(_MOST, node.size // _SHARE)
     first = max((high for _, high in spans if high <= most), default=0)
     last = max((node.size - low for low, high in spans if high > most), default=0)
     return _Ends(node, first, last) if last <= most else None
+
+
+class _Places:
+    """Spans of places of a sort, none of which meet."""
+
+    def __init__(self, spans: tuple[tuple[int, int], ...]) -> None:
+        self._spans = spans
+        self._made: Node | None = None
+
+    def part(self, view: Node, x: Node) -> Node:
+        """A slice of the sort, from the places that are selected."""
+        low, _ = _span(view)
+        if self._made is None:
+            self._made = build.places(x, self._spans)
+        before = sum(min(hi, low) - lo for lo, hi in self._spans if lo <= low)
+        ((start, step),) = view.params
+        return build.slice_(self._made, (before + start - low,), (step,), view.shape)
+
+
+def _places(node: Node, readers: set[Node]) -> _Places | None:
+    """The few places of a sort that all readers need."""
+    if node.params[0] != "sort":
+        return None
+    spans: list[tuple[int, int]] = []
+    for lo, hi in sorted(_span(r) for r in readers):
+        if spans and lo <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(hi, spans[-1][1]))
+        else:
+            spans.append((lo, hi))
+    few = len(spans) <= _SPANS and sum(hi - lo for lo, hi in spans) * _SHARE <= node.size
+    return _Places(tuple(spans)) if few else None
 
 
 def _span(view: Node) -> tuple[int, int]:

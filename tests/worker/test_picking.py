@@ -1,0 +1,83 @@
+"""Elements of given ranks out of sorted parts: those of the whole line, for few bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spartan_ng.worker.picking import Asked, pick
+from tests.sampling import examples
+
+
+class Parts:
+    """Sorted parts, and how many elements have been read of them."""
+
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = [np.sort(p) for p in parts]
+        self.read_elements = 0
+
+    def read(self, asked: Sequence[Asked]) -> list[Any]:
+        found = []
+        for part, at in asked:
+            assert 0 <= at.start <= at.stop <= len(self.parts[part])
+            found.append(self.parts[part][at.start : at.stop : at.step])
+        self.read_elements += sum(map(len, found))
+        return found
+
+    def pick(self, lo: int, hi: int) -> Any:
+        return pick(self.read, [len(p) for p in self.parts], lo, hi)
+
+
+def drawn(seed: int, n: int, kind: str) -> Any:
+    rng = np.random.default_rng(seed)
+    match kind:
+        case "distinct":
+            return rng.permutation(n).astype(float)
+        case "few":
+            return rng.integers(0, 4, n)
+        case "mostly one":
+            return np.where(rng.random(n) < 0.9, 5.0, rng.random(n) * 10)
+        case "in order":
+            return np.arange(n)
+        case "skewed":
+            return np.floor(rng.exponential(2, n) ** 3)
+        case _:
+            return np.where(rng.random(n) < 0.4, rng.choice([np.nan, np.inf, -np.inf], n), rng.random(n))
+
+
+KINDS = ["distinct", "few", "mostly one", "in order", "skewed", "not finite"]
+
+
+@examples(400)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(1, 3_000),
+    kind=st.sampled_from(KINDS),
+    cuts=st.lists(st.floats(0, 1), max_size=5),
+    at=st.floats(0, 1),
+    count=st.integers(1, 40),
+)
+def test_the_elements_are_those_of_the_whole_line(
+    seed: int, n: int, kind: str, cuts: list[float], at: float, count: int
+) -> None:
+    x = drawn(seed, n, kind)
+    parts = Parts(np.split(x, sorted(round(c * n) for c in cuts)))
+    lo = round(at * (n - 1))
+    hi = min(lo + count, n)
+    np.testing.assert_array_equal(parts.pick(lo, hi), np.sort(x)[lo:hi])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_elements_are_read(kind: str) -> None:
+    n = 200_000
+    parts = Parts(np.split(drawn(1, n, kind), 4))
+    whole = np.sort(np.concatenate(parts.parts))
+    for lo, hi in ((n // 2 - 1, n // 2 + 1), (n // 10, n // 10 + 1), (0, 1), (n - 1, n), (n - 40, n - 35)):
+        parts.read_elements = 0
+        np.testing.assert_array_equal(parts.pick(lo, hi), whole[lo:hi])
+        assert parts.read_elements < 1_000
