@@ -54,6 +54,7 @@ from spartan_ng.api.sinks import *
 from spartan_ng.api.sorting import *
 from spartan_ng.api.sources import *
 from spartan_ng.api.statistics import *
+from spartan_ng.api.strides import *
 from spartan_ng.api.taking import *
 from spartan_ng.api.ufuncs import *
 from spartan_ng.api.windows import *

@@ -1,13 +1,17 @@
 """What is NumPy's own here: modules and classes that work on our arrays by gathering them.
 
-They are looked up when they are asked for, so importing this package does not import them.
+They are looked up when they are asked for, so importing this package does not import them. What we have
+ourselves in them, as `np.lib.stride_tricks.as_strided`, is ours.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from spartan_ng.api.dispatch import FUNCTIONS
 
 NAMES = frozenset(
     {
@@ -40,8 +44,30 @@ NAMES = frozenset(
 """Names of `numpy` that this package passes on as they are."""
 
 
+_MIXED = frozenset({"lib", "rec"})
+"""Modules of NumPy's in which we have functions of our own."""
+
+
+class _Mixed(ModuleType):
+    """A module of NumPy's with our functions where we have them."""
+
+    def __init__(self, theirs: ModuleType) -> None:
+        super().__init__(theirs.__name__, theirs.__doc__)
+        self.__dict__["_theirs"] = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._theirs, name)
+        if isinstance(found, ModuleType) and found.__name__.startswith("numpy."):
+            return _Mixed(found)
+        return FUNCTIONS.get(found, found) if callable(found) else found
+
+    def __dir__(self) -> list[str]:
+        return dir(self._theirs)
+
+
 def of_numpy(name: str) -> Any:
     """NumPy's object of a name of `NAMES`."""
     if name not in NAMES:
         raise AttributeError(f"module 'spartan_ng' has no attribute {name!r}")
-    return getattr(np, name)
+    found = getattr(np, name)
+    return _Mixed(found) if name in _MIXED else found

@@ -26,7 +26,8 @@ KINDS = {
 }
 _DRIVER = {
     "numpy": "array2string array_repr array_str from_dlpack frombuffer fromfile fromiter frompyfunc "
-    "fromregex fromstring genfromtxt load loadtxt ndenumerate save savetxt savez savez_compressed",
+    "fromregex fromstring genfromtxt load loadtxt ndenumerate nditer nested_iters save savetxt savez "
+    "savez_compressed",
     "numpy.ndarray": "ctypes data dump dumps item tobytes tofile tolist",
     "numpy.random": "bytes multinomial",
 }

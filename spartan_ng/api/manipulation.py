@@ -235,7 +235,9 @@ def sliding_window_view(
     """The windows of a shape at all places, as a read-only view; `window_shape` goes with `axis`."""
     a = as_handle(x)
     if writeable:
-        raise ValueError("sliding_window_view: windows of arrays of ours cannot be written to")
+        from spartan_ng.api import strides
+
+        return strides.windows_to_write(a, window_shape, axis)
     lengths = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     lengths = tuple(operator.index(n) for n in lengths)
     if any(n < 0 for n in lengths):

@@ -158,3 +158,30 @@ class TestBoth:
         got = np.asarray(seen) * 2
         memory[...] = -1
         numpy.testing.assert_array_equal(got.compute(), wanted)
+
+
+def strided(m):
+    x = m.arange(6.0)
+    m.lib.stride_tricks.as_strided(x, (2, 3), (8, 8))[0, 1] = 9
+    return x
+
+
+def windows(m):
+    x = m.arange(6.0)[::-1]
+    m.lib.stride_tricks.sliding_window_view(x, 2, writeable=True)[1] = 7
+    return x
+
+
+def records(m):
+    return m.rec.array(m.zeros(3, "i4,f8")).f1
+
+
+def rows_of_records(m):
+    return m.rec.fromrecords([(1, 2.5), (3, 4.5)], names="a,b").b + m.ones(2)
+
+
+@pytest.mark.parametrize("small", [None, 0])
+@pytest.mark.parametrize("call", [strided, windows, records, rows_of_records])
+def test_memory_through_numpys_modules(call, small):
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        check(call)
