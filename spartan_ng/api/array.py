@@ -76,7 +76,11 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     """
 
     __slots__ = ()
-    __class_getitem__: Any = classmethod(GenericAlias)
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        """The class with types of its shape and dtype, for annotations."""
+        np.ndarray[item]  # its errors
+        return GenericAlias(cls, item)
 
     def __new__(
         cls,

@@ -44,7 +44,7 @@ NAMES = frozenset(
 """Names of `numpy` that this package passes on as they are."""
 
 
-_MIXED = frozenset({"lib", "rec"})
+_MIXED = frozenset({"char", "lib", "rec"})
 """Modules of NumPy's in which we have functions of our own."""
 
 
@@ -68,6 +68,8 @@ class _Mixed(ModuleType):
 def of_numpy(name: str) -> Any:
     """NumPy's object of a name of `NAMES`."""
     if name not in NAMES:
+        if not hasattr(np, name):
+            getattr(np, name)  # what NumPy says of names that it had
         raise AttributeError(f"module 'spartan_ng' has no attribute {name!r}")
     found = getattr(np, name)
     return _Mixed(found) if name in _MIXED else found

@@ -146,6 +146,9 @@ class Protocols(Methods):
     ) -> Any:
         """The elements for another library (DLPack), gathered; read-only unless copied."""
         value = np.asarray(self._force())
+        shown_only = not self._cell.frozen and not self.flags.writeable  # type: ignore[attr-defined]
+        if shown_only and not copy and max_version is None:
+            raise BufferError("Cannot export readonly array: this version of DLPack has no sign for it")
         if copy is not False or not (value.flags.c_contiguous or value.flags.f_contiguous):
             value = value.copy()
         return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=False)

@@ -1,4 +1,4 @@
-"""Views of an array's memory by strides of the caller's own, and NumPy's records of our arrays."""
+"""Views of an array's memory by strides of the caller's own, and NumPy's records and texts over it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.dispatch import by_numpy, numpy_function
-from spartan_ng.api.handle import as_handle, over_buffer
+from spartan_ng.api.dispatch import numpy_function
+from spartan_ng.api.handle import Handle, as_handle, over_buffer
 from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
@@ -22,31 +22,36 @@ def as_strided(
 
     What is not in this process is gathered first, and what is written stays there.
     """
-    a = as_handle(x)
-    shared = in_process() and not a._cell.frozen
-    memory = a._lent() if shared else np.asarray(a.compute())
+    memory = _memory(as_handle(x))
     return over_buffer(np.lib.stride_tricks.as_strided(memory, shape, strides, writeable=writeable))
 
 
 def windows_to_write(a: ndarray, window_shape: Any, axis: Any) -> ndarray:
     """The windows of an array's memory, which are written to together where they lie over each other."""
-    memory = a._lent() if in_process() and not a._cell.frozen else np.asarray(a.compute())
-    windows = np.lib.stride_tricks.sliding_window_view(memory, window_shape, axis, writeable=True)
+    windows = np.lib.stride_tricks.sliding_window_view(_memory(a), window_shape, axis, writeable=True)
     return over_buffer(windows)
 
 
-def _records(function: Any) -> None:
-    """Let one of NumPy's constructors of records take our arrays."""
+def _memory(a: Any) -> Any:
+    """An argument with memory in place of arrays of ours; what it makes may read and write it."""
+    if isinstance(a, list | tuple):
+        return type(a)(map(_memory, a))
+    if not isinstance(a, Handle):
+        return a
+    return a._lent() if in_process() and not a._cell.frozen else a._force()
+
+
+def _over_memory(function: Any) -> None:
+    """Let one of NumPy's constructors of other arrays take ours."""
 
     def make(*args: Any, **keywords: Any) -> Any:
-        return by_numpy(function, *args, **keywords)
+        return function(*map(_memory, args), **keywords)
 
     make.__name__, make.__doc__ = function.__name__, function.__doc__
     numpy_function(function)(make)
 
 
-_records(np.rec.array)
-_records(np.rec.fromrecords)
-_records(np.rec.fromarrays)
+for _constructor in (np.rec.array, np.rec.fromrecords, np.rec.fromarrays, np.char.array, np.char.asarray):
+    _over_memory(_constructor)
 
 __all__: list[str] = []

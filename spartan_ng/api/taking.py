@@ -329,6 +329,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if isinstance(dst, np.ndarray):
         np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
         return
+    if not isinstance(dst, Handle):
+        raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
     if not isinstance(src, Handle | np.ndarray):  # numbers of Python's have rules of their own
         cast = np.empty(np.shape(src), dst.dtype)
         np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]

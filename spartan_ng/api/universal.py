@@ -48,6 +48,7 @@ from spartan_ng.api.operands import (
     unfiltered,
     wrapped_by,
 )
+from spartan_ng.api.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -310,6 +311,11 @@ class ufunc:
         if len(args) > self.nin:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+            if self.__name__ in ("maximum", "minimum"):
+                warn_user(
+                    f"Passing more than 2 positional arguments to np.{self.__name__} is deprecated: use out=",
+                    DeprecationWarning,
+                )
             outs = args[self.nin :]
             args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
         dtype, typed = self._typed(dtype, signature, sig)

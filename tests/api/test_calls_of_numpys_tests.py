@@ -9,7 +9,7 @@ import pytest
 
 import spartan_ng as np
 
-ERRORS = (ValueError, TypeError, IndexError, OverflowError, AttributeError)
+ERRORS = (ValueError, TypeError, IndexError, OverflowError, AttributeError, BufferError)
 
 
 def outcome(call, module):
@@ -185,3 +185,29 @@ def rows_of_records(m):
 def test_memory_through_numpys_modules(call, small):
     with np.config.override(**({} if small is None else {"small_bytes": small})):
         check(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.copyto([1, 2], 3),
+        lambda m: m.copyto(3.0, 3),
+        lambda m: m.from_dlpack(m.array([1, 2], ">i4")),
+        lambda m: m.from_dlpack(m.array(["a"])),
+        lambda m: m.broadcast_to(m.ones(2), (2, 2)).__dlpack__(),
+        lambda m: m.ndarray[()],
+        lambda m: m.ndarray[int, int, int],
+        lambda m: m.no_such_name,
+        lambda m: m.float_,
+        lambda m: m.char.array(m.array([["abc", "é"]])).upper(),
+        lambda m: m.char.asarray(m.array(["a ", "b"])).tolist(),
+    ],
+)
+def test_errors_and_texts(call):
+    assert outcome(call, np) == outcome(call, numpy)
+
+
+def test_a_third_operand_of_maximum_is_deprecated():
+    for module in (np, numpy):
+        with pytest.warns(DeprecationWarning, match="maximum"):
+            module.maximum(module.ones(2), 1, module.zeros(2))
