@@ -46,6 +46,8 @@ class Config:
     threads : threads of an embedded worker, None for all cores
     memory_bytes : memory budget of an embedded worker, None for what the machine has
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
+    retries : how many losses of workers a computation survives; what they held is computed again
+    keep_uploads : bytes of arrays that came from the driver to keep there, so that they can be sent again
     timeout_s : how long to wait for an answer from a cluster
     job_timeout_s : how long a job may run on a cluster, None for ever
     progress : show a progress bar; None shows it on a terminal only
@@ -65,6 +67,8 @@ class Config:
     memory_bytes: int | None = None
     duplicate_bytes: int | None = None
     timeout_s: float = 30.0
+    retries: int = 8
+    keep_uploads: int = 1 << 32
     job_timeout_s: float | None = None
     progress: bool | None = None
     kernels: str = "auto"
@@ -135,6 +139,8 @@ _LEAST = {
     "threads": 1,
     "memory_bytes": 1,
     "timeout_s": 1e-3,
+    "retries": 0,
+    "keep_uploads": 0,
     "job_timeout_s": 1e-3,
 }
 """The least values of options that are numbers."""

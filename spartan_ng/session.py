@@ -6,6 +6,7 @@ plan wants them, run. One session a process; it starts embedded and moves to a c
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -20,14 +21,15 @@ from uuid import uuid4
 from spartan_ng.api.watch import Watch
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.protocol import Backend, RunStats
+from spartan_ng.backends.protocol import Backend, Losing, RunStats
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
-from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged
+from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.direct import run_direct
+from spartan_ng.lineage import Recipe, computed_again, record
 from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
@@ -43,6 +45,7 @@ from spartan_ng.plan.lower import Settings, lower, weigh
 from spartan_ng.plan.plan import Plan
 from spartan_ng.progress import progress
 
+_log = logging.getLogger(__name__)
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
 _PLANS = 512
@@ -61,6 +64,8 @@ class Planned:
     outputs: tuple[int, ...]
     measured: tuple[tuple[Hashable, int | None], ...]
     """What was known of sizes when it was made, and what it would be made anew for."""
+    recipe: Recipe | None
+    """The program, where what workers lose may have to be computed again."""
 
 
 class Session:
@@ -68,6 +73,9 @@ class Session:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self._losing = backend if isinstance(backend, Losing) else None
+        if self._losing is not None:
+            self._losing.recover = self._recover
         self.last_run: tuple[Plan, RunStats] | None = None
         """The last plan that ran, and what it took."""
         self.moved_bytes = 0
@@ -118,30 +126,60 @@ class Session:
     ) -> tuple[Planned, list[ArrayRef]]:
         """A plan and its results; another plan where workers came or went before it ran.
 
-        Once more, after a worker died under a job: where another dies, users' functions did it.
+        Where workers are lost, arrays that went with them are computed again, and the program is planned for
+        who is left. Users' functions under which two workers died are not called a third time.
         """
-        died: WorkerDied | None = None
-        for last in (False,) * (_PLANNED - 1) + (True,):
+        died: list[WorkerDied] = []
+        changed = lost = 0
+        while True:
+            planned = None
             try:
                 planned, leaves = self.plan(wanted, order)
-            except WorkerLost:
-                if died is not None:  # what the job needs went with the worker
-                    raise died from None
-                raise
-            begin = time.perf_counter()
-            try:
-                return planned, self._run(planned.plan, [leaves[i] for i in planned.leaves])
+                begin = time.perf_counter()
+                refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
             except WorkersChanged:
-                if last:
+                changed += 1
+                if changed == _PLANNED:
                     raise
-            except WorkerDied as error:
-                self.worked_s += time.perf_counter() - begin  # in vain, but no cost of planning
-                if died is not None:
-                    raise _blamed(planned.plan, died, error) from error
-                if last:
+            except WorkerLost as error:
+                lost += 1
+                if planned is None:  # there are no workers
+                    raise (died[-1] if died else error) from error
+                if isinstance(error, WorkerUnreachable):  # it lives, and nobody else has its tiles
                     raise
-                died = error
-        raise AssertionError("the last attempt returns or raises")
+                if isinstance(error, WorkerDied):
+                    self.worked_s += time.perf_counter() - begin  # in vain, but no cost of planning
+                    died.append(error)
+                    if len(died) > 1 and users_of(planned.plan.stages):
+                        raise _blamed(planned.plan, *died[-2:]) from error
+                if lost > config.retries or self._losing is None:
+                    raise
+                _log.warning("%s; computing again what it took (%d of %d)", error, lost, config.retries)
+                if not self._recover([n.data for n in topological(wanted) if n.data is not None]):
+                    raise
+            else:
+                if planned.recipe is not None:
+                    record(planned.recipe, leaves, [refs[n] for n in planned.outputs])
+                return planned, refs
+
+    def _recover(self, refs: Sequence[ArrayRef]) -> bool:
+        """Have those of `refs` computed again that lost workers took with them; whether that was possible."""
+        losing = self._losing
+        assert losing is not None, "only lost arrays are recovered"
+        losing.take_notice()
+        lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
+        if lost:
+            found = computed_again(
+                lost, lambda ref: ref.backend is losing and losing.is_lost(ref), self._evaluate_plain
+            )
+            if found is None:
+                return False
+            for ref, by in zip(lost, found, strict=True):
+                losing.restore(ref, by)
+        return True
+
+    def _evaluate_plain(self, nodes: list[Node]) -> list[ArrayRef]:
+        return self._evaluate(nodes, None)
 
     def _direct(self, roots: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef] | None:
         """The values of a program that is one NumPy call, where it runs in this process."""
@@ -192,6 +230,7 @@ class Session:
             tuple(number[ref] for ref in used if ref is not None),
             tuple(distinct.index(r) for r in rewritten),
             tuple((key, self._measured.get(key)) for key in subjects(plan)),
+            Recipe.of(roots, leaves) if self._losing is not None else None,
         )
 
     def _run(self, plan: Plan, inputs: list[ArrayRef]) -> list[ArrayRef]:
@@ -301,12 +340,10 @@ class Session:
 
 
 def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:
-    """Who is to blame where one worker has ended under a job, and then another."""
-    users = users_of(plan.stages)
-    if not users:
-        return second
+    """Who is to blame where two workers have ended under a job that calls users' functions."""
+    users = named(users_of(plan.stages))
     return UserFunctionError(
-        f"{named(users)}: the processes of two workers ended while they ran this\n{first}\n{second}"
+        f"{users}: the processes of two workers ended while they ran this\n{first}\n{second}"
     )
 
 

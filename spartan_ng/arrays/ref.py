@@ -44,6 +44,7 @@ class ArrayRef:
         "dtype",
         "format",
         "nnz",
+        "origin",
         "private",
         "serial",
         "shape",
@@ -81,6 +82,8 @@ class ArrayRef:
         """Whether nobody else sees the value's memory, though it is a view of a buffer."""
         self.backend: object | None = None
         """The backend whose workers hold tiles under this `serial`, if any."""
+        self.origin: object | None = None
+        """What it came from, where it could be lost: see `lineage`."""
         self.serial = next(_serial)
 
     @property

@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,7 +27,7 @@ from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.config import config
-from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged
+from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
@@ -78,6 +78,8 @@ class ClusterBackend:
         """By the array's serial number."""
         self._numbers = count(1)
         self._lock = threading.RLock()
+        self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
+        """See `Losing`."""
         atexit.register(self.close)
 
     @classmethod
@@ -243,6 +245,41 @@ class ClusterBackend:
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""
+        for left in reversed(range(config.retries + 1)):
+            try:
+                return self._gathered(ref, box)
+            except WorkerUnreachable:  # it lives, and nobody else has its tiles
+                raise
+            except WorkerLost:
+                if not left or self.recover is None or not self.recover([ref]):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def is_lost(self, ref: ArrayRef) -> bool:
+        """Whether a worker that is gone took tiles of the array with it."""
+        held = self._arrays.get(ref.serial)
+        return held is not None and held.lost is not None
+
+    def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
+        """Let an array that was lost have the tiles of an equal one."""
+        with self._lock:
+            before = self._arrays.pop(ref.serial, None)
+            if before is not None:
+                self._link.release(before.key[1])
+            ref.also = ()
+            held = self._arrays.pop(by.serial, None)
+            ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
+            if held is None:
+                ref.backend = ref.tiling = None
+            else:
+                self._arrays[ref.serial] = replace(held, ref=weakref.ref(ref))
+
+    def take_notice(self) -> None:
+        """Take notice of who came and went."""
+        with self._lock:
+            self._settle()
+
+    def _gathered(self, ref: ArrayRef, box: Box) -> Any:
         held = self._held(ref)
         if held is None:
             return _slice(ref.value, box)

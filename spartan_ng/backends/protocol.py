@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
@@ -80,4 +80,24 @@ class Backend(Protocol):
 
     def retire(self) -> None:
         """Close as soon as no array needs this backend."""
+        ...
+
+
+@runtime_checkable
+class Losing(Protocol):
+    """A backend whose workers may take tiles with them; an engine makes what it loses again by itself."""
+
+    recover: Callable[[Sequence[ArrayRef]], bool] | None
+    """Has lost arrays computed again; whether it could."""
+
+    def take_notice(self) -> None:
+        """Take notice of who came and went."""
+        ...
+
+    def is_lost(self, ref: ArrayRef) -> bool:
+        """Whether a worker that is gone took tiles of the array with it."""
+        ...
+
+    def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
+        """Let an array that was lost have the tiles of an equal one."""
         ...

@@ -36,14 +36,16 @@ def test_a_worker_killed_during_a_job(cluster, gate):
     client = cluster.connect()
     session = Session(client)
     node = build.constant(rng.random((60, 4)))
-    (lost,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
+    x = rng.random((20000, 8))
+    (lost,) = session.evaluate([doubled(build.constant(x))])
     once(lambda: gate.arrived, lambda: (kill(cluster.workers[1]), gate.open()))
     slow = total(user(held(gate), node))
     np.testing.assert_allclose(evaluate(session, slow), expected(node))  # once more, on the others
     assert client.workers == 2
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
-    with pytest.raises(WorkerLost, match=f"pid {cluster.workers[1].pid}"):
+    with config.override(retries=0), pytest.raises(WorkerLost, match=f"pid {cluster.workers[1].pid}"):
         value(session, lost)
+    np.testing.assert_array_equal(value(session, lost), 2 * x)  # computed again
     client.close()
 
 
@@ -54,15 +56,17 @@ def test_a_worker_killed_between_jobs(cluster):
     node, copies = build.constant(x), ArrayRef(x.shape, x.dtype, value=x)
     client.upload(copies, Tiling.copies(2))
     copies.value = None
-    (lost,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
+    y = rng.random((20000, 8))
+    (lost,) = session.evaluate([doubled(build.constant(y))])
     evaluate(session, total(node))
     kill(cluster.workers[0])
     until(lambda: client.workers == 2)
     np.testing.assert_allclose(evaluate(session, total(node)), x.sum())  # the driver has its value
     np.testing.assert_array_equal(client.gather(copies, box_of(x.shape)), x)  # a copy lives on
     for _ in range(2):
-        with pytest.raises(WorkerLost):
+        with config.override(retries=0), pytest.raises(WorkerLost):
             evaluate(session, total(build.data(lost)))
+    np.testing.assert_allclose(evaluate(session, total(build.data(lost))), 2 * y.sum())
     client.close()
 
 
@@ -309,6 +313,7 @@ def test_a_worker_that_comes_back_has_not_the_tiles_that_it_had(shared):
     held = client._arrays[ref.serial]
     before = tuple(replace(m, since=m.since - 1) for m in held.members)
     held.members = before
+    client.recover = None
     with pytest.raises(WorkerLost, match="not a member of the cluster any more"):
         client.gather(ref, box_of(ref.shape))
     client._settled = replace(client._settled, members=before)

@@ -7,6 +7,7 @@ import click
 from tests.faults.connects import connects
 from tests.faults.cuts import cuts
 from tests.faults.frames import frames
+from tests.faults.kills import kills
 from tests.faults.netns import netns
 from tests.faults.soak import soak
 
@@ -16,7 +17,7 @@ def main() -> None:
     """Harm a cluster, and look what becomes of it."""
 
 
-for _command in (connects, cuts, frames, netns, soak):
+for _command in (connects, cuts, frames, kills, netns, soak):
     main.add_command(_command)
 
 if __name__ == "__main__":

@@ -1,0 +1,173 @@
+"""Where evaluated arrays came from, so that what a lost worker took with it can be computed again.
+
+An array remembers the program that made it, without its data, and where the program's leaves came from. The
+programs of a loop are one object, so that a step costs a few hundred bytes. What came from the driver is
+kept, within `config.keep_uploads`. Arrays that nobody needs are not kept for the sake of others: what
+they were made of makes them again.
+
+Resilient Distributed Datasets (NSDI '12), section 2.1, has the idea for partitions.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.rewrite.rebuild import rebuild
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """A program over leaves that stand for any arrays of their shapes."""
+
+    roots: tuple[Node, ...]
+    leaves: tuple[Node, ...]
+    results: list[Result] = field(init=False, default_factory=list)
+    """By the number of the root."""
+
+    def __post_init__(self) -> None:
+        self.results.extend(Result(self, n) for n in range(len(self.roots)))
+
+    @classmethod
+    def of(cls, roots: Sequence[Node], leaves: Sequence[ArrayRef]) -> Recipe:
+        """The program `roots` without what its leaves hold."""
+        blank = {
+            ref: build.data(ArrayRef(ref.shape, ref.dtype, format=ref.format, nnz=ref.nnz)) for ref in leaves
+        }
+        made = rebuild(roots, lambda node: node if node.data is None else blank[node.data])
+        return cls(tuple(made), tuple(blank[ref] for ref in leaves))
+
+    def over(self, refs: Iterable[ArrayRef], outputs: Iterable[int]) -> list[Node]:
+        """Some of the program's results over arrays."""
+        leaf = dict(zip(self.leaves, map(build.data, refs), strict=True))
+        return rebuild([self.roots[n] for n in outputs], lambda node: leaf.get(node, node))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """One of a recipe's results; one object for all steps of a loop."""
+
+    recipe: Recipe
+    output: int
+
+
+class Origin:
+    """Where an array came from: `source` is a result of a recipe over `parents`, or an array that came from
+    the driver and is kept, or None for one that is not kept any more."""
+
+    __slots__ = ("__weakref__", "parents", "ref", "source")
+
+    def __init__(
+        self, ref: ArrayRef, source: Result | ArrayRef | None, parents: tuple[Origin, ...] = ()
+    ) -> None:
+        self.ref = weakref.ref(ref)
+        self.source = source
+        self.parents = parents
+
+
+_from_driver: weakref.WeakValueDictionary[Hashable, Origin] = weakref.WeakValueDictionary()
+"""By the array's serial number: an array does not own what keeps it. Numbers, by value: steps share them."""
+_kept: OrderedDict[int, weakref.ref[Origin]] = OrderedDict()
+"""Those of which an array is kept, the oldest first."""
+
+
+def record(recipe: Recipe, leaves: Sequence[ArrayRef], results: Iterable[ArrayRef]) -> None:
+    """Note that `results` are those of `recipe` over `leaves`."""
+    parents = tuple(_origin(leaf) for leaf in leaves)
+    for source, ref in zip(recipe.results, results, strict=True):
+        if ref.origin is None:
+            ref.origin = Origin(ref, source, parents)
+
+
+def _origin(ref: ArrayRef) -> Origin:
+    if ref.origin is not None:
+        return ref.origin  # type: ignore[return-value]
+    is_number = (
+        ref.format == "dense" and ref.shape == () and not ref.dtype.hasobject and ref.value is not None
+    )
+    key = (ref.dtype, ref.value.tobytes()) if is_number else ref.serial
+    found = _from_driver.get(key)
+    if found is None:
+        found = _from_driver[key] = Origin(ref, None if ref.value is None else ref)
+        if not is_number:
+            _kept[ref.serial] = weakref.ref(found)
+            _keep_within(config.keep_uploads)
+    return found
+
+
+def _keep_within(budget_bytes: int) -> None:
+    """Let go of the oldest of the kept arrays beyond the budget, and of what nobody asks for any more."""
+    total = 0
+    for serial, watch in reversed(list(_kept.items())):
+        origin = watch()
+        if origin is not None and isinstance(origin.source, ArrayRef):
+            total += origin.source.nbytes
+            if total <= budget_bytes:
+                continue
+            origin.source = None
+        del _kept[serial]
+
+
+Evaluate = Callable[[list[Node]], list[ArrayRef]]
+Run = tuple[Recipe, tuple[Origin, ...]]
+"""A recipe over the arrays of these origins."""
+
+
+def computed_again(
+    lost: Sequence[ArrayRef], is_lost: Callable[[ArrayRef], bool], evaluate: Evaluate
+) -> list[ArrayRef] | None:
+    """New arrays with the elements of `lost`; None where nobody knows any more what they came from.
+
+    Each run on the way is done once, for all that is wanted of it, and let go when no more is made of it.
+    """
+    wanted = [_origin(ref) for ref in lost]
+    made: dict[Origin, ArrayRef] = {}
+    runs = _needed(wanted, is_lost, made)
+    if runs is None:
+        return None
+    uses = Counter(wanted)
+    for _, parents in runs:
+        uses.update(set(parents))
+    for (recipe, parents), results in runs.items():
+        nodes = recipe.over([made[p] for p in parents], [output for _, output in results])
+        made.update(zip([origin for origin, _ in results], evaluate(nodes), strict=True))
+        for parent in set(parents):
+            uses[parent] -= 1
+            if not uses[parent]:
+                del made[parent]
+    return [made[origin] for origin in wanted]
+
+
+def _needed(
+    wanted: Sequence[Origin], is_lost: Callable[[ArrayRef], bool], there: dict[Origin, ArrayRef]
+) -> dict[Run, list[tuple[Origin, int]]] | None:
+    """The runs that make `wanted`, in order, and what is wanted of each; where they start goes `there`."""
+    runs: dict[Run, list[tuple[Origin, int]]] = {}
+    done: set[Origin] = set()
+    stack = list(wanted)
+    while stack:
+        origin = stack[-1]
+        if origin not in done:
+            source, ref = origin.source, origin.ref()
+            if ref is not None and not is_lost(ref):
+                there[origin] = ref
+            elif isinstance(source, ArrayRef):
+                there[origin] = source
+            elif source is None:
+                return None
+            else:
+                missing = [p for p in origin.parents if p not in done]
+                if missing:
+                    stack += missing
+                    continue
+                run = (source.recipe, origin.parents)
+                runs.setdefault(run, []).append((origin, source.output))
+            done.add(origin)
+        stack.pop()
+    return runs

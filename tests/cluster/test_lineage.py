@@ -1,0 +1,116 @@
+"""Arrays on workers that are killed: programs go on, and give the right answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError, WorkerLost
+from tests.cluster.conftest import start
+from tests.waiting import Gate, until
+
+X = numpy.random.default_rng(0).random((3000, 7))
+"""More than comes to the program with the end of a job."""
+
+
+@pytest.fixture(params=[True, False], ids=["replaced", "not replaced"])
+def cluster(request):
+    """Three workers that programs run on."""
+    before = session.current().backend
+    for cluster in start(3, restart=request.param):
+        backend = cluster.connect()
+        session.use(backend)
+        try:
+            with config.override(small_bytes=0):
+                yield cluster
+        finally:
+            session.use(before)
+            backend.close()
+
+
+def kill(cluster, number):
+    process = cluster.workers[number]
+    process.kill()
+    process.wait()
+
+
+def test_results_on_a_worker_that_dies_are_computed_again(cluster):
+    x = np.array(X)
+    y = (x * 2).persist()
+    z = (y + 1).persist()
+    kill(cluster, 1)
+    numpy.testing.assert_array_equal(z, X * 2 + 1)
+    numpy.testing.assert_allclose((y + z).sum(axis=0), (X * 2 + X * 2 + 1).sum(axis=0), rtol=1e-12)
+
+
+def test_what_was_let_go_is_made_again_on_the_way(cluster):
+    w = np.array(X)
+    for k in range(10):
+        w = (w * 1.5 - k).persist()
+    kill(cluster, 2)
+    wanted = X
+    for k in range(10):
+        wanted = wanted * 1.5 - k
+    numpy.testing.assert_allclose(w.sum(axis=0), wanted.sum(axis=0), rtol=1e-12)
+
+
+def test_random_draws_are_the_same_again(cluster):
+    a = np.random.default_rng(7).random((3000, 5)).persist()
+    before = numpy.array(a)
+    b = (a + 1).persist()
+    kill(cluster, 0)
+    numpy.testing.assert_array_equal(b, before + 1)
+
+
+def test_a_job_under_which_a_worker_dies_goes_on(cluster, tmp_path):
+    x = (np.array(X) * 2).persist()
+    with Gate(tmp_path / "gate") as gate:
+
+        def slow(block):
+            gate.enter()
+            return block + 1
+
+        def end():
+            until(lambda: gate.arrived)
+            os.kill(gate.arrived[0], signal.SIGKILL)
+            gate.open()
+
+        killer = threading.Thread(target=end)
+        killer.start()
+        numpy.testing.assert_array_equal(np.map(slow, x, dtype=float), X * 2 + 1)
+        killer.join()
+
+
+def test_workers_may_die_one_after_the_other(cluster):
+    y = (np.array(X) * 2).persist()
+    for number in (0, 1):
+        kill(cluster, number)
+        y = (y + 1).persist()
+        numpy.testing.assert_array_equal(y, X * 2 + number + 1)
+
+
+def test_a_function_that_kills_is_called_on_two_workers_only(cluster, tmp_path):
+    with Gate(tmp_path / "gate") as gate:
+
+        def exits(block):
+            gate.arrive()
+            os._exit(1)
+
+        with pytest.raises((UserFunctionError, WorkerLost), match=r"exits|no workers"):
+            np.map(exits, np.array(X), dtype=float).compute()
+        assert len(gate.arrived) <= 2
+
+
+def test_with_no_retries_a_loss_is_an_error(cluster):
+    y = (np.array(X) * 2).persist()
+    kill(cluster, 1)
+    with config.override(retries=0), pytest.raises(WorkerLost):
+        numpy.asarray(y + 1)
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
