@@ -94,11 +94,16 @@ def _origin(ref: ArrayRef) -> Origin:
     key = (ref.dtype, ref.value.tobytes()) if is_number else ref.serial
     found = _from_driver.get(key)
     if found is None:
-        found = _from_driver[key] = Origin(ref, None if ref.value is None else ref)
+        found = _from_driver[key] = Origin(ref, ref if _is_there(ref) else None)
         if not is_number:
             _kept[ref.serial] = weakref.ref(found)
             _keep_within(config.keep_uploads)
     return found
+
+
+def _is_there(ref: ArrayRef) -> bool:
+    """Whether an array's elements need no worker: they are on the driver, or in a source."""
+    return ref.value is not None or ref.source is not None
 
 
 def _keep_within(budget_bytes: int) -> None:
@@ -107,7 +112,7 @@ def _keep_within(budget_bytes: int) -> None:
     for serial, watch in reversed(list(_kept.items())):
         origin = watch()
         if origin is not None and isinstance(origin.source, ArrayRef):
-            total += origin.source.nbytes
+            total += origin.source.nbytes if origin.source.value is not None else 0
             if total <= budget_bytes:
                 continue
             origin.source = None

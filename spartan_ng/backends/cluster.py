@@ -315,7 +315,7 @@ class ClusterBackend:
                 if ref is not None and ref.backend is self and held.lost is None:
                     if held.value is not None:
                         ref.value = held.value
-                    if ref.value is None:
+                    if ref.value is None and ref.source is None:
                         ref.value = self._gather(ref, box_of(ref.shape), held)
                     ref.also = ()
                     self._let_go(ref, held)
