@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.rewrite.algebra.table import algebra
-from spartan_ng.optimizer.rewrite.constants import fold_constants, resolve_empty
+from spartan_ng.optimizer.rewrite.constants import fold_constants, name_ranges, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
 from spartan_ng.optimizer.rewrite.selection import select_places
@@ -34,6 +34,7 @@ the first walk."""
 VALUE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("resolve_empty", resolve_empty),
     ("fold_constants", fold_constants),
+    ("name_ranges", name_ranges),
 )
 """Passes that look at values; they run before a plan is looked up."""
 

@@ -1,26 +1,36 @@
-"""Fold constants: steps whose inputs are all scalars on the driver, and everything that is empty."""
+"""Fold constants: steps whose inputs are all scalars on the driver, everything that is empty, and ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array
-from spartan_ng.graph.build import constant, data
+from spartan_ng.graph.build import cast, constant, data, iota, reshape
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
+_SHORT = 1 << 12
+"""Elements of an array that is looked at for what it holds."""
+
 
 def has_constants(order: Sequence[Node]) -> bool:
     """Whether the passes of this module have anything to do in a graph."""
+    compares = False
     for node in order:
         shape = node.shape
         if 0 in shape if shape else node.op is Op.MAP:
+            return True
+        fn = node.fn
+        if fn == "equal":
+            compares = True
+        elif compares and fn == "contract":
             return True
     return False
 
@@ -40,6 +50,34 @@ def fold_constants(roots: Sequence[Node]) -> list[Node]:
     if not any(n.op is Op.MAP and n.shape == () for n in topological(roots)):
         return list(roots)
     return rebuild(roots, _fold)
+
+
+def name_ranges(roots: Sequence[Node]) -> list[Node]:
+    """Make indices of short arrays that hold 0, 1, 2, ... and are compared: rules for products know these."""
+    if not any(n.fn == "contract" for n in topological(roots)):
+        return list(roots)
+    return rebuild(roots, _name_ranges)
+
+
+def _name_ranges(node: Node) -> Node:
+    if node.fn != "equal":
+        return node
+    inputs = tuple(_range(i) for i in node.inputs)
+    same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+    return node if same else replace(node, inputs=inputs)
+
+
+def _range(node: Node) -> Node:
+    """The indices that a node holds; itself where it holds anything else."""
+    if node.op is Op.RESHAPE:
+        below = _range(node.inputs[0])
+        return node if below is node.inputs[0] else reshape(below, node.shape)
+    if node.data is None or node.ndim != 1 or not 1 < node.size <= _SHORT or node.dtype.char not in "il":
+        return node
+    value = node.data.value
+    if not isinstance(value, np.ndarray) or not np.array_equal(value, np.arange(node.size)):
+        return node
+    return cast(iota(node.size), node.dtype)
 
 
 def _resolve_empty(node: Node) -> Node:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
@@ -22,7 +23,7 @@ from spartan_ng.optimizer.rewrite.algebra.table import RULES
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.rule import Readers, rewritten
 from tests import reference
-from tests.optimizer.algebra.expressions import Expression, expressions, same
+from tests.optimizer.algebra.expressions import SPECIALS, Expression, expressions, same
 from tests.sampling import examples
 from tests.test_programs import running_on
 
@@ -70,6 +71,14 @@ FIRES: dict[str, tuple[Program, tuple[Any, ...]]] = {
     "mask of a product": (lambda xp, a, b, m: (a @ b)[m], (A, B, np.arange(40) % 3 == 0)),
     "sum of a product": (lambda xp, a, b: (a @ b).sum(), (A, B)),
     "product without a matrix": (lambda xp, a, b: xp.trace(a @ b), (A, random.random((30, 40)))),
+    "product with an indicator": (
+        lambda xp, i, x: (i[:, None] == xp.arange(5)).T @ x,
+        (random.integers(-1, 7, 40), A),
+    ),
+    "product with looked up rows": (
+        lambda xp, e, i, x: e[i].T @ x,
+        (B[:5, :7], random.integers(0, 5, 40), A),
+    ),
     "order of products": (lambda xp, a, b, v: a @ b @ v, (A, B, V)),
 }
 """For each rule a program that it changes."""
@@ -236,3 +245,61 @@ def test_the_page_of_the_optimizer_has_every_rule() -> None:
     page = (Path(__file__).parents[3] / "docs" / "optimizer.md").read_text()
     for rule in RULES:
         assert f"| {rule.name} | `{rule.pattern}` | `{rule.replacement}` | {rule.condition} |" in page
+
+
+TABLE = np.arange(18).reshape(9, 2)
+GROUPED: dict[str, Program] = {
+    "turned": lambda xp, i, x: (i[:, None] == xp.arange(4)).T @ x,
+    "other way round": lambda xp, i, x: (xp.arange(4)[:, None] == i).astype(x.dtype) @ x,
+    "last": lambda xp, i, x: x.T @ (xp.arange(4) == i[:, None]),
+    "cast": lambda xp, i, x: (i[:, None] == xp.arange(4)).astype(x.dtype).T @ x,
+    "a vector": lambda xp, i, x: (i[:, None] == xp.arange(4)).T @ x[:, 0],
+    "one-hot rows": lambda xp, i, x: xp.asarray(np.eye(9, dtype=x.dtype))[abs(i) % 9].T @ x,
+    "any rows, last": lambda xp, i, x: x.T @ xp.asarray(TABLE.astype(x.dtype))[abs(i) % 9],
+    "not finite rows": lambda xp, i, x: (
+        xp.asarray(np.array([[1, np.inf], [0, 2], [np.nan, 1], [3, 0]], x.dtype))[abs(i) % 3].T @ x
+    ),
+}
+
+
+@examples(100)
+@given(
+    name=st.sampled_from(sorted(GROUPED)),
+    n=st.integers(1, 60),
+    columns=st.integers(1, 3),
+    dtype=st.sampled_from(["f8", "f4"]),
+    labels=st.sampled_from(["i8", "i4", "u1"]),
+    specials=st.lists(st.sampled_from(SPECIALS), max_size=2),
+    seed=st.integers(0, 2**32),
+)
+def test_sums_by_group_are_what_products_are(
+    name: str, n: int, columns: int, dtype: str, labels: str, specials: list[float], seed: int
+) -> None:
+    """Labels of no group, groups of no row, and rows that are not finite in one group or several."""
+    rng = np.random.default_rng(seed)
+    i = rng.integers(0 if labels == "u1" else -2, 6, n).astype(labels)
+    x = rng.integers(-4, 5, (n, columns)).astype(dtype)
+    for special in specials:
+        x[rng.integers(n), rng.integers(columns)] = special
+    with lazy():
+        run = GROUPED[name]
+        expected = run(np, i, x)
+        root = run(sp, sp.asarray(i), sp.asarray(x))._node()
+        (found,), fired = applied(root)
+        same(reference.evaluate([found])[0].value, expected)
+        assert n < 36 or fired["product with an indicator"] + fired["product with looked up rows"]
+        for workers in (0, 3):
+            with _backend(workers):
+                same(run(sp, sp.asarray(i), sp.asarray(x)), expected)
+
+
+def test_numbers_that_are_here_already_are_known_as_indices() -> None:
+    """NumPy makes a short `arange` at once; what it holds decides, and nothing else that it might hold."""
+    i, x = random.integers(0, 4, 500), random.random((500, 3))
+    for numbers, is_range in ((np.arange(4), True), (np.arange(4)[::-1], False), (np.arange(1, 5), False)):
+        with config.override(small_bytes=1 << 10), running_on(SimulatedBackend(2)):
+            labels, rows, few = sp.asarray(i), sp.asarray(x), sp.array(numbers)
+            found = (labels[:, None] == few).T @ rows
+            stages = sp.explain(found).to_dict()["stages"]
+            assert any("bincount" in s["operators"] for s in stages) == is_range
+            np.testing.assert_allclose(np.asarray(found), (i[:, None] == numbers).T @ x, rtol=1e-12)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.rewrite.algebra.chains import order_of_products
+from spartan_ng.optimizer.rewrite.algebra.indicators import indicator_product, lookup_product
 from spartan_ng.optimizer.rewrite.algebra.sums import product_without_matrix, sum_of_product
 from spartan_ng.optimizer.rewrite.algebra.views import (
     diagonal_of_product,
@@ -76,6 +77,22 @@ RULES = (
         f"{_NUMBERS}; dense operands; both have the same axes",
         Op.JOIN_UPDATE,
         product_without_matrix,
+    ),
+    Rule(
+        "product with an indicator",
+        "(labels[:, None] == arange(k)).T @ X",
+        "sums of X by label",
+        "floats of 32 or 64 bits; integer labels; four rows a group",
+        Op.JOIN_UPDATE,
+        indicator_product,
+    ),
+    Rule(
+        "product with looked up rows",
+        "E[labels].T @ X",
+        "E.T @ (sums of X by label)",
+        "floats of 32 or 64 bits, of one dtype; four rows a group",
+        Op.JOIN_UPDATE,
+        lookup_product,
     ),
     Rule(
         "order of products",
