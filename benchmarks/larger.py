@@ -1,0 +1,292 @@
+"""Larger than memory: an array of doubles on disk under a limit of a sixth of it, embedded and on two
+workers.
+
+`python -m benchmarks.larger [--gigabytes 6] [ROW...]` runs some rows, `python -m benchmarks larger` all, at 6
+GB. Each row runs in a process of its own, and is compared with NumPy's answer on a mapped file. Memory is
+that of all its processes: what they have for themselves, and shared pages once; the files' pages, which the
+kernel takes back whenever it likes, are not counted. `reading` does nothing with the file but read it: a fold
+is compared with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import click
+import numpy
+
+COLUMNS = 100
+SHARE = 6
+"""The limit is one part in so many of the array."""
+_SAMPLE_S = 0.01
+_PART = 1 << 16
+_CLUSTERS, _STEPS = 8, 5
+
+Row = Callable[[Any, Any, str], Any]
+"""`row(np, x, out)` computes from the array `x`; large results go to the file `out`."""
+
+
+def _kmeans(np: Any, x: Any, out: str) -> Any:
+    centers = numpy.array(x[:_CLUSTERS])
+    for _ in range(_STEPS):
+        distances = (centers * centers).sum(axis=1) - 2 * (x @ centers.T)
+        marks = distances.argmin(axis=1)[:, None] == numpy.arange(_CLUSTERS)
+        marks = marks.astype(float)
+        sums, counts = (np.compute if np is not numpy else lambda *a: a)(marks.T @ x, marks.sum(axis=0))
+        centers = numpy.asarray(sums) / numpy.maximum(numpy.asarray(counts), 1)[:, None]
+    return centers
+
+
+def _logistic_regression(np: Any, x: Any, out: str) -> Any:
+    y = x[:, 0] > 0.5
+    w = numpy.zeros(COLUMNS)
+    for _ in range(_STEPS):
+        p = 1 / (1 + np.exp(-(x @ w)))
+        w = w - numpy.asarray(x.T @ (p - y)) / len(x)
+    return w
+
+
+def _components(np: Any, x: Any, out: str) -> Any:
+    mean = numpy.asarray(x.mean(axis=0))
+    covariance = numpy.asarray(x.T @ x) / len(x) - numpy.outer(mean, mean)
+    return numpy.linalg.eigvalsh(covariance)
+
+
+def _saved(np: Any, value: Any, out: str) -> None:
+    np.save(out, value)
+
+
+ROWS: dict[str, Row] = {
+    "mean": lambda np, x, out: x.mean(axis=0),
+    "std": lambda np, x, out: x.std(axis=0),
+    "var": lambda np, x, out: x.var(axis=0),
+    "max": lambda np, x, out: x.max(axis=0),
+    "masked sum": lambda np, x, out: x[x > 0.5].sum(),
+    "x * 2 + 1 to a file": lambda np, x, out: _saved(np, x * 2 + 1, out),
+    "cumsum to a file": lambda np, x, out: _saved(np, np.cumsum(x, axis=0), out),
+    "x.T @ x": lambda np, x, out: x.T @ x,
+    "sort to a file": lambda np, x, out: _saved(np, np.sort(x.reshape(-1)), out),
+    "median and quantiles": lambda np, x, out: np.quantile(x.reshape(-1), [0.1, 0.25, 0.5, 0.9]),
+    "x.T to a file": lambda np, x, out: _saved(np, x.T, out),
+    "k-means": _kmeans,
+    "logistic regression": _logistic_regression,
+    "components": _components,
+}
+FOLDS = ("mean", "std", "var", "max", "masked sum")
+"""These are to take at most 1.3 times what reading the file takes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a row took; `error` says why it has no answer."""
+
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    error: str = ""
+    difference: float = 0.0
+
+
+class Watch:
+    """The most memory that this process and its children have had for themselves."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._end.wait(_SAMPLE_S):
+            self.peak_bytes = max(self.peak_bytes, sum(map(_own_bytes, _family(os.getpid()))))
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            children = (task / "children").read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            yield from _family(int(child))
+
+
+def _own_bytes(pid: int) -> int:
+    """Anonymous and shared memory of a process; pages that several share count in parts."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    found = (line.split() for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+    return sum(int(words[1]) * 1024 for words in found)
+
+
+@contextmanager
+def _running(workers: int, limit: int) -> Iterator[Any]:
+    import spartan_ng as np
+    from spartan_ng import session
+    from spartan_ng.backends.local import LocalCluster
+
+    np.config.memory_bytes = limit
+    if not workers:
+        session.embed()
+        yield np
+        return
+    with LocalCluster(workers, memory=limit // workers) as backend:
+        session.use(backend)
+        yield np
+
+
+def run_here(row: str, file: str, workers: int, limit: int) -> Outcome:
+    """A row in this process, which is to end after it."""
+    with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder, _running(workers, limit) as np:
+        out = f"{folder}/out.npy"
+        with Watch() as watch:
+            begin = time.perf_counter()
+            try:
+                found = ROWS[row](np, np.load(file), out)
+                found = None if found is None else numpy.asarray(found)
+            except (MemoryError, RuntimeError) as error:
+                return Outcome(error=f"{type(error).__name__}: {str(error)[:160]}")
+            seconds = time.perf_counter() - begin
+        return Outcome(seconds, watch.peak_bytes, "", _difference(row, file, found, out))
+
+
+def _difference(row: str, file: str, found: Any, out: str) -> float:
+    """The largest relative difference from NumPy's answer on a mapped file, where that takes no more memory
+    than there is."""
+    x = numpy.load(file, "r")
+    if found is not None:
+        if row in ("mean", "std", "var", "max"):
+            wanted = numpy.concatenate(
+                [getattr(x[:, k : k + 1], row)(axis=0, keepdims=True)[0] for k in range(0, COLUMNS, 33)]
+            )
+            found = found[::33]
+        elif row == "masked sum":
+            parts = (x[k : k + _PART] for k in range(0, len(x), _PART))
+            wanted = numpy.array(sum(float(p[p > 0.5].sum()) for p in parts))
+        elif row == "x.T @ x":
+            wanted = sum(x[k : k + _PART].T @ x[k : k + _PART] for k in range(0, len(x), _PART))
+        else:
+            return 0.0
+        return float(numpy.max(numpy.abs(found - wanted) / numpy.maximum(numpy.abs(wanted), 1e-12)))
+    y = numpy.load(out, "r")
+    at = slice(len(x) // 2, len(x) // 2 + 100)
+    if row.startswith("x *"):
+        return float(numpy.max(numpy.abs(y[at] - (x[at] * 2 + 1))))
+    if row.startswith("cumsum"):
+        return float(numpy.max(numpy.abs((y[at][1:] - y[at][:-1]) - x[at][1:])))
+    if row.startswith("x.T"):
+        return float(numpy.max(numpy.abs(y[:, at] - x[at].T)))
+    return float(numpy.max(-numpy.diff(y[:: max(1, y.size // 100_000)]), initial=0))
+
+
+def _made(folder: str, nbytes: int) -> str:
+    """A file of random doubles."""
+    file = f"{folder}/x.npy"
+    rows = nbytes // (8 * COLUMNS)
+    x = numpy.lib.format.open_memmap(file, "w+", numpy.float64, (rows, COLUMNS))
+    random = numpy.random.default_rng(0)
+    for k in range(0, rows, _PART):
+        x[k : k + _PART] = random.random((min(_PART, rows - k), COLUMNS))
+    x.flush()
+    return file
+
+
+def _reading(file: str) -> float:
+    """Seconds to read the file and do nothing."""
+    buffer = bytearray(1 << 24)
+    begin = time.perf_counter()
+    with open(file, "rb", buffering=0) as opened:
+        while opened.readinto(buffer):
+            pass
+    return time.perf_counter() - begin
+
+
+def _drop(file: str) -> None:
+    """Have the kernel let go of the file's pages."""
+    with open(file, "rb") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def study(rows: tuple[str, ...], gigabytes: float, folder: str | None) -> None:
+    """Run rows and print the table."""
+    nbytes = int(gigabytes * 1e9)
+    limit = nbytes // SHARE
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        file = _made(place, nbytes)
+        _drop(file)
+        cold, warm = _reading(file), _reading(file)
+        click.echo(f"\n### larger\n\n{nbytes / 1e9:g} GB of doubles under a limit of {limit / 1e6:.0f} MB.")
+        click.echo(f"Reading the file: {cold:.2f} s cold, {warm:.2f} s warm.\n")
+        click.echo("| row | on | seconds | to reading | peak | to the limit | difference |")
+        click.echo("|---|---|---|---|---|---|---|")
+        for row in rows or ROWS:
+            for workers in (0, 2):
+                outcome = _alone(row, file, workers, limit)
+                on = f"{workers} workers" if workers else "embedded"
+                if outcome.error:
+                    click.echo(f"| {row} | {on} | {outcome.error} | | | | |")
+                    continue
+                click.echo(
+                    f"| {row} | {on} | {outcome.seconds:.2f} | {outcome.seconds / warm:.2f} "
+                    f"| {outcome.peak_bytes / 1e6:.0f} MB | {outcome.peak_bytes / limit:.2f} "
+                    f"| {outcome.difference:.1e} |"
+                )
+
+
+def _alone(row: str, file: str, workers: int, limit: int) -> Outcome:
+    """A row in a process of its own."""
+    _reading(file)
+    command = [sys.executable, "-m", "benchmarks.larger", "--one", row, file, str(workers), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return Outcome(error=f"ended with {done.returncode}: {done.stderr.strip()[-160:]}")
+    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+
+
+@click.command()
+@click.argument("rows", nargs=-1)
+@click.option("--gigabytes", default=6.0, help="The array's size.")
+@click.option("--folder", help="Where the files go; the temporary folder if left out.")
+@click.option("--one", nargs=4, type=(str, str, int, int), hidden=True)
+def command(
+    rows: tuple[str, ...], gigabytes: float, folder: str | None, one: tuple[str, str, int, int] | None
+) -> None:
+    """Run rows, all if none is named."""
+    if one is not None:
+        outcome = run_here(*one)
+        click.echo(json.dumps(outcome.__dict__))
+        return
+    unknown = [r for r in rows if r not in ROWS]
+    if unknown:
+        raise click.UsageError(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
+    study(rows, gigabytes, folder)
+
+
+def main() -> None:
+    """All rows at the size of the goal."""
+    study((), 6.0, None)
+
+
+if __name__ == "__main__":
+    command()

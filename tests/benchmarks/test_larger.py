@@ -1,0 +1,35 @@
+"""The benchmark of files larger than memory: its rows are right, and it knows memory from files."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+
+from benchmarks import larger
+
+
+@pytest.mark.parametrize("row", ["mean", "masked sum", "x * 2 + 1 to a file", "x.T to a file", "x.T @ x"])
+def test_rows_are_right(row: str, tmp_path: Path) -> None:
+    file = larger._made(str(tmp_path), 1_000_000)
+    outcome = larger._alone(row, file, 0, 300_000)
+    assert outcome.error == ""
+    assert outcome.difference < 1e-9
+    assert outcome.seconds > 0
+
+
+def test_memory_of_files_is_not_counted(tmp_path: Path) -> None:
+    nbytes = 1 << 26
+    (tmp_path / "x").write_bytes(bytes(nbytes))
+    with larger.Watch() as watch, open(tmp_path / "x", "r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 0)
+        before = larger._own_bytes(os.getpid())
+        assert sum(numpy.frombuffer(mapped, "u1")[::4096]) == 0
+        assert larger._own_bytes(os.getpid()) < before + nbytes // 4
+        own = numpy.ones(nbytes, "u1")
+        assert larger._own_bytes(os.getpid()) > before + nbytes // 2
+        del own
+    assert watch.peak_bytes >= 0
