@@ -44,7 +44,8 @@ class Config:
         "off" stores every value
     disabled_passes : names of optimizer passes to leave out
     threads : threads of an embedded worker, None for all cores
-    memory_bytes : memory budget of an embedded worker, None for what the machine has
+    memory_bytes : memory budget of an embedded worker: arrays that plans read and make take no more at a
+        time. None plans for two thirds of what the machine, or the container, has, and leaves the limit to it
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     retries : how many losses of workers a computation survives; what they held is computed again
     keep_uploads : bytes of arrays that came from the driver to keep there, so that they can be sent again

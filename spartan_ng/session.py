@@ -30,6 +30,7 @@ from spartan_ng.graph.rows import flatten
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import Recipe, computed_again, record
+from spartan_ng.memory import available_bytes
 from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
@@ -42,6 +43,7 @@ from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Settings, lower, weigh
+from spartan_ng.plan.peak import check
 from spartan_ng.plan.plan import Plan
 from spartan_ng.progress import progress
 
@@ -223,6 +225,9 @@ class Session:
         order = topological(rewritten)
         distinct = list(dict.fromkeys(rewritten))
         plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
+        profile = settings.profile
+        if profile.limited or self.backend.workers == 1:
+            check(plan, profile.memory_bytes if profile.limited else available_bytes())
         number = {ref: i for i, ref in enumerate(leaves)}
         used = [n.data for n in order if n.op is Op.DATA]
         return Planned(
@@ -288,7 +293,9 @@ class Session:
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
         fusion = self._compare(wanted) if len(plan.stages) <= _WEIGHED_STAGES else None
-        return explain_plan(plan, stats, alternatives=weighed, tiers=explain_plan_tiers(plan), fusion=fusion)
+        profile = self._settings(plan.workers).profile
+        tiers = explain_plan_tiers(plan)
+        return explain_plan(plan, stats, peak=profile, alternatives=weighed, tiers=tiers, fusion=fusion)
 
     def _compare(self, roots: Sequence[Node]) -> ExplainedFusion | None:
         """What the policies for fusion are predicted to cost."""

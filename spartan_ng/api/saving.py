@@ -15,10 +15,10 @@ import numpy as np
 
 from spartan_ng.api.forcing import once
 from spartan_ng.api.handle import wrap_node
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
+from spartan_ng.memory import budget_bytes
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
 from spartan_ng.sinks.places import mode_of, new_file
@@ -101,7 +101,7 @@ def drain(a: ndarray, sink: Sink) -> None:
 
 def is_large(a: ndarray) -> bool:
     """Whether an array has no value here, and would take a good part of the memory."""
-    return a._peek() is None and a.nbytes > _room() // _SHARE
+    return a._peek() is None and a.nbytes > budget_bytes() // _SHARE
 
 
 def in_parts(a: ndarray) -> Iterator[np.ndarray[Any, Any]] | None:
@@ -119,11 +119,6 @@ def _unshaped(a: ndarray) -> Node:
     while node.op is Op.RESHAPE and node.inputs[0].ndim:
         (node,) = node.inputs
     return node
-
-
-def _room() -> int:
-    """Bytes of memory that programs may use."""
-    return config.memory_bytes or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _in_parts(a: ndarray) -> ndarray | None:

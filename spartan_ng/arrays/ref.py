@@ -103,6 +103,11 @@ class ArrayRef:
         """Of an array that is read as it is worked on, the shape of what is read best."""
         return self.source.chunks if self.source is not None and self.value is None else None
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the elements are in the memory of a file, here or on the workers."""
+        return self.source is not None and self.value is not None
+
     def on_release(self, backend: object, release: Callable[[int], None]) -> None:
         """Record that `backend` holds tiles, to be dropped by `release(serial)` with this reference."""
         self.backend = backend

@@ -16,6 +16,7 @@ from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.user import interrupt
+from spartan_ng.memory import budget_bytes
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
@@ -42,8 +43,8 @@ class EmbeddedBackend:
         self._profile = ClusterProfile(
             memory_bytes_s=THREAD_BYTES_S * self.threads, flops_s=THREAD_FLOPS_S * self.threads
         )
-        if memory_bytes is not None:
-            self._profile = replace(self._profile, memory_bytes=memory_bytes, limited=True)
+        limited = memory_bytes is not None
+        self._profile = replace(self._profile, memory_bytes=memory_bytes or budget_bytes(), limited=limited)
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
         self._jobs = count(1)

@@ -12,6 +12,7 @@ from spartan_ng.plan import estimate
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.fusion import ExplainedFusion, template
+from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.picture import draw
 from spartan_ng.plan.plan import Fused, Plan, Slot
 from spartan_ng.plan.text import shape_text, size_text, time_text
@@ -98,6 +99,8 @@ class Explanation:
     stages: tuple[ExplainedStage, ...]
     measured_seconds: float | None = None
     fusion: ExplainedFusion | None = None
+    projected_bytes: int = 0
+    """Bytes of arrays that a worker has at one time, at most: the projected peak."""
 
     @property
     def predicted_bytes(self) -> int:
@@ -122,6 +125,7 @@ class Explanation:
             "workers": self.workers,
             "predicted_bytes": self.predicted_bytes,
             "predicted_seconds": self.predicted_seconds,
+            "projected_bytes": self.projected_bytes,
             "measured_bytes": self.measured_bytes,
             "measured_seconds": self.measured_seconds,
             "arrays": [_plain(s) for s in self.slots],
@@ -130,7 +134,8 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        lines = [summary(self), ""]
+        worker = "" if self.workers == 1 else " on a worker"
+        lines = [summary(self), f"projected peak {size_text(self.projected_bytes)}{worker}", ""]
         width = max((len(str(s.number)) for s in self.stages), default=1)
         indent = " " * (width + 4)
         for role, title in (("input", "inputs"), ("output", "outputs")):
@@ -176,6 +181,7 @@ def explain(
     plan: Plan,
     stats: Measured | None = None,
     profile: ClusterProfile | None = None,
+    peak: ClusterProfile | None = None,
     alternatives: Mapping[int, Sequence[Alternative]] | None = None,
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
@@ -187,6 +193,7 @@ def explain(
     plan : the plan
     stats : what a run of this plan took, stage by stage
     profile : the cluster that seconds are predicted for; by default one with the plan's number of workers
+    peak : the cluster whose memory the projected peak is for; `profile` if left out
     alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh`)
     tiers : by the number of a fused stage, what runs it
     fusion : what the policies for fusion are predicted to cost
@@ -219,7 +226,9 @@ def explain(
             )
         )
     slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
-    return Explanation(plan.workers, slots, tuple(stages), None if stats is None else stats.seconds, fusion)
+    seconds = None if stats is None else stats.seconds
+    projected = projected_peak(plan, peak or profile)
+    return Explanation(plan.workers, slots, tuple(stages), seconds, fusion, projected)
 
 
 def _condensed(tiers: Sequence[str]) -> list[str]:

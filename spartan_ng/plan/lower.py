@@ -120,8 +120,9 @@ class Lowering:
         """Cut the drafts of a choice."""
         drafts, self.sketched, tilings = choice
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
-            chunks = None if node.data is None else node.data.chunks
-            self.slots.append(Slot(node.shape, node.dtype, tiling, stored_format(node), chunks))
+            ref = node.data
+            chunks, mapped = (None, False) if ref is None else (ref.chunks, ref.is_mapped)
+            self.slots.append(Slot(node.shape, node.dtype, tiling, stored_format(node), chunks, mapped))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)

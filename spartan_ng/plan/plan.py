@@ -35,6 +35,8 @@ class Slot:
     format: str = "dense"
     chunks: tuple[int, ...] | None = None
     """Of an array that a source reads where it is worked on, the shape of what is read best; else None."""
+    mapped: bool = False
+    """Whether its elements are in the memory of a file."""
 
     @property
     def nbytes(self) -> int:

@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.memory import budget_bytes
 from spartan_ng.sinks.places import new_folder, take_place
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.sources.files import needed
 
 CHUNK_BYTES = 1 << 23
 """A chunk is of about this size where nothing is said."""
+
+SHARE = 64
+"""It is no more than one part in so many of the memory: several are made and packed at a time."""
 
 
 class ZarrStore(Sink):
@@ -32,7 +36,7 @@ class ZarrStore(Sink):
     ----------
     path : the folder whose place it takes at the end
     shape, dtype : the array's
-    chunks : their shape; None for whole rows
+    chunks : their shape; None for whole rows, as many as memory allows
     options : of `zarr.create_array`, as `compressors` and `zarr_format`
     """
 
@@ -45,7 +49,9 @@ class ZarrStore(Sink):
         options: dict[str, Any],
     ) -> None:
         self.path, self.shape = path, shape
-        self.chunks = chunks_for(shape, dtype) if chunks is None else chunks
+        self.chunks = (
+            chunks_for(shape, dtype, min(CHUNK_BYTES, budget_bytes() // SHARE)) if chunks is None else chunks
+        )
         self.folder = new_folder(path)
         try:
             self._array = needed("zarr", "zarr").create_array(
@@ -108,13 +114,13 @@ class ZarrStore(Sink):
         return {k: v for k, v in self.__dict__.items() if k != "_array"}
 
 
-def chunks_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Chunks of about `CHUNK_BYTES`: whole rows, which workers' parts are mostly made of, or parts of a
+def chunks_for(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> tuple[int, ...]:
+    """Chunks of about so many bytes: whole rows, which workers' parts are mostly made of, or parts of a
     row."""
     chunks = [max(n, 1) for n in shape]
     for axis in range(len(shape)):
         rest = int(np.prod(chunks[axis + 1 :], dtype=object)) * max(dtype.itemsize, 1)
-        chunks[axis] = min(chunks[axis], max(1, CHUNK_BYTES // rest))
+        chunks[axis] = min(chunks[axis], max(1, nbytes // rest))
         if chunks[axis] > 1:
             break
     return tuple(chunks)

@@ -1,0 +1,156 @@
+"""The projected peak: known before a plan runs, above what it takes, and an error where nothing can help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import memory, session
+from spartan_ng.api.sources import over
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from tests.sources.recorder import Recorder
+from tests.test_programs import running_on
+
+VALUE = numpy.random.default_rng(0).random((20_000, 50))
+
+
+@pytest.fixture(autouse=True)
+def lazy() -> Iterator[None]:
+    with config.override(small_bytes=0):
+        yield
+
+
+PROGRAMS = {
+    "fold": lambda x: x.sum(axis=0),
+    "stored": lambda x: x * 2 + 1,
+    "two stages": lambda x: np.sort(x * 2, axis=0) + 1,
+    "product": lambda x: x.T @ x,
+    "scan": lambda x: np.cumsum(x, axis=0),
+    "rows": lambda x: x[x[:, 0] > 0.5],
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_worker_takes_more_than_projected(name: str, workers: int) -> None:
+    profile = ClusterProfile(memory_bytes=50_000_000, limited=True)
+    with running_on(SimulatedBackend(workers, profile)):
+        for x in (np.array(VALUE), over(Recorder(VALUE, (500, 50)))):
+            y = PROGRAMS[name](x)
+            projected = np.explain(y).projected_bytes
+            backend = session.current().backend
+            assert isinstance(backend, SimulatedBackend)
+            np.persist(y)
+            assert 0 < backend.peak_bytes <= projected * 1.15 + 2 * VALUE.nbytes // workers
+
+
+def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None:
+    numpy.save(tmp_path / "x.npy", VALUE)
+    assert np.explain(np.load(tmp_path / "x.npy").sum(axis=0)).projected_bytes < 1000
+    with running_on(EmbeddedBackend(2, 4_000_000)):
+        read = np.explain(over(Recorder(VALUE)).sum(axis=0)).projected_bytes
+        assert 100_000 < read < 2_000_000
+    assert "projected peak 16 MB" in str(np.explain(np.array(VALUE) + 1))
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
+    profile = ClusterProfile(memory_bytes=1_000_000, limited=True)
+    source = Recorder(VALUE)
+    backend = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
+    with running_on(backend):
+        for program in (lambda x: x * 2, lambda x: np.sort(x, axis=0)):
+            with pytest.raises(MemoryBudgetError, match=r"1,000,000 bytes"):
+                np.compute(program(over(source)))
+    assert source.asked == []
+
+
+def test_the_budget_is_two_thirds_of_what_the_process_has() -> None:
+    with config.override(memory_bytes=None):
+        assert memory.budget_bytes() == memory.available_bytes() * 2 // 3
+    with config.override(memory_bytes=12345):
+        assert memory.budget_bytes() == 12345
+
+
+def test_limits_of_control_groups_of_both_versions(tmp_path: Path) -> None:
+    def write(place: str, text: str) -> None:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(text)
+
+    write("a/b/memory.max", "max\n")
+    write("a/memory.max", "5000\n")
+    assert list(memory.limits(tmp_path, "0::/a/b\n")) == [5000]
+    write("memory/x/memory.limit_in_bytes", "7000\n")
+    write("memory/memory.limit_in_bytes", "9223372036854771712\n")
+    assert min(memory.limits(tmp_path, "4:cpu,memory:/x\n3:cpuset:/y\n")) == 7000
+    assert list(memory.limits(tmp_path, "0::/elsewhere\n")) == []
+    write("memory.max", "3000\n")
+    assert list(memory.limits(tmp_path, "0::/elsewhere\n")) == [3000]
+
+
+_MEASURED = """
+import sys, threading, numpy
+import spartan_ng as np
+from spartan_ng import session
+
+def anonymous():
+    lines = open("/proc/self/status").read().splitlines()
+    return sum(int(l.split()[1]) * 1024 for l in lines if l.startswith(("RssAnon", "RssShmem")))
+
+np.config.memory_bytes = 16_000_000
+session.embed()
+rows, file, row = 80_000, sys.argv[1], sys.argv[2]
+box = lambda b: numpy.add.outer(numpy.arange(*b[0]) % 97, numpy.arange(*b[1]) * 0.5)
+x = np.load(file) if row.startswith("mapped") else np.from_function(box, (rows, 100), chunks=(1000, 100))
+work = {
+    "fold": lambda x: numpy.asarray((x * 2 + 1).sum(axis=0)),
+    "product": lambda x: numpy.asarray(x.T @ x),
+    "deviations": lambda x: numpy.asarray(x.std(axis=0)),
+    "file": lambda x: np.save(file + ".out.npy", x * 2 + 1),
+    "store": lambda x: np.to_zarr(x * 2 + 1, file + ".zarr"),
+    "scan": lambda x: np.save(file + ".out.npy", np.cumsum(x, axis=0)),
+    "turned": lambda x: np.save(file + ".out.npy", x.T + 0),
+}[row.removeprefix("mapped ")]
+small = np.from_function(box, (2000, 100), chunks=(1000, 100))
+work(small)  # libraries, threads and plans come first
+peak, before, done = 0, anonymous(), threading.Event()
+
+def watch():
+    global peak
+    while not done.wait(0.001):
+        peak = max(peak, anonymous())
+
+thread = threading.Thread(target=watch)
+thread.start()
+work(x)
+done.set()
+thread.join()
+print(max(peak - before, 0))
+"""
+
+MEASURED = (
+    *("fold", "product", "deviations", "file", "store"),
+    *("mapped fold", "mapped product", "mapped file", "mapped scan", "mapped turned"),
+)
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("row", MEASURED)
+def test_the_process_keeps_to_a_quarter_of_the_array(row: str, tmp_path: Path) -> None:
+    """64 MB under a budget of 16 MB: what the process has for itself, by the kernel's word."""
+    file = tmp_path / "x.npy"
+    numpy.save(file, numpy.add.outer(numpy.arange(80_000) % 97, numpy.arange(100) * 0.5))
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(file), row], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 1.2 * 16_000_000
