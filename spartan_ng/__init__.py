@@ -58,6 +58,7 @@ from spartan_ng.api.strides import *
 from spartan_ng.api.taking import *
 from spartan_ng.api.ufuncs import *
 from spartan_ng.api.windows import *
+from spartan_ng.checkpoints import checkpoint, restore, resumable
 from spartan_ng.config import config
 from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, tile_as, to_dask
 
@@ -78,6 +79,7 @@ _LATE = {
 __all__ = [
     "Explanation",
     "__version__",
+    "checkpoint",
     "cluster",
     "config",
     "connect",
@@ -89,6 +91,8 @@ __all__ = [
     "linalg",
     "polynomial",
     "random",
+    "restore",
+    "resumable",
     "special",
     "testing",
     "tile_as",

@@ -313,7 +313,7 @@ class ClusterBackend:
             for held in list(self._arrays.values()):
                 ref = held.ref()
                 if ref is not None and ref.backend is self and held.lost is None:
-                    if held.value is not None:
+                    if isinstance(held.value, np.ndarray):
                         ref.value = held.value
                     if ref.value is None and ref.source is None:
                         ref.value = self._gather(ref, box_of(ref.shape), held)

@@ -1,0 +1,150 @@
+"""Arrays in a folder, to go on from after workers, or the whole program, have died.
+
+A checkpoint is a folder of `.npy` files, which are written by the workers that hold the tiles, and a small
+text that names them. The text is replaced when all files are complete: whatever ends the program, the folder
+holds one whole checkpoint, the new one or the one before. Any number of workers reads it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+
+from spartan_ng.api.array import ndarray, persist
+from spartan_ng.api.creation import asarray
+from spartan_ng.api.io import load, save
+from spartan_ng.api.saving import replacing
+from spartan_ng.errors import OptionError
+
+_INDEX = "checkpoint.json"
+_PREFIX = "checkpoint-"
+_SHARE = 50
+"""Saving takes at most one part in so many of a run's time."""
+_ARRAYS = (ndarray, np.ndarray, np.generic)
+Folder = str | os.PathLike[str]
+
+
+def checkpoint(*arrays: Any, to: Folder) -> None:
+    """Write arrays to the folder `to`, in place of the checkpoint that is there.
+
+    Arrays are evaluated; each is written as `.npy`, from the workers where they hold it. An interrupted call
+    leaves the checkpoint that was there before.
+
+    Raises
+    ------
+    OSError : the folder cannot be written
+    ValueError : an array holds Python objects
+    """
+    _write(Path(to), {str(i): asarray(a) for i, a in enumerate(arrays)})
+
+
+def restore(folder: Folder) -> tuple[ndarray, ...]:
+    """The arrays of `checkpoint(..., to=folder)`, in their order, read where they are needed.
+
+    Raises
+    ------
+    FileNotFoundError : there is no checkpoint
+    """
+    return tuple(_read(Path(folder)).values())
+
+
+class resumable(Mapping[str, Any]):
+    """The state of a loop, which goes on where it was when the program died.
+
+        with np.resumable("run1") as state:
+            w = state.get("w", np.zeros(20))
+            for k in range(state.get("k", 0), 100):
+                w = step(w)
+                state.update(w=w, k=k + 1)
+
+    Parameters
+    ----------
+    folder : where the state is kept; what is there is read first
+    every_s : save no more often than that. A save never takes more than a fiftieth of the time, either
+
+    `update` takes arrays, and what JSON can hold (TypeError for others). The last one is saved at the end of
+    the block, also where it ends by an error. A run that has come to its end finds its end again: remove the
+    folder for a new one.
+    """
+
+    def __init__(self, folder: Folder, every_s: float = 10.0) -> None:
+        if every_s < 0:
+            raise OptionError(f"resumable: every_s is {every_s}, it must not be negative")
+        self._folder = Path(folder)
+        self._every_s = every_s
+        self._values: dict[str, Any] = {}
+        self._unsaved = False
+        self._next_s = 0.0
+
+    def update(self, **values: Any) -> None:
+        """Set parts of the state, and save it if it is time to."""
+        json.dumps({n: v for n, v in values.items() if not isinstance(v, _ARRAYS)})
+        self._values.update(values)
+        self._unsaved = True
+        if time.monotonic() >= self._next_s:
+            self.save()
+
+    def save(self) -> None:
+        """Save the state now."""
+        begun = time.monotonic()
+        _write(self._folder, self._values)
+        now = time.monotonic()
+        self._next_s = now + max(self._every_s, _SHARE * (now - begun))
+        self._unsaved = False
+
+    def __enter__(self) -> Self:
+        with suppress(FileNotFoundError):
+            self._values = _read(self._folder)
+        self._next_s = time.monotonic() + self._every_s
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._unsaved:
+            self.save()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<resumable {str(self._folder)!r}: {', '.join(self._values) or 'nothing yet'}>"
+
+
+def _write(folder: Path, values: Mapping[str, Any]) -> None:
+    arrays = {n: v for n, v in values.items() if isinstance(v, _ARRAYS)}
+    files = {name: f"{_PREFIX}{uuid4().hex}.npy" for name in arrays}
+    index = {n: {"file": files[n]} if n in files else {"value": v} for n, v in values.items()}
+    text = json.dumps(index, indent=1)
+    folder.mkdir(parents=True, exist_ok=True)
+    persist(*(v for v in arrays.values() if isinstance(v, ndarray)))
+    for name, value in arrays.items():
+        save(folder / files[name], value, allow_pickle=False)
+    with replacing(folder / _INDEX, ".json") as there:
+        there.write(text.encode())
+    for file in folder.glob(f"{_PREFIX}*.npy"):  # of the one before, and of saves that were interrupted
+        if file.name not in files.values():
+            file.unlink(missing_ok=True)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    index = json.loads((folder / _INDEX).read_text())
+    return {
+        name: load(folder / entry["file"]) if "file" in entry else entry["value"]
+        for name, entry in index.items()
+    }
