@@ -29,18 +29,27 @@ _USER_FLOPS = 1_000_000
 """What an element costs in a user's function: unknown, and worth sharing between the workers."""
 
 
+_ROW_BYTES = 4
+"""Bytes of a sparse row's end, as tiles have it."""
+
+
 def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     """An array as tiling sees it; `sparse_bytes` says how large CSR arrays will be."""
     uncut: tuple[int, ...] = (1,) if node.format != "dense" else ()
     if node.fn in LINE_STATES or node.fn == "places":  # its parts are states of all of it
         uncut = (0,)
     ref = node.data
+    nbytes, row_bytes = sparse_bytes.get(node, node.nbytes), 0
+    if node.format == "csr":
+        rows, row_bytes = node.shape[0], _ROW_BYTES
+        stored = nbytes - (rows + 1) * 8 if ref is None else (ref.nnz or 0) * (ref.dtype.itemsize + 4)
+        nbytes = max(stored, 0) + rows * row_bytes
     if ref is None:
-        return ArraySketch(node.shape, sparse_bytes.get(node, node.nbytes), uncut=uncut)
+        return ArraySketch(node.shape, nbytes, uncut=uncut, row_bytes=row_bytes)
     kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
     return ArraySketch(
         node.shape,
-        ref.nbytes,
+        nbytes if row_bytes else ref.nbytes,
         ref.tiling,
         uncut,
         driver=ref.tiling is None,
@@ -48,6 +57,7 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
         kept=kept,
         outlives=True,
         load=Load(ref.value.indptr) if ref.skewed and ref.value is not None else None,
+        row_bytes=row_bytes,
     )
 
 

@@ -101,3 +101,28 @@ def test_a_scan_along_the_columns_of_a_sparse_array_brings_what_is_stored():
     predicted, measured = moved(lambda: np.cumsum((sp.asarray(s).T * 1.5) * sp.asarray(s)[:, 3], 0))
     assert measured > 0
     assert predicted == pytest.approx(measured, rel=0.1)
+
+
+SPARSE_PARTS = {
+    "a column": lambda s: s[:, 36],
+    "columns": lambda s: s[:, 3:9],
+    "rows": lambda s: s[500:1_700],
+    "a turned row": lambda s: s.T[3] * 2,
+    "all": lambda s: s.sum(0),
+    "two columns": lambda s: s[:, 36] * s[:, 3],
+    "a product": lambda s: s.T @ s[:, 36],
+}
+
+
+@pytest.mark.parametrize("tiling", ["row", "duplicate", None])
+@pytest.mark.parametrize("name", SPARSE_PARTS)
+def test_parts_of_sparse_arrays_bring_the_ends_of_their_rows(name, tiling):
+    s = sparse.random_array((4_000, 300), density=0.01, rng=np.random.default_rng(0), format="csr")
+    with running_on(SimulatedBackend(WORKERS)), config.override(small_bytes=0):
+        held = sp.tile_as(sp.asarray(s), "row").persist()
+        with config.override(tiling=tiling):
+            SPARSE_PARTS[name](held).persist()
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert sum(plan.predicted_bytes) == pytest.approx(stats.bytes_moved, rel=0.05)

@@ -343,19 +343,25 @@ class _Builder:
         array, (write, *_) = self.arrays[read.array], stage.writes
         if read.behind and places[write.array].variable != s:
             return self._late_read(s, stage, read, place, places[write.array])
+        grids, options = self.grids[s], place.options
+        stored = array.nbytes - array.row_bytes * array.shape[0] if array.row_bytes else array.nbytes
         moved = read_bytes(
             stage.domain,
-            self.grids[s],
+            grids,
             array.shape,
-            place.options,
+            options,
             read.labels,
             read.spans,
             read.exact,
-            array.nbytes * read.part[0] // read.part[1],
+            stored * read.part[0] // read.part[1],
             read.placed,
             read.asked,
             read.run,
         )
+        if array.row_bytes and not (read.placed or read.asked or read.run):
+            spans = (read.spans[0] if read.spans else (0, 1, array.shape[0]), (0, 1, 1))
+            rest = (options, spans, read.exact, array.row_bytes * array.size)
+            moved = moved + _moved(stage.domain, grids, array.shape, (read.labels[0], WHOLE), rest)
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
 

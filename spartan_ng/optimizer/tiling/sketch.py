@@ -46,6 +46,7 @@ class ArraySketch:
         every state nowhere)
     driver : the value lies on the driver and has to be uploaded, in any tiling
     source : it lies outside, and whoever needs a part of it reads that part
+    row_bytes : bytes of a sparse row, among `nbytes`, that come with every part of it
     """
 
     shape: tuple[int, ...]
@@ -57,6 +58,7 @@ class ArraySketch:
     kept: tuple[Tiling, ...] = ()
     outlives: bool = False
     load: Load | None = field(default=None, compare=False)
+    row_bytes: int = 0
 
     @property
     def size(self) -> int:
