@@ -31,12 +31,14 @@ from spartan_ng.api.handle import (
     scalar,
     settle,
     wrap,
+    wrap_node,
 )
 from spartan_ng.api.layouts import lie
 from spartan_ng.api.protocols import Protocols
 from spartan_ng.api.recast import Bytes, Recast
 from spartan_ng.api.views import REVERSED, Basic, Broadcast, Part, bounded, full_shape, is_read_only
 from spartan_ng.config import config
+from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 
 _QUICK = frozenset({int, tuple, slice})
@@ -128,6 +130,12 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     @property
     def real(self) -> ndarray:
         """The real part; writing to it writes to the array."""
+        if self._cell.frozen and self.dtype.kind == "c":
+            return (
+                wrap_node(build.map_("real", self._node()))
+                if self._peek() is None
+                else wrap(self._force().real)
+            )
         return self._see(Part("real")) if self.dtype.kind == "c" else self
 
     @real.setter
@@ -137,6 +145,12 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     @property
     def imag(self) -> ndarray:
         """The imaginary part; writing to it writes to the array."""
+        if self._cell.frozen and self.dtype.kind == "c":
+            return (
+                wrap_node(build.map_("imag", self._node()))
+                if self._peek() is None
+                else wrap(self._force().imag)
+            )
         if self.dtype.kind == "c":
             return self._see(Part("imag"))
         zeros = creation.zeros_like(self)

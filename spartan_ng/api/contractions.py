@@ -33,6 +33,7 @@ def einsum(
     """Einstein's sum: contractions of two operands at a time, along NumPy's path."""
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
     arrays, terms, result = _einsum_terms(operands)
     _check_sizes(arrays, terms)
     if any(a.dtype.kind not in reductions.NUMBERS for a in arrays):

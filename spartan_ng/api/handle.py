@@ -525,8 +525,8 @@ def _nested(items: Any, stacked: bool, depth: int = 1) -> Any:
     parts = [
         _nested(i, stacked, depth + 1)
         if isinstance(i, list | tuple)
-        else (as_handle(i) if stacked else as_handle(i)._force())
-        if is_array_like(i)
+        else as_handle(i)
+        if stacked and is_array_like(i)
         else i
         for i in numbers
     ]

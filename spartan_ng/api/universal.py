@@ -86,7 +86,7 @@ def _asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
             return getattr(self.np, name)(*given, **keywords)
         if any(map(is_subclass, (*given, *outs))):
             return by_numpy(getattr(self.np, name), *given, **keywords)
-        if name in ("reduce", "accumulate", "reduceat") and wraps(args[0]):
+        if args and name in ("reduce", "accumulate", "reduceat") and wraps(args[0]):
             return wrapped_by(args[0], ask(self, as_handle(args[0]), *args[1:], **keywords), None)
         if any(o is Ellipsis for o in given[(self.nin if name == "__call__" else 3) :]):
             raise TypeError("out=... is only allowed as a keyword argument.")
@@ -363,6 +363,8 @@ class ufunc:
             return dtype, {"dtype": type(dtype) if dtype is not None and is_foreign(dtype) else dtype}
         if dtype is not None:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
+        if isinstance(signature, bytes):
+            signature = signature.decode()
         if not isinstance(signature, str | tuple):
             raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
         try:

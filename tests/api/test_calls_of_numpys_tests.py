@@ -211,3 +211,25 @@ def test_a_third_operand_of_maximum_is_deprecated():
     for module in (np, numpy):
         with pytest.warns(DeprecationWarning, match="maximum"):
             module.maximum(module.ones(2), 1, module.zeros(2))
+
+
+@pytest.mark.parametrize("dtype", ["F", "D", "G"])
+@pytest.mark.parametrize("small", [None, 0])
+def test_parts_of_numbers(dtype, small):
+    """They are numbers."""
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        for part in ("real", "imag"):
+            check(lambda m, p=part: getattr(m.array([2.2 - 1.1j], dtype)[0].byteswap(), p).byteswap())
+            check(lambda m, p=part: getattr((m.ones(3, dtype) * 2j).sum(), p))
+            assert isinstance(getattr(np.ones(3, dtype).sum(), part), numpy.generic)
+
+
+def test_rules_and_signatures():
+    for call in (
+        lambda m: m.einsum("i", [1, 2], casting="blah"),
+        lambda m: m.add(3, 4, signature=b"ii-i"),
+        lambda m: m.add(3, 4, signature="%^->#"),
+        lambda m: m.add.reduce(),
+        lambda m: m.add.reduce([1, 2], out="invalid"),
+    ):
+        check(call)
