@@ -283,6 +283,7 @@ def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> 
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
+    os.register_at_fork(after_in_child=_heed_signals)
     if lifeline is not None:
         threading.Thread(target=_follow_parent, args=(lifeline, server.stop), daemon=True).start()
     try:
@@ -299,6 +300,12 @@ def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> 
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _heed_signals() -> None:
+    """End by signals, as processes do: one that a user's function has forked serves nobody."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:

@@ -11,6 +11,11 @@ from spartan_ng.kernels.user import current_job
 
 _MOST = 1 << 16
 """Characters of a line without an end that are kept at most."""
+MOST_OF_A_JOB = 1 << 24
+"""Characters of a job that are told; what waits on its way, here and in the master, is no more."""
+_CUT = "more than {:,} characters have been printed; the rest is not shown"
+_JOBS = 1024
+"""Whose characters are counted."""
 
 
 class Prints(io.TextIOBase):
@@ -23,6 +28,7 @@ class Prints(io.TextIOBase):
         self._beside = beside
         self._tell = tell
         self._begun: dict[str, str] = {}
+        self._told: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
@@ -37,15 +43,26 @@ class Prints(io.TextIOBase):
             if rest:
                 self._begun[job] = rest
         if end:
-            self._tell(job, whole)
+            self._say(job, whole)
         return len(text)
+
+    def _say(self, job: str, text: str) -> None:
+        """Tell lines, but not more than a program can be expected to want."""
+        with self._lock:
+            before = self._told.pop(job, 0)
+            self._told[job] = before + len(text)
+            if len(self._told) > _JOBS:
+                del self._told[next(iter(self._told))]
+        left = MOST_OF_A_JOB - before
+        if left >= 0:
+            self._tell(job, text if len(text) <= left else text[:left] + "\n" + _CUT.format(MOST_OF_A_JOB))
 
     def finish(self, job: str) -> None:
         """A job is over: tell what it has begun."""
         with self._lock:
             rest = self._begun.pop(job, "")
         if rest:
-            self._tell(job, rest)
+            self._say(job, rest)
 
     def flush(self) -> None:
         """Flush the stream beside."""

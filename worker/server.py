@@ -415,9 +415,7 @@ class WorkerServer:
             try:
                 stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
             finally:
-                for stream in (sys.stdout, sys.stderr):
-                    if isinstance(stream, Prints):
-                        stream.finish(run.job)
+                _finish_prints(run.job)
             costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made, s.stolen) for s in stats)
             nnz, values = self._results(run.outputs, run.inline)
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
@@ -428,6 +426,7 @@ class WorkerServer:
         else:
             self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
             runner.help(run.job, program, self._stopping)
+            _finish_prints(run.job)
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:
         """Store this rank's tiles of the small inputs that came with the job."""
@@ -487,6 +486,13 @@ class WorkerServer:
         self._tiles.forget(client)
         # Its tiles' buffers come back when nobody looks at them any more.
         self.loop.after(_TIDY_S, self._pool.close_free)
+
+
+def _finish_prints(job: str) -> None:
+    """Tell what functions have begun to print."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, Prints):
+            stream.finish(job)
 
 
 def _load_plan(blob: Blob, client: str) -> Plan:

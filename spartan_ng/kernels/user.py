@@ -7,6 +7,7 @@ prints can be told from what others print.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ class _Call:
     """Whether it has been interrupted."""
 
 
+_MAIN = threading.main_thread().ident
 _calls: dict[int, _Call] = {}
 """By thread."""
 _lock = threading.Lock()
@@ -87,8 +89,9 @@ def call_user(
     """Call a user's function for `operator`; raises `UserFunctionError` where it raises.
 
     `taken` makes of its result what the operator needs: a generator or `__array__` is the user's code, too.
+    A process that it has forked ends where it returns, unless it called from the main thread.
     """
-    thread = threading.get_ident()
+    thread, process = threading.get_ident(), os.getpid()
     before = _calls.get(thread)  # a function may evaluate arrays itself
     call = _calls[thread] = _Call(getattr(_acting, "job", ""), fn)
     try:
@@ -101,6 +104,8 @@ def call_user(
             raise
         raise _described(fn, operator, error) from error
     finally:
+        if os.getpid() != process and thread != _MAIN:
+            os._exit(0)  # the function has forked: a copy of this thread, alone, is of use to nobody
         _leave(thread, before, call)
 
 

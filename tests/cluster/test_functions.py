@@ -17,7 +17,8 @@ from spartan_ng.graph import build
 from spartan_ng.session import Session
 from spartan_ng.texts import LONGEST
 from tests.cluster.conftest import once, start
-from tests.cluster.programs import evaluate, expected, total, user
+from tests.cluster.programs import doubled, evaluate, expected, total, user
+from tests.faults.usage import children
 from tests.unspeakable import ERRORS, SAID, raiser
 from tests.waiting import Gate, endless_in_c, endless_in_python, until
 
@@ -89,6 +90,40 @@ def test_workers_whom_functions_ended_are_waited_for(two):
                 evaluate(session, total(user(function, node)))
             np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
         until(lambda: two.workers == 2)
+
+
+def forks(tile):
+    os.fork()
+    return tile + 1.0
+
+
+def forks_and_raises(tile):
+    if os.fork() == 0:
+        raise ValueError("in the child")
+    return tile + 1.0
+
+
+def ends_a_child(tile):
+    """As a pool of processes does when it is left."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, b"x")
+        while True:
+            signal.pause()
+    os.read(reading, 1)
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    return tile + (os.WTERMSIG(status) - 14.0)
+
+
+@pytest.mark.parametrize("function", [forks, forks_and_raises, ends_a_child])
+def test_what_a_function_forks_is_no_second_worker(two, function):
+    x = rng.random((60, 4))
+    np.testing.assert_array_equal(evaluate(Session(two), user(function, build.constant(x))), x + 1.0)
+    workers = [int(m.label.split()[1]) for m in two.status().members.members]
+    until(lambda: not any(children(pid) for pid in workers))
+    np.testing.assert_array_equal(evaluate(Session(two), doubled(build.constant(x))), 2 * x)
 
 
 def test_building_asks_nothing_of_workers_that_are_not_there(cluster):

@@ -1,0 +1,45 @@
+"""What functions print is told up to a number of characters for each job, and not kept."""
+
+import io
+
+import pytest
+
+from spartan_ng.kernels.user import Acting, call_user
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.worker import prints as room
+from spartan_ng.worker.prints import Prints
+
+
+@pytest.fixture
+def told(monkeypatch):
+    monkeypatch.setattr(room, "MOST_OF_A_JOB", 1000)
+    monkeypatch.setattr(room, "_JOBS", 3)
+    return {}
+
+
+def printing(told, job, *texts):
+    stream = Prints(io.StringIO(), lambda at, lines: told.setdefault(at, []).append(lines))
+
+    def prints():
+        for text in texts:
+            stream.write(text)
+
+    with Acting(job):
+        call_user(UserFunction(prints), "map")
+    stream.finish(job)
+    return stream
+
+
+@pytest.mark.parametrize("texts", [["y" * 99 + "\n"] * 500, ["y" * 5000 + "\n"], ["y" * 5000]])
+def test_a_job_that_prints_without_end_is_told_no_more(told, texts):
+    printing(told, "c/1", *texts)
+    shown = "\n".join(told["c/1"])
+    assert shown.count("more than 1,000 characters have been printed") == 1
+    assert 1000 <= len(shown) < 1200
+
+
+def test_each_job_may_print_as_much(told):
+    for number in range(10):
+        stream = printing(told, f"c/{number}", "y" * 900 + "\n")
+        assert told[f"c/{number}"] == ["y" * 900]
+        assert len(stream._told) <= 3
