@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 AHEAD = 2
 """Slabs that are read while those before are worked on."""
+READERS = 4
+"""Threads that read."""
 _LARGE = 1 << 22
 """Slabs of so many bytes take large pages: fewer of them cost less to get."""
 _CHECK_S = 0.1
@@ -128,8 +130,8 @@ class Bands:
 
     @property
     def held_bytes(self) -> int:
-        """What all windows take at a time."""
-        slabs = self._ex.threads + AHEAD + 1
+        """What all windows take at a time, with what sources give while slabs are read."""
+        slabs = self._ex.threads + AHEAD + 1 + READERS
         return sum(min(w.slab_bytes * slabs, w.line_bytes * w.size) for w in self._windows)
 
     def show_end(self, box: Box) -> None:
@@ -175,7 +177,7 @@ class Bands:
     def _ask(self, key: tuple[int, int]) -> None:
         if key not in self._loads:
             if self._readers is None:
-                self._readers = ThreadPoolExecutor(AHEAD + self._ex.threads, "source")
+                self._readers = ThreadPoolExecutor(READERS, "source")
             self._loads[key] = self._readers.submit(self._windows[key[0]].load, key[1])
 
     def _wait(self, key: tuple[int, int]) -> None:

@@ -7,17 +7,28 @@ reduced over it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.config import config
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Read, Slot, Stage
 
 BAND_BYTES = 1 << 24
 """What is read at a time: enough for a disk to stream, and for a chunk or a few."""
-SHARE = 32
-"""It is no more than one part in so many of a worker's memory: several are read ahead."""
+SHARE = 4
+"""All that is in memory of sources is no more than one part in so many of a worker's memory."""
+BESIDE = 7
+"""Beside one part for each thread so many are there: read ahead, and on their way from the source."""
+
+
+def _share() -> int:
+    """Into how many parts the memory is cut for one of them to be read at a time; workers are taken to have
+    as many threads as are here."""
+    threads = config.threads or len(os.sched_getaffinity(0))
+    return SHARE * (threads + BESIDE)
 
 
 def band_of(
@@ -33,7 +44,7 @@ def band_of(
     found = [d for d in dict.fromkeys(follows) if d != WHOLE and d not in draft.whole and draft.domain[d] > 1]
     if not found:
         return None
-    target = min(BAND_BYTES, profile.memory_bytes // SHARE)
+    target = min(BAND_BYTES, profile.memory_bytes // _share())
     costs = {d: _cost(d, draft, reads, slots, grid, target) for d in found}
     best = min(found, key=lambda d: costs[d])
     return best, _length(best, draft, reads, slots, grid, target)
@@ -56,7 +67,7 @@ def _length(
     fitting = max(1, target // max(each, 1))
     if fitting >= chunk:
         fitting = fitting // chunk * chunk
-    elif chunk * each <= target * SHARE // 8:
+    elif chunk * each <= 2 * target:
         fitting = chunk
     return int(min(fitting, -(-draft.domain[d] // grid.parts[d])))
 

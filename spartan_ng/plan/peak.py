@@ -18,8 +18,9 @@ from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Plan, Read, Slot, Stage
 
 _LEAST = 1 << 16
 """Smaller tiles are not counted."""
-SLABS = 5
-"""Parts of a source that are in memory at one time: being worked on by two threads, and ahead."""
+SLABS = 9
+"""Parts of a source that are in memory at one time with two threads: being worked on, read ahead, and, while
+they are read, what the source gives beside the place where it goes."""
 
 
 def projected_peak(plan: Plan, profile: ClusterProfile) -> int:
@@ -61,7 +62,7 @@ def read_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
             whole = _read_share(plan, stage, read)
             lines = next((a.size for a in read.axes if a.label == along), 1)
             parts = stage.grid.parts[along]
-            yield min(whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
+            yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
         return
     yield from (n for _, n in _whole(plan, stage))
 

@@ -191,6 +191,14 @@ def test_a_fold_keeps_to_the_budget(workers: int) -> None:
     assert source.largest_bytes < 400_000
 
 
+@pytest.mark.parametrize("threads", [1, 7, 40])
+def test_many_threads_keep_to_the_budget_together(threads: int) -> None:
+    source = Recorder(VALUE, (50, COLUMNS))
+    with config.override(threads=threads), running_on(EmbeddedBackend(threads, 1_900_000)):
+        numpy.testing.assert_allclose((over(source) * 2).sum(axis=0), VALUE.sum(axis=0) * 2)
+    assert source.largest_bytes * threads < 1_900_000
+
+
 def test_a_function_of_a_box() -> None:
     def read(box: Any) -> Any:
         (a, b), (c, d) = box
