@@ -5,6 +5,8 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,29 @@ if TYPE_CHECKING:
 States = list[dict[Box, Any]]
 """For each result what a run knows of it (`Reducer.run_state`), by the box of the result; empty for plain
 ones."""
+
+
+class InTurn:
+    """A state of all runs, to which each adds its own: in their order, whichever comes first.
+
+    Runs over a source may be more than memory has room for states of.
+    """
+
+    def __init__(self, combine: Callable[[State, State], State]) -> None:
+        self.total: Any = None
+        self._combine = combine
+        self._next = 0
+        self._early: dict[int, State] = {}
+        self._lock = threading.Lock()
+
+    def add(self, turn: int, state: State) -> None:
+        """The state of run number `turn`; it may be changed."""
+        with self._lock:
+            self._early[turn] = state
+            while self._next in self._early:
+                found = self._early.pop(self._next)
+                self.total = found if self.total is None else self._combine(self.total, found)
+                self._next += 1
 
 
 class Places:

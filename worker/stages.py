@@ -44,6 +44,7 @@ from spartan_ng.worker.lending import lending
 from spartan_ng.worker.nonzeros import run_nonzeros
 from spartan_ng.worker.products import multiplied
 from spartan_ng.worker.program import Task, cover
+from spartan_ng.worker.results import InTurn
 from spartan_ng.worker.scans import run_scan, run_scan_offsets, run_scan_totals
 from spartan_ng.worker.sorting import run_merge_parts, run_sort_parts
 from spartan_ng.worker.sweep import run_sweep
@@ -350,14 +351,22 @@ def _reduced(
     runs = [r for cell in how.cells for r in cell.runs]
     lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
-    states = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
+    if how.bands is not None and reducer.combines_in_turn:
+        totals = [InTurn(reducer.combine) for _ in how.cells]
+        places = {r: (totals[c], k) for c, cell in enumerate(how.cells) for k, r in enumerate(cell.runs)}
+        make: Callable[[], Any] = work
+        ex.parallel(run, runs, lambda: _adding(make(), places), how.small, how.blas, bands=how.bands)
+        states = iter([[t.total] for t in totals])
+    else:
+        found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
+        states = iter([[next(found) for _ in cell.runs] for cell in how.cells])
     slots = [run.plan.slots[s] for s in write.slots]
     shape = slots[0].shape[len(write.partial) :]
     own = labelled_box(write.labels, shape, task.box)
     in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
     outs: list[Any] = []
     for cell in how.cells:
-        values = reducer.values([next(states) for _ in cell.runs], cell.box, write.partial)
+        values = reducer.values(next(states), cell.box, write.partial)
         tile_shape = (*np.shape(values[0])[: len(write.partial)], *box_shape(own))
         if in_place:
             return [_owned(v, s.dtype).reshape(tile_shape) for v, s in zip(values, slots, strict=True)]
@@ -367,6 +376,18 @@ def _reduced(
         for out, value in zip(outs, values, strict=True):
             out[(slice(None),) * len(write.partial) + place] = value
     return outs
+
+
+def _adding(
+    one: Callable[[tuple[Box, ...]], Any], places: dict[tuple[Box, ...], tuple[InTurn, int]]
+) -> Callable[[tuple[Box, ...]], None]:
+    """A thread's work on runs, whose states go to the totals of their cells."""
+
+    def work(blocks: tuple[Box, ...]) -> None:
+        total, turn = places[blocks]
+        total.add(turn, one(blocks))
+
+    return work
 
 
 def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -132,6 +132,12 @@ class Reducer:
             return (np.add(a[0], b[0], out=a[0]),)
         return (a[0] + b[0],)
 
+    @property
+    def combines_in_turn(self) -> bool:
+        """Whether states may be combined one after the other: deviations are better combined together, and
+        those of units along trees."""
+        return not self.units and not isinstance(self.fold, DeviationFold)
+
     def combine_all(self, states: Sequence[State]) -> State:
         """The state of all blocks, in their order; may reuse the memory of the first."""
         if isinstance(self.fold, DeviationFold) and len(states) > 2:

@@ -20,6 +20,8 @@ BAND_BYTES = 1 << 24
 """What is read at a time: enough for a disk to stream, and for a chunk or a few."""
 SHARE = 4
 """All that is in memory of sources is no more than one part in so many of a worker's memory."""
+_STATES = 4
+"""States of results that are there at one time: those of two threads, and what they are added to."""
 BESIDE = 7
 """Beside one part for each thread so many are there: read ahead, and on their way from the source."""
 
@@ -86,7 +88,7 @@ def _cost(
             total += max(0, _chunk(d, r, slots[r.slot]) - length) * _line_bytes(d, r, slots[r.slot], grid)
     for result in draft.results:
         if d not in result.out:
-            total += bands * result.node.nbytes
+            total += min(bands, _STATES) * result.node.nbytes
     return total
 
 
