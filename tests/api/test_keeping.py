@@ -93,3 +93,21 @@ def test_keeping_changes_no_value():
     np.testing.assert_allclose(float(total), sum(e.sum() for e in expected), rtol=1e-12)
     for h, e in zip(held, expected, strict=True):
         np.testing.assert_allclose(h.compute(), e, rtol=1e-12)
+
+
+def test_of_a_temporary_left_in_one_view_only_the_view_is_computed():
+    a, b = (np.random.default_rng(k).random((N // 10, N // 10)) for k in range(2))
+    A, B = sp.asarray(a), sp.asarray(b)
+    row = (A @ B)[3]
+    np.testing.assert_allclose(row.compute(), a[3] @ b)
+    assert row._cell.value is None, "nobody can ask for the other rows"
+    product = A @ B
+    row = product[3]
+    np.testing.assert_allclose(row.compute(), a[3] @ b)
+    assert product._peek() is not None, "its owner may"
+    product = A @ B
+    rows = [product[3], product[4]]
+    del product
+    for k, row in enumerate(rows, 3):
+        np.testing.assert_allclose(row.compute(), a[k] @ b)
+    assert rows[0]._cell.value is not None, "two views have one product"
