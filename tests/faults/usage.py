@@ -16,6 +16,8 @@ class Usage:
     """One process at one time."""
 
     memory_bytes: int
+    """Its own, and what it shares with others: not the files that it maps, whose pages the system takes and
+    gives as it likes."""
     descriptors: int
     threads: int
 
@@ -25,9 +27,8 @@ class Usage:
         lines = dict(
             line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
         )
-        return cls(
-            int(lines["VmRSS"].split()[0]) << 10, len(os.listdir(f"/proc/{pid}/fd")), int(lines["Threads"])
-        )
+        memory = sum(int(lines[kind].split()[0]) << 10 for kind in ("RssAnon", "RssShmem"))
+        return cls(memory, len(os.listdir(f"/proc/{pid}/fd")), int(lines["Threads"]))
 
     @classmethod
     def least(cls, samples: list[Usage]) -> Usage:
