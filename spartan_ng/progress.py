@@ -1,4 +1,4 @@
-"""Progress of long work, of a plan or of an iterating algorithm: a bar on a terminal, nothing otherwise.
+"""Progress of long work, of a plan or of an iterating algorithm: a bar on a terminal or in a notebook.
 
 Work that ends within a second shows nothing, and pays nothing but a look at the clock for each report.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
@@ -31,13 +32,14 @@ class Bar:
         if self._bar is None:
             if time.monotonic() < self._shows_from:
                 return
-            self._bar = _terminal_bar(total, self._name, self._unit)
+            make = _notebook_bar if in_notebook() else _terminal_bar
+            self._bar = make(total, self._name, self._unit)
         self._bar.total = total
         self._bar.n = done
         self._bar.refresh()
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Take the bar away."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -49,10 +51,27 @@ def _terminal_bar(total: int, name: str, unit: str) -> Any:
     return tqdm(total=total, desc=name, unit=unit, leave=False, file=sys.stderr, dynamic_ncols=True)
 
 
+def _notebook_bar(total: int, name: str, unit: str) -> Any:
+    """A widget where ipywidgets is installed, else a line of text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is not installed
+        from tqdm.auto import tqdm
+
+        return tqdm(total=total, desc=name, unit=unit, leave=False)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    kernel = sys.modules.get("ipykernel.kernelapp")
+    return kernel is not None and bool(kernel.IPKernelApp.initialized())
+
+
 def wanted() -> bool:
-    """Whether a bar is to be shown: as `config.progress` says, else where stderr is a terminal."""
+    """Whether a bar is shown: as `config.progress` says, else on a terminal and in notebooks."""
     if config.progress is not None:
         return config.progress
+    if in_notebook():
+        return True
     return sys.stderr is not None and _is_terminal(sys.stderr)
 
 
