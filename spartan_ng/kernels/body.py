@@ -306,11 +306,10 @@ def _user_map(row: Row) -> Evaluate:
     user = row.fn
     assert isinstance(user, UserFunction), "a user's map has a user's function"
     extent = bool(row.params)
-    options: dict[str, Any] = {}
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
-        if extent:
-            options["extent"] = labelled_box(row.labels, row.shape, block)
+        # Of this call alone: threads share the function.
+        options = {"extent": labelled_box(row.labels, row.shape, block)} if extent else {}
         value = call_user(user, "map", *[dense(regs[a]) for a in row.args], taken=np.asarray, **options)
         shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
         if value.shape != shape:
