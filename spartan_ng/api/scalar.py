@@ -88,11 +88,11 @@ class Scalar(ndarray, own=True):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return super().__array__(dtype, copy) if copy is False else np.asarray(self._number, dtype)
 
-    def __getattr__(self, name: str) -> Any:
-        """What NumPy's numbers have and arrays have not, as `is_integer`."""
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._number, name)
+    # What some of NumPy's numbers have, and arrays have not. (`__getattr__` would slow every attribute.)
+    as_integer_ratio = property(operator.attrgetter("_number.as_integer_ratio"))
+    bit_count = property(operator.attrgetter("_number.bit_count"))
+    hex = property(operator.attrgetter("_number.hex"))
+    is_integer = property(operator.attrgetter("_number.is_integer"))
 
     def _peek(self) -> Any:
         return self._number
