@@ -27,7 +27,7 @@ from tests.cluster.conftest import start
 from tests.cluster.programs import evaluate, total
 from tests.faults.frames import ANYBODY, MOST_STRANGERS_BYTES, Campaign, cluster_with_keys
 from tests.faults.payloads import the_fifteen
-from tests.faults.stranger import KINDS, Stranger, connected, hello_of_curve
+from tests.faults.stranger import KINDS, Stranger, beginning, connected
 from tests.faults.usage import own_bytes
 from tests.waiting import until
 
@@ -36,7 +36,7 @@ NOBODY = 65534
 LONG_S = 60.0
 """Only a cluster that hangs takes so long."""
 
-HALF_A_HANDSHAKE = hello_of_curve() + b"\x06" + (250_000).to_bytes(8, "big") + bytes(199_000)
+HALF_A_HANDSHAKE = beginning(b"CURVE") + b"\x06" + (250_000).to_bytes(8, "big") + bytes(199_000)
 """A frame as long as any may be, but for its end."""
 
 IGNORED = {"a greeting without a role", "a channel's header alone"}

@@ -126,7 +126,7 @@ def shout(address: str, data: bytes) -> int:
 def crowd(address: str, count: int, pid: int, settle: Callable[[], None]) -> int:
     """Send much that does not end over many connections at once; the bytes that each takes of a process,
     once all that has arrived must have been read: `settle`."""
-    head = hello_of_curve()
+    head = beginning(b"NULL" if is_local(address) else b"CURVE")
     worst = 0
     most = LONG_ACCEPTED_BYTES if is_local(address) else ACCEPTED_BYTES
     for sort in (b"\x06", b"\x02", b"\x03"):
@@ -144,13 +144,13 @@ def crowd(address: str, count: int, pid: int, settle: Callable[[], None]) -> int
     return worst
 
 
-def hello_of_curve() -> bytes:
-    """How a connection of ZeroMQ's begins that is to be encrypted."""
-    return b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
+def beginning(mechanism: bytes) -> bytes:
+    """How a connection of ZeroMQ's begins, before anybody says who they are."""
+    return b"\xff" + bytes(8) + b"\x7f\x03\x00" + mechanism.ljust(20, b"\0") + bytes(32)
 
 
 def noise(draw: random.Random) -> bytes:
     """ZeroMQ's greeting, whole or not, and what may come after it."""
-    start = b"\xff" + bytes(8) + b"\x7f\x03\x00" + draw.choice((b"NULL", b"CURVE", b"PLAIN")).ljust(20, b"\0")
-    head = (start + bytes(32))[: draw.choice((3, 12, 64, 64, 64))]
+    whole = beginning(draw.choice((b"NULL", b"CURVE", b"PLAIN")))
+    head = whole[: draw.choice((3, 12, 64, 64, 64))]
     return head + draw.choice((b"\x04\x05HELLO", b"\x06" + (1 << 62).to_bytes(8, "big"), b"", os.urandom(40)))
