@@ -51,6 +51,12 @@ def test_they_are_used_where_they_lie(mode):
     )
 
 
-def test_windows_to_write_to_are_refused():
-    with pytest.raises(ValueError, match="cannot be written"):
-        sliding_window_view(np.arange(4), 2, writeable=True)
+@pytest.mark.parametrize("xp", [np, numpy], ids=["ours", "numpy"])
+def test_windows_to_write_to_write_to_the_array(xp):
+    a = xp.arange(4)
+    later = a * 2
+    windows = sliding_window_view(a, 2, writeable=True)
+    windows[1, 1] = 9
+    numpy.testing.assert_array_equal(a, [0, 1, 9, 3])
+    numpy.testing.assert_array_equal(windows, [[0, 1], [1, 9], [9, 3]])
+    numpy.testing.assert_array_equal(later, [0, 2, 4, 6])

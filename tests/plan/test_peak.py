@@ -99,7 +99,7 @@ def test_limits_of_control_groups_of_both_versions(tmp_path: Path) -> None:
 
 
 _MEASURED = """
-import sys, threading, numpy
+import os, sys, threading, numpy
 import spartan_ng as np
 from spartan_ng import session
 
@@ -130,8 +130,9 @@ peak, before, done = 0, anonymous(), threading.Event()
 
 def watch():
     global peak
-    while not done.wait(0.001):
+    while not done.is_set():
         peak = max(peak, anonymous())
+        os.sched_yield()
 
 thread = threading.Thread(target=watch)
 thread.start()
