@@ -73,8 +73,36 @@ class Origin:
 
 _from_driver: weakref.WeakValueDictionary[Hashable, Origin] = weakref.WeakValueDictionary()
 """By the array's serial number: an array does not own what keeps it. Numbers, by value: steps share them."""
-_kept: OrderedDict[int, weakref.ref[Origin]] = OrderedDict()
-"""Those of which an array is kept, the oldest first."""
+
+
+class Uploads:
+    """The origins that keep an array of the driver's, the oldest first, and their bytes."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[weakref.ref[Origin], int]] = OrderedDict()
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, origin: Origin, ref: ArrayRef) -> None:
+        """Keep one more; the oldest beyond `config.keep_uploads` are kept no longer."""
+        serial, nbytes = ref.serial, ref.nbytes if ref.value is not None else 0
+        self._kept[serial] = weakref.ref(origin, lambda _: self._forget(serial)), nbytes
+        self._total += nbytes
+        while self._total > config.keep_uploads:
+            oldest, (watch, _) = next(iter(self._kept.items()))
+            old = watch()
+            if old is not None:
+                old.source = None
+            self._forget(oldest)
+
+    def _forget(self, serial: int) -> None:
+        _, nbytes = self._kept.pop(serial, (None, 0))
+        self._total -= nbytes
+
+
+_uploads = Uploads()
 
 
 def record(recipe: Recipe, leaves: Sequence[ArrayRef], results: Iterable[ArrayRef]) -> None:
@@ -96,27 +124,13 @@ def _origin(ref: ArrayRef) -> Origin:
     if found is None:
         found = _from_driver[key] = Origin(ref, ref if _is_there(ref) else None)
         if not is_number:
-            _kept[ref.serial] = weakref.ref(found)
-            _keep_within(config.keep_uploads)
+            _uploads.add(found, ref)
     return found
 
 
 def _is_there(ref: ArrayRef) -> bool:
     """Whether an array's elements need no worker: they are on the driver, or in a source."""
     return ref.value is not None or ref.source is not None
-
-
-def _keep_within(budget_bytes: int) -> None:
-    """Let go of the oldest of the kept arrays beyond the budget, and of what nobody asks for any more."""
-    total = 0
-    for serial, watch in reversed(list(_kept.items())):
-        origin = watch()
-        if origin is not None and isinstance(origin.source, ArrayRef):
-            total += origin.source.nbytes if origin.source.value is not None else 0
-            if total <= budget_bytes:
-                continue
-            origin.source = None
-        del _kept[serial]
 
 
 Evaluate = Callable[[list[Node]], list[ArrayRef]]

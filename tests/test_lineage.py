@@ -134,7 +134,7 @@ def test_a_hundred_thousand_steps_take_less_than_20_mb():
 
 
 def test_uploads_are_kept_within_their_budget(monkeypatch):
-    monkeypatch.setattr(lineage, "_kept", type(lineage._kept)())
+    monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
     m = Machine()
     with config.override(keep_uploads=2 * X.nbytes):
         results = [m.step(plus(1.0), driver(X + k))[0] for k in range(4)]
@@ -142,12 +142,13 @@ def test_uploads_are_kept_within_their_budget(monkeypatch):
 
 
 def test_an_upload_that_nobody_needs_is_not_kept(monkeypatch):
-    monkeypatch.setattr(lineage, "_kept", type(lineage._kept)())
+    monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
     m = Machine()
     for k in range(5):
         m.step(plus(1.0), driver(X + k))
     gc.collect()
-    assert sum(watch() is not None for watch in lineage._kept.values()) == 0
+    assert len(lineage._uploads) == 0
+    assert lineage._uploads._total == 0
 
 
 def test_an_array_of_unknown_origin_is_not_made_up():
