@@ -7,9 +7,12 @@ pytest's time limit ends. So this is the one module of the tests that sleeps.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -83,3 +86,23 @@ def endless_in_c(touch: Callable[[], object]) -> Callable[[Any], Any]:
         time.sleep(100_000)
 
     return function
+
+
+@contextmanager
+def killing_one(directory: Path) -> Iterator[Callable[[Any], Any]]:
+    """A user's function that adds one; the first process that calls it is killed while it does."""
+    with Gate(directory) as gate:
+
+        def adds_one(block: Any) -> Any:
+            gate.enter()
+            return block + 1
+
+        def kill() -> None:
+            until(lambda: gate.arrived)
+            os.kill(gate.arrived[0], signal.SIGKILL)
+            gate.open()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        yield adds_one
+        killer.join()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 
 import numpy
 import pytest
@@ -14,7 +12,7 @@ from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from tests.cluster.conftest import start
-from tests.waiting import Gate, until
+from tests.waiting import Gate, killing_one
 
 X = numpy.random.default_rng(0).random((3000, 7))
 """More than comes to the program with the end of a job."""
@@ -71,21 +69,8 @@ def test_random_draws_are_the_same_again(cluster):
 
 def test_a_job_under_which_a_worker_dies_goes_on(cluster, tmp_path):
     x = (np.array(X) * 2).persist()
-    with Gate(tmp_path / "gate") as gate:
-
-        def slow(block):
-            gate.enter()
-            return block + 1
-
-        def end():
-            until(lambda: gate.arrived)
-            os.kill(gate.arrived[0], signal.SIGKILL)
-            gate.open()
-
-        killer = threading.Thread(target=end)
-        killer.start()
+    with killing_one(tmp_path / "gate") as slow:
         numpy.testing.assert_array_equal(np.map(slow, x, dtype=float), X * 2 + 1)
-        killer.join()
 
 
 def test_workers_may_die_one_after_the_other(cluster):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 
 import numpy
 import pytest
@@ -13,8 +11,8 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
-from tests.engines.test_plans import PROGRAMS, arguments
-from tests.waiting import Gate, until
+from tests.engines.test_plans import PROGRAMS, check_one
+from tests.waiting import killing_one
 
 ray = pytest.importorskip("ray")
 
@@ -39,27 +37,13 @@ def on_ray(engine):
 @pytest.mark.some(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_ray, name):
-    found = numpy.asarray(PROGRAMS[name](np, *arguments(np)))
-    numpy.testing.assert_allclose(found, PROGRAMS[name](numpy, *arguments(numpy)), rtol=1e-12)
+    check_one(name)
 
 
 def test_a_process_that_is_killed_costs_no_answer(on_ray, tmp_path):
     x = np.array(numpy.arange(600.0).reshape(60, 10))
-    with Gate(tmp_path / "gate") as gate:
-
-        def slow(block):
-            gate.enter()
-            return block + 1
-
-        def kill():
-            until(lambda: gate.arrived)
-            os.kill(gate.arrived[0], signal.SIGKILL)
-            gate.open()
-
-        killer = threading.Thread(target=kill)
-        killer.start()
+    with killing_one(tmp_path / "gate") as slow:
         found = numpy.asarray(np.map(slow, x * 2, dtype=float).sum(axis=0))
-        killer.join()
     numpy.testing.assert_allclose(found, (numpy.arange(600.0).reshape(60, 10) * 2 + 1).sum(axis=0))
 
 
