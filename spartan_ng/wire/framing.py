@@ -2,7 +2,7 @@
 
 ZeroMQ takes memory for a frame as it arrives, before it knows who sends it; its limit on their size is what
 bounds a stranger's memory. A message with longer frames travels as its frames' sizes and then their bytes.
-Short pieces cost time, so that they are shorter only where many strangers may come: at servers' ports.
+Pieces cost time, so that they are shorter only where many strangers may come: at servers' ports.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ FRAME_BYTES = 256 * 1024
 LONG_FRAME_BYTES = 896 * 1024
 """The longest that a server sends, or that is sent to a socket in a folder of the user's own: still less than
 a megabyte is taken for whoever is there."""
+OWN_FRAME_BYTES = 32 << 20
+"""The longest that a server sends over a socket in a folder of the user's own: who connects there knows that
+nobody else serves. Longer ones are memory fresh from the system each time."""
 _ENCRYPTED_BYTES = 1024
 """Encryption adds less."""
 ACCEPTED_BYTES, LONG_ACCEPTED_BYTES = FRAME_BYTES + _ENCRYPTED_BYTES, LONG_FRAME_BYTES + _ENCRYPTED_BYTES

@@ -25,6 +25,7 @@ from spartan_ng.wire.framing import (
     FRAME_BYTES,
     LONG_ACCEPTED_BYTES,
     LONG_FRAME_BYTES,
+    OWN_FRAME_BYTES,
     join,
     split,
 )
@@ -138,6 +139,7 @@ class Loop:
         """A DEALER that connects to `address` under an identity, where the holder of the key `server` must
         be; `events` hears of its connection."""
         socket = self._socket(zmq.DEALER, address)
+        socket.maxmsgsize = OWN_FRAME_BYTES if is_local(address) else LONG_ACCEPTED_BYTES
         try:
             access.connect(socket, address, server)
         except BaseException:
@@ -245,7 +247,6 @@ class Loop:
         socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
         socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
         socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
-        socket.maxmsgsize = LONG_ACCEPTED_BYTES
         socket.ipv6 = "[" in address
         self._sockets.append(socket)
         monitor = self._monitors[socket] = Monitor(socket)
@@ -283,9 +284,10 @@ class Loop:
 
 def _longest(socket: Socket, serves: bool) -> int:
     """The most bytes of a frame that the other end takes."""
-    if serves or is_local(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).decode()):
-        return LONG_FRAME_BYTES
-    return FRAME_BYTES
+    local = is_local(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).decode())
+    if serves and local:
+        return OWN_FRAME_BYTES
+    return LONG_FRAME_BYTES if serves or local else FRAME_BYTES
 
 
 def send(socket: Socket, message: Message, to: bytes | None = None) -> bool:
