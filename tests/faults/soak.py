@@ -5,6 +5,8 @@ free segments come and go with clients, and are bounded; what is left of clients
 
 What a process loads once is loaded before: a worker that has a stage compiled maps 50 MB of libraries and a
 thread then, at a time that the machine's load decides, and holds a process that compiles for half a minute.
+And as many clients as there may be are at work at once before: Python keeps an arena of 1 MB as long as one
+object lies in it, and of those that the most clients at a time have filled, some objects stay in several.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import click
@@ -33,6 +36,8 @@ from tests.faults.usage import Usage, children, of_cluster
 JOBS_A_CLIENT = 20
 CLIENTS = 6
 """At a time: a client mostly waits."""
+_WARMING = 20
+"""Rounds of so many clients before anything is compared."""
 _SAMPLE_S, _SAMPLES = 1.0, 5
 _SETTLED = 0.25
 """What is held after so much of the time is compared with the end."""
@@ -99,6 +104,19 @@ def compiled(session: Session) -> None:
 JOBS = (summed, product, scanned, mapped, failing, moved)
 
 
+def life(cluster: LocalCluster, jobs: int, number: int) -> int:
+    """One client, and so many jobs of it, drawn by its number; their number."""
+    rng = np.random.default_rng(number)
+    backend = cluster.connect()
+    try:
+        session = Session(backend)
+        for kind in rng.integers(0, len(JOBS), jobs):
+            JOBS[kind](session, rng)
+    finally:
+        backend.close()
+    return jobs
+
+
 class Soak:
     """Clients that run `jobs` jobs in so many seconds, and what processes held meanwhile."""
 
@@ -111,12 +129,11 @@ class Soak:
         self._lock = threading.Lock()
 
     def _warm(self) -> None:
-        """Have every process load what it loads once."""
+        """Have every process load what it loads once, and this one what so many clients take together."""
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(partial(life, self.cluster, CLIENTS), range(_WARMING * CLIENTS)))
         backend = self.cluster.connect()
-        session, rng = Session(backend), np.random.default_rng(0)
-        for job in JOBS:
-            job(session, rng)
-        compiled(session)
+        compiled(Session(backend))
         backend.close()
 
     def client(self, number: int) -> None:
@@ -125,16 +142,9 @@ class Soak:
         time.sleep(max(0.0, due - time.monotonic()))
         if time.monotonic() > self._begin + self.seconds:
             return
-        rng = np.random.default_rng(number)
-        backend = self.cluster.connect()
-        try:
-            session = Session(backend)
-            for kind in rng.integers(0, len(JOBS), JOBS_A_CLIENT):
-                JOBS[kind](session, rng)
-                with self._lock:
-                    self.done += 1
-        finally:
-            backend.close()
+        done = life(self.cluster, JOBS_A_CLIENT, number)
+        with self._lock:
+            self.done += done
 
     def run(self) -> None:
         """All clients; what is held is looked at while none is there, once settled and at the end."""
