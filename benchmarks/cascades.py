@@ -34,7 +34,7 @@ from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTotals
-from spartan_ng.worker.program import task_of
+from spartan_ng.worker.scheduling.program import task_of
 
 FAN = 32
 ROWS, COLUMNS = 1_000_000, 64

@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 import spartan_ng as np
-from spartan_ng.api.handle import wrap_node
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -31,8 +31,8 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.messages import PROTOCOL, Hello, JobDone, Submit
 from spartan_ng.wire.plans import encode_plan
-from spartan_ng.worker.program import task_of
-from spartan_ng.worker.state import StartPart, Tell, WorkerState
+from spartan_ng.worker.scheduling.program import task_of
+from spartan_ng.worker.scheduling.state import StartPart, Tell, WorkerState
 
 WORKERS = (4, 64, 1024)
 

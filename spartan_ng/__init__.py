@@ -15,64 +15,69 @@ from typing import TYPE_CHECKING, Any
 
 from spartan_ng import api as _api
 from spartan_ng import errors
-from spartan_ng.api import fft, linalg, testing
-from spartan_ng.api import scalar as _scalar  # noqa: F401 (gives numbers their class)
-from spartan_ng.api.array import *
-from spartan_ng.api.bits import *
-from spartan_ng.api.blockwise import *
-from spartan_ng.api.borrowed import of_numpy as _of_numpy
-from spartan_ng.api.calculus import *
-from spartan_ng.api.compression import *
-from spartan_ng.api.contractions import *
-from spartan_ng.api.covariances import *
+from spartan_ng.api import testing
+from spartan_ng.api.algebra import linalg
+from spartan_ng.api.algebra.contractions import *
+from spartan_ng.api.algebra.matrices import *
+from spartan_ng.api.algebra.products import *
+from spartan_ng.api.base.creation import *
+from spartan_ng.api.base.cumulative import *
+from spartan_ng.api.base.joining import *
+from spartan_ng.api.base.manipulation import *
+from spartan_ng.api.base.reductions import *
+from spartan_ng.api.base.strides import *
+from spartan_ng.api.core.borrowed import of_numpy as _of_numpy
+from spartan_ng.api.core.dispatch import *
+from spartan_ng.api.core.dtypes import *
+from spartan_ng.api.core.iterators import *
 from spartan_ng.api.coverage import *
-from spartan_ng.api.creation import *
-from spartan_ng.api.cumulative import *
-from spartan_ng.api.dispatch import *
-from spartan_ng.api.dtypes import *
-from spartan_ng.api.filters import *
-from spartan_ng.api.grids import *
-from spartan_ng.api.histograms import *
-from spartan_ng.api.io import *
-from spartan_ng.api.iterators import *
-from spartan_ng.api.joining import *
-from spartan_ng.api.logic import *
-from spartan_ng.api.manipulation import *
-from spartan_ng.api.matrices import *
-from spartan_ng.api.nans import *
-from spartan_ng.api.operators import *
-from spartan_ng.api.padding import *
-from spartan_ng.api.polynomials import *
-from spartan_ng.api.products import *
-from spartan_ng.api.progressions import *
-from spartan_ng.api.quantiles import *
-from spartan_ng.api.rearranging import *
-from spartan_ng.api.reductions import *
-from spartan_ng.api.scans import *
-from spartan_ng.api.sets import *
-from spartan_ng.api.sinks import *
-from spartan_ng.api.sorting import *
-from spartan_ng.api.sources import *
-from spartan_ng.api.statistics import *
-from spartan_ng.api.strides import *
-from spartan_ng.api.taking import *
-from spartan_ng.api.ufuncs import *
-from spartan_ng.api.windows import *
+from spartan_ng.api.elementwise.bits import *
+from spartan_ng.api.elementwise.logic import *
+from spartan_ng.api.elementwise.operators import *
+from spartan_ng.api.elementwise.ufuncs import *
+from spartan_ng.api.files.compression import *
+from spartan_ng.api.files.io import *
+from spartan_ng.api.files.sinks import *
+from spartan_ng.api.files.sources import *
+from spartan_ng.api.ndarray import scalar as _scalar  # noqa: F401 (gives numbers their class)
+from spartan_ng.api.ndarray.array import *
+from spartan_ng.api.numeric import fft
+from spartan_ng.api.numeric.calculus import *
+from spartan_ng.api.numeric.filters import *
+from spartan_ng.api.numeric.grids import *
+from spartan_ng.api.numeric.padding import *
+from spartan_ng.api.numeric.polynomials import *
+from spartan_ng.api.numeric.progressions import *
+from spartan_ng.api.numeric.windows import *
+from spartan_ng.api.ordering.scans import *
+from spartan_ng.api.ordering.sets import *
+from spartan_ng.api.ordering.sorting import *
+from spartan_ng.api.places.blockwise import *
+from spartan_ng.api.places.rearranging import *
+from spartan_ng.api.places.taking import *
+from spartan_ng.api.statistics.covariances import *
+from spartan_ng.api.statistics.histograms import *
+from spartan_ng.api.statistics.nans import *
+from spartan_ng.api.statistics.quantiles import *
+from spartan_ng.api.statistics.statistics import *
 from spartan_ng.checkpoints import checkpoint, restore, resumable
 from spartan_ng.config import config
 from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, tile_as, to_dask
 
 if TYPE_CHECKING:
-    from spartan_ng.api import polynomial, random, special
+    from spartan_ng.api import files  # noqa: F401 (for the type checker, which reads that room last)
+    from spartan_ng.api.drawing import random
+    from spartan_ng.api.elementwise import special
+    from spartan_ng.api.numeric import polynomial
     from spartan_ng.plan.explain import Explanation
     from spartan_ng.version import __version__
 
 _LATE = {
     "Explanation": "spartan_ng.plan.explain:Explanation",
     "__version__": "spartan_ng.version:__version__",
-    "polynomial": "spartan_ng.api.polynomial",
-    "random": "spartan_ng.api.random",
-    "special": "spartan_ng.api.special",
+    "polynomial": "spartan_ng.api.numeric.polynomial",
+    "random": "spartan_ng.api.drawing.random",
+    "special": "spartan_ng.api.elementwise.special",
 }
 """What takes long to import, and most programs do without."""
 
@@ -98,45 +103,45 @@ __all__ = [
     "tile_as",
     "to_dask",
 ]
-__all__ += _api.array.__all__
-__all__ += _api.bits.__all__
-__all__ += _api.blockwise.__all__
-__all__ += _api.calculus.__all__
-__all__ += _api.compression.__all__
-__all__ += _api.contractions.__all__
-__all__ += _api.covariances.__all__
+__all__ += _api.ndarray.array.__all__
+__all__ += _api.elementwise.bits.__all__
+__all__ += _api.places.blockwise.__all__
+__all__ += _api.numeric.calculus.__all__
+__all__ += _api.files.compression.__all__
+__all__ += _api.algebra.contractions.__all__
+__all__ += _api.statistics.covariances.__all__
 __all__ += _api.coverage.__all__
-__all__ += _api.creation.__all__
-__all__ += _api.cumulative.__all__
-__all__ += _api.dispatch.__all__
-__all__ += _api.dtypes.__all__
-__all__ += _api.filters.__all__
-__all__ += _api.grids.__all__
-__all__ += _api.histograms.__all__
-__all__ += _api.io.__all__
-__all__ += _api.iterators.__all__
-__all__ += _api.joining.__all__
-__all__ += _api.logic.__all__
-__all__ += _api.manipulation.__all__
-__all__ += _api.matrices.__all__
-__all__ += _api.nans.__all__
-__all__ += _api.operators.__all__
-__all__ += _api.padding.__all__
-__all__ += _api.polynomials.__all__
-__all__ += _api.products.__all__
-__all__ += _api.progressions.__all__
-__all__ += _api.quantiles.__all__
-__all__ += _api.rearranging.__all__
-__all__ += _api.reductions.__all__
-__all__ += _api.scans.__all__
-__all__ += _api.sets.__all__
-__all__ += _api.sinks.__all__
-__all__ += _api.sorting.__all__
-__all__ += _api.sources.__all__
-__all__ += _api.statistics.__all__
-__all__ += _api.taking.__all__
-__all__ += _api.ufuncs.__all__
-__all__ += _api.windows.__all__
+__all__ += _api.base.creation.__all__
+__all__ += _api.base.cumulative.__all__
+__all__ += _api.core.dispatch.__all__
+__all__ += _api.core.dtypes.__all__
+__all__ += _api.numeric.filters.__all__
+__all__ += _api.numeric.grids.__all__
+__all__ += _api.statistics.histograms.__all__
+__all__ += _api.files.io.__all__
+__all__ += _api.core.iterators.__all__
+__all__ += _api.base.joining.__all__
+__all__ += _api.elementwise.logic.__all__
+__all__ += _api.base.manipulation.__all__
+__all__ += _api.algebra.matrices.__all__
+__all__ += _api.statistics.nans.__all__
+__all__ += _api.elementwise.operators.__all__
+__all__ += _api.numeric.padding.__all__
+__all__ += _api.numeric.polynomials.__all__
+__all__ += _api.algebra.products.__all__
+__all__ += _api.numeric.progressions.__all__
+__all__ += _api.statistics.quantiles.__all__
+__all__ += _api.places.rearranging.__all__
+__all__ += _api.base.reductions.__all__
+__all__ += _api.ordering.scans.__all__
+__all__ += _api.ordering.sets.__all__
+__all__ += _api.files.sinks.__all__
+__all__ += _api.ordering.sorting.__all__
+__all__ += _api.files.sources.__all__
+__all__ += _api.statistics.statistics.__all__
+__all__ += _api.places.taking.__all__
+__all__ += _api.elementwise.ufuncs.__all__
+__all__ += _api.numeric.windows.__all__
 
 
 def __getattr__(name: str) -> Any:

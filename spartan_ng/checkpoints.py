@@ -19,10 +19,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from spartan_ng.api.array import ndarray, persist
-from spartan_ng.api.creation import asarray
-from spartan_ng.api.io import load, save
-from spartan_ng.api.saving import replacing
+from spartan_ng.api.base.creation import asarray
+from spartan_ng.api.files.io import load, save
+from spartan_ng.api.files.saving import replacing
+from spartan_ng.api.ndarray.array import ndarray, persist
 from spartan_ng.errors import OptionError
 
 _INDEX = "checkpoint.json"

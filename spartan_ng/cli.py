@@ -180,8 +180,8 @@ def worker(
         os.set_inheritable(nannied, False)
     from spartan_ng.wire.access import own_address
     from spartan_ng.wire.heap import limit_heaps
-    from spartan_ng.worker.blas import limit_blas
     from spartan_ng.worker.prints import Prints
+    from spartan_ng.worker.scheduling.blas import limit_blas
     from spartan_ng.worker.server import WorkerServer
 
     cores = len(os.sched_getaffinity(0))

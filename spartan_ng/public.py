@@ -6,9 +6,9 @@ import os
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spartan_ng.api.array import ndarray
-from spartan_ng.api.creation import asarray
-from spartan_ng.api.handle import wrap_node
+from spartan_ng.api.base.creation import asarray
+from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
 from spartan_ng.graph import build

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from spartan_ng.api.watch import Watch
+from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats

@@ -101,7 +101,7 @@ SCRIPT = """
 
 def test_only_the_script_sees_another_numpy(tmp_path):
     module, inner, linalg, library, total, argument = run(tmp_path, SCRIPT)
-    assert (module, inner) == ("spartan_ng.api.array", "spartan_ng.api.scalar")
+    assert (module, inner) == ("spartan_ng.api.ndarray.array", "spartan_ng.api.ndarray.scalar")
     assert linalg.startswith("spartan_ng.api")
     assert library == "numpy"
     assert (total, argument) == ("6", "7")
@@ -112,7 +112,7 @@ def test_star_brings_numpys_names_only(tmp_path):
         from numpy import *
         print(type(zeros(3)).__module__, map.__module__, filter.__module__)
     """
-    assert run(tmp_path, text) == ["spartan_ng.api.array", "builtins", "builtins"]
+    assert run(tmp_path, text) == ["spartan_ng.api.ndarray.array", "builtins", "builtins"]
 
 
 def test_missing_submodules_are_import_errors(tmp_path):
@@ -127,5 +127,5 @@ def test_missing_submodules_are_import_errors(tmp_path):
 
 def test_command(tmp_path):
     got = run(tmp_path, SCRIPT, "spartan_ng.cli", "run", "-n", "1", "--threads", "1", "--as-numpy")
-    assert got[0] == "spartan_ng.api.array"
+    assert got[0] == "spartan_ng.api.ndarray.array"
     assert got[-2:] == ["6", "7"]

@@ -34,7 +34,7 @@ class Machine:
 
     def evaluate(self, nodes):
         self.runs += 1
-        found = sp.compute(*(sp.api.handle.wrap_node(n) for n in nodes))
+        found = sp.compute(*(sp.api.core.handle.wrap_node(n) for n in nodes))
         return [ArrayRef(v.shape, v.dtype, value=np.asarray(v)) for v in found]
 
     def step(self, make, *refs):

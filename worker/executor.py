@@ -25,16 +25,16 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan, Stage
 from spartan_ng.sources import SourceTile, Unread
-from spartan_ng.worker.blas import single_blas
-from spartan_ng.worker.lending import Lending, borrow
-from spartan_ng.worker.program import Program, Task
-from spartan_ng.worker.regions import Operand, Piece, gathered
-from spartan_ng.worker.stages import HANDLERS
-from spartan_ng.worker.stealing import Offers
-from spartan_ng.worker.store import Key, Region, Store, read_region
-from spartan_ng.worker.threads import Threads
-from spartan_ng.worker.vanguard import Vanguard
-from spartan_ng.worker.windows import Bands
+from spartan_ng.worker.memory.regions import Operand, Piece, gathered
+from spartan_ng.worker.memory.store import Key, Region, Store, read_region
+from spartan_ng.worker.scheduling.blas import single_blas
+from spartan_ng.worker.scheduling.lending import Lending, borrow
+from spartan_ng.worker.scheduling.program import Program, Task
+from spartan_ng.worker.scheduling.stealing import Offers
+from spartan_ng.worker.scheduling.threads import Threads
+from spartan_ng.worker.scheduling.vanguard import Vanguard
+from spartan_ng.worker.stages.stages import HANDLERS
+from spartan_ng.worker.stages.windows import Bands
 
 _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""

@@ -56,10 +56,12 @@ from spartan_ng.wire.plans import decode_plan
 from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.executor import Executor
-from spartan_ng.worker.pool import BufferPool
+from spartan_ng.worker.memory.pool import BufferPool
+from spartan_ng.worker.memory.store import Store, read_region
+from spartan_ng.worker.network.serving import TileServer
+from spartan_ng.worker.network.transfer import Peers, RankedPeers
 from spartan_ng.worker.prints import Prints
-from spartan_ng.worker.serving import TileServer
-from spartan_ng.worker.state import (
+from spartan_ng.worker.scheduling.state import (
     Drop,
     DropPlans,
     Instruction,
@@ -69,9 +71,7 @@ from spartan_ng.worker.state import (
     UsePeers,
     WorkerState,
 )
-from spartan_ng.worker.stealing import Offers
-from spartan_ng.worker.store import Store, read_region
-from spartan_ng.worker.transfer import Peers, RankedPeers
+from spartan_ng.worker.scheduling.stealing import Offers
 
 ALONE_S = 10.0
 """A worker without a master for this long says so, and goes on looking; one that is refused ends."""

@@ -21,11 +21,11 @@ from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
 from spartan_ng.worker.executor import Executor, Run, data_bytes
-from spartan_ng.worker.program import Program, read_slots, task_of, written_slots
-from spartan_ng.worker.sorting import part_sizes, sample_regions
-from spartan_ng.worker.stages import HANDLERS
-from spartan_ng.worker.stealing import Offers
-from spartan_ng.worker.store import Key, Region, Store, read_region
+from spartan_ng.worker.memory.store import Key, Region, Store, read_region
+from spartan_ng.worker.scheduling.program import Program, read_slots, task_of, written_slots
+from spartan_ng.worker.scheduling.stealing import Offers
+from spartan_ng.worker.stages.sorting import part_sizes, sample_regions
+from spartan_ng.worker.stages.stages import HANDLERS
 
 _PROGRAMS = 1024
 """Programs that a process keeps, one for each plan and rank."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.borrowed import NAMES
+from spartan_ng.api.core.borrowed import NAMES
 
 KINDS = {
     "distributed": "runs where its operands lie, lazily, from rows of the tables or as a composition",

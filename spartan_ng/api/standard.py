@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 import spartan_ng as ours
-from spartan_ng.api import fft as fourier
-from spartan_ng.api import linalg as algebra
-from spartan_ng.api.arithmetic import is_operand
-from spartan_ng.api.array import ndarray
-from spartan_ng.api.borrowed import of_numpy
-from spartan_ng.api.handle import Handle, as_handle, copied
-from spartan_ng.api.operands import operand, stored
+from spartan_ng.api.algebra import linalg as algebra
+from spartan_ng.api.core.borrowed import of_numpy
+from spartan_ng.api.core.handle import Handle, as_handle, copied
+from spartan_ng.api.core.operands import operand, stored
+from spartan_ng.api.ndarray.arithmetic import is_operand
+from spartan_ng.api.ndarray.array import ndarray
+from spartan_ng.api.numeric import fft as fourier
 
 __array_api_version__ = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.dispatch import by_numpy
+from spartan_ng.api.core.dispatch import by_numpy
 
 _CALLING = frozenset({"assert_raises", "assert_raises_regex", "assert_warns", "assert_no_warnings"})
 """Assertions that call a function, which gets its arguments as they are."""

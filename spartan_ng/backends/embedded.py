@@ -21,9 +21,9 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor, NoPeers
-from spartan_ng.worker.pool import BufferPool
-from spartan_ng.worker.recycle import Recycler
-from spartan_ng.worker.store import Key, Store
+from spartan_ng.worker.memory.pool import BufferPool
+from spartan_ng.worker.memory.recycle import Recycler
+from spartan_ng.worker.memory.store import Key, Store
 
 THREAD_BYTES_S = 13_000_000_000
 """Bytes that compiled loops of one thread stream, and"""

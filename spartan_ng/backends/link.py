@@ -45,7 +45,7 @@ from spartan_ng.wire.messages import (
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.plans import encode_plan
 from spartan_ng.wire.port import greeting, name_of, new_identity
-from spartan_ng.worker.transfer import Peers
+from spartan_ng.worker.network.transfer import Peers
 
 _RELEASE_S = 0.1
 """Arrays that died are given back at least this often, and before every job."""

@@ -23,10 +23,10 @@ from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
-from spartan_ng.worker.pool import BufferPool
-from spartan_ng.worker.regions import gathered, identity
-from spartan_ng.worker.stealing import Offers
-from spartan_ng.worker.store import Key, Region, Store, read_region
+from spartan_ng.worker.memory.pool import BufferPool
+from spartan_ng.worker.memory.regions import gathered, identity
+from spartan_ng.worker.memory.store import Key, Region, Store, read_region
+from spartan_ng.worker.scheduling.stealing import Offers
 
 
 class _Transfer:

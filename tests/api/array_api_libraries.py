@@ -23,8 +23,8 @@ from sklearn.metrics import euclidean_distances, mean_squared_error, r2_score
 from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
 
 import spartan_ng as np
-from spartan_ng.api.dispatch import FallbackWarning
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.core.dispatch import FallbackWarning
+from spartan_ng.api.core.handle import Handle
 
 SCIPY = {
     "zscore": lambda x, v, w: scipy.stats.zscore(x),

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api import factorizations
+from spartan_ng.api.algebra import factorizations
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.test_programs import running_on

@@ -11,7 +11,7 @@ import pytest
 
 import spartan_ng
 from spartan_ng import config
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.core.handle import Handle
 
 ROWS = {
     "windows": """

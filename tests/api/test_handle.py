@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.dispatch import FallbackWarning
+from spartan_ng.api.core.dispatch import FallbackWarning
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import evaluation
@@ -205,7 +205,7 @@ def test_attributes(mode):
 
 
 def test_fallbacks_warn_once():
-    from spartan_ng.api import dispatch
+    from spartan_ng.api.core import dispatch
 
     dispatch._warned.discard("numpy.apply_along_axis")
     with config.override(small_bytes=0):

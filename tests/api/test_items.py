@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.core.handle import Handle
 
 
 def test_loop_as_numpys(mode):

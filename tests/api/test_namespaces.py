@@ -14,7 +14,7 @@ import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 
-pytestmark = pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
 
 
 def same(got, wanted):

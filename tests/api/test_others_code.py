@@ -139,13 +139,13 @@ def scipys():
     yield lambda x: interpolate.interp1d(numpy.arange(6), x)(0.5)
 
 
-@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
 def test_scipys_kernels(mode):
     for call in scipys():
         numpy.testing.assert_allclose(numpy.asarray(call(np.array(X))), call(X), rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
 def test_sklearns_kernels(mode):
     sklearn = pytest.importorskip("sklearn")
     from sklearn import cluster, ensemble, feature_selection, neighbors, svm
@@ -192,7 +192,7 @@ def mean_of_first(a, b):
     return a.mean()
 
 
-@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
 def test_scipy_and_sklearn_draw_from_ours(mode, pair):
     stats = pytest.importorskip("scipy.stats")
     datasets = pytest.importorskip("sklearn.datasets")

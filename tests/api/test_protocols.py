@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.core.handle import Handle
 
 X = numpy.arange(12.0).reshape(3, 4) % 5
 
@@ -56,7 +56,7 @@ def test_other_libraries_have_their_turn(mode):
     assert numpy.concatenate([a, Stranger()]) == "theirs"
 
 
-@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
 def test_ufuncs_of_other_libraries(mode):
     special = pytest.importorskip("scipy.special")
     same(special.expit(np.array(X)), special.expit(X))
@@ -144,7 +144,7 @@ def test_scipy_and_sklearn_with_array_api():
     assert done.stdout.split() == ["scipy", "sklearn"]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::spartan_ng.api.dispatch.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::spartan_ng.FallbackWarning")
 def test_xarray(mode):
     xarray = pytest.importorskip("xarray")
 

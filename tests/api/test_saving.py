@@ -11,7 +11,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api import saving
+from spartan_ng.api.files import saving
 from spartan_ng.errors import MemoryBudgetError
 
 BUDGET = 4_000_000

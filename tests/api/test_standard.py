@@ -105,7 +105,7 @@ def test_special_cases(mode, name, x, wanted):
         assert numpy.signbit(got.imag) == numpy.signbit(wanted.imag)
 
 
-@pytest.mark.filterwarnings("ignore::spartan_ng.api.dispatch.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
 def test_eigenvalues_are_complex(mode):
     a = xp.asarray([[2.0, 1.0], [1.0, 2.0]], dtype=xp.float32)
     found = xp.linalg.eig(a)

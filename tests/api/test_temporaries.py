@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api import temporaries
+from spartan_ng.api.core import temporaries
 
 N = 60_000
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]

@@ -8,7 +8,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api.watch import Watch
+from spartan_ng.api.core.watch import Watch
 from spartan_ng.errors import PerformanceWarning
 
 

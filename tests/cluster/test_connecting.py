@@ -445,7 +445,7 @@ def has_nothing(worker):
 def test_what_cannot_be_mapped_travels_in_pieces_and_is_put_together_where_it_belongs(
     insecure, monkeypatch, axis
 ):
-    for place in ("worker.server", "worker.transfer"):
+    for place in ("worker.server", "worker.network.transfer"):
         monkeypatch.setattr(f"spartan_ng.{place}.host_identity", lambda: "")
     access = Access(insecure=True)
     with running(*[WorkerServer(insecure.address, access=access) for _ in range(2)]):

@@ -9,10 +9,10 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session as sessions
-from spartan_ng.api import saving
+from spartan_ng.api.files import saving
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
-from spartan_ng.worker.transfer import Peers
+from spartan_ng.worker.network.transfer import Peers
 
 VALUE = numpy.random.default_rng(0).random((3000, 30))
 

@@ -14,7 +14,7 @@ from spartan_ng.master.server import MasterServer
 from spartan_ng.plan.plan import Fused
 from spartan_ng.session import Session
 from spartan_ng.wire.access import private_folder
-from spartan_ng.worker.program import Program
+from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.server import WorkerServer, WorkerStuck
 from tests.cluster.programs import evaluate, total
 from tests.waiting import until

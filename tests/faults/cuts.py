@@ -45,7 +45,7 @@ class Cluster:
         self.network = network
         self._stack = ExitStack()
         if not shares_memory:
-            for place in ("worker.server", "worker.transfer"):
+            for place in ("worker.server", "worker.network.transfer"):
                 self._stack.enter_context(patch(f"spartan_ng.{place}.host_identity", lambda: ""))
         with patch("spartan_ng.master.server.Loop", lambda *on_error: network.loop("master")):
             self.master = MasterServer("tcp://127.0.0.1:*", OPEN)

@@ -16,7 +16,7 @@ import numpy
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.numpy_parity import calls

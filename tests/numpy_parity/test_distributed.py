@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api import dispatch
+from spartan_ng.api.core import dispatch
 from spartan_ng.api.coverage import rows
 from tests.numpy_parity import calls, proof
 from tests.numpy_parity.options import OPTIONS

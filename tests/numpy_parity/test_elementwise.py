@@ -8,8 +8,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.handle import Handle
-from spartan_ng.api.ufuncs import of_name
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.elementwise.ufuncs import of_name
 from spartan_ng.ops.elementwise import ELEMENTWISE
 
 DTYPES = ["?", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.handle import Handle
+from spartan_ng.api.core.handle import Handle
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

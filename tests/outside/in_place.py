@@ -21,7 +21,7 @@ from typing import Any
 import numpy
 
 import spartan_ng
-from spartan_ng.api.dispatch import FUNCTIONS, by_numpy
+from spartan_ng.api.core.dispatch import FUNCTIONS, by_numpy
 
 _HERE = ("", "linalg", "fft", "random")
 """The namespaces in which both have their own names."""

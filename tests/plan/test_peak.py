@@ -12,7 +12,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import memory, session
-from spartan_ng.api.sources import over
+from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config

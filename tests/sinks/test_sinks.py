@@ -21,8 +21,9 @@ import zarr
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api import forcing, saving
-from spartan_ng.api.sources import over
+from spartan_ng.api.core import forcing
+from spartan_ng.api.files import saving
+from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
@@ -145,7 +146,8 @@ def test_an_error_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
 _KILLED = """
 import sys, time, numpy, pathlib
 import spartan_ng as np
-from spartan_ng.api import forcing, saving
+from spartan_ng.api.core import forcing
+from spartan_ng.api.files import saving
 saving._SHARE = 1 << 40
 folder = pathlib.Path(sys.argv[1])
 

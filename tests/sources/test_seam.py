@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api.sources import over
+from spartan_ng.api.files.sources import over
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.engines.backend import EngineBackend

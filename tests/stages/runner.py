@@ -27,8 +27,8 @@ from spartan_ng.optimizer.fusion.group import Grouping
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import lower
 from spartan_ng.plan.plan import Plan
-from spartan_ng.worker import scans as worker_scans
-from spartan_ng.worker import stages as worker_stages
+from spartan_ng.worker.stages import scans as worker_scans
+from spartan_ng.worker.stages import stages as worker_stages
 from tests.same_bits import small_units
 from tests.stages.values import Stage, Value
 

@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 import json, sys
 from threadpoolctl import threadpool_info
-from spartan_ng.worker import blas
+from spartan_ng.worker.scheduling import blas
 
 def threads():
     return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]

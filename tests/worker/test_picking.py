@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.worker.picking import Asked, pick
+from spartan_ng.worker.stages.picking import Asked, pick
 from tests.sampling import examples
 
 

@@ -23,7 +23,7 @@ from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import ScanTotals
-from spartan_ng.worker import scans as worker_scans
+from spartan_ng.worker.stages import scans as worker_scans
 from tests.sampling import Some
 
 CASES = int(os.environ.get("SPARTAN_NG_SCAN_CASES", "200"))

@@ -6,7 +6,7 @@ import numpy as np
 
 import spartan_ng as sp
 from spartan_ng.config import config
-from spartan_ng.worker.recycle import LEAST_BYTES, Recycler
+from spartan_ng.worker.memory.recycle import LEAST_BYTES, Recycler
 
 F8 = np.dtype(float)
 N = LEAST_BYTES // 8

@@ -14,9 +14,9 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.plan.plan import Slot
 from spartan_ng.plan.reads import view_read
-from spartan_ng.worker.program import cover
-from spartan_ng.worker.regions import gathered, resolve
-from spartan_ng.worker.store import read_region
+from spartan_ng.worker.memory.regions import gathered, resolve
+from spartan_ng.worker.memory.store import read_region
+from spartan_ng.worker.scheduling.program import cover
 from tests.sampling import examples
 
 

@@ -20,8 +20,8 @@ from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTile, ScanTotals
-from spartan_ng.worker import scans as worker_scans
-from spartan_ng.worker.program import Program
+from spartan_ng.worker.scheduling.program import Program
+from spartan_ng.worker.stages import scans as worker_scans
 
 TILINGS = ["row", "column", "block", "duplicate", None]
 

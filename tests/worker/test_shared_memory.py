@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from spartan_ng.wire.messages import SharedArray
-from spartan_ng.worker.pool import Segment
-from spartan_ng.worker.transfer import open_shared
+from spartan_ng.worker.memory.pool import Segment
+from spartan_ng.worker.network.transfer import open_shared
 
 SIZE = 1 << 16
 

@@ -2,7 +2,7 @@
 
 from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.messages import CancelJob, DropOwner, JobError, JobFinished, Member, Members, RunJob
-from spartan_ng.worker.state import Drop, DropPlans, StartPart, StopPart, Tell, WorkerState
+from spartan_ng.worker.scheduling.state import Drop, DropPlans, StartPart, StopPart, Tell, WorkerState
 
 
 def worker():

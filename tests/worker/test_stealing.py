@@ -16,8 +16,8 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
-from spartan_ng.worker import lending, stealing
-from spartan_ng.worker.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
+from spartan_ng.worker.scheduling import lending, stealing
+from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
 from tests.sampling import examples
 from tests.test_programs import running_on
 

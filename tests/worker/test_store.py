@@ -16,9 +16,9 @@ from scipy.sparse import csr_array
 from scipy.sparse import random as random_csr
 
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
-from spartan_ng.worker import pool as pool_module
-from spartan_ng.worker.pool import SHARED_BYTES, BufferPool, size_class
-from spartan_ng.worker.store import Store
+from spartan_ng.worker.memory import pool as pool_module
+from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool, size_class
+from spartan_ng.worker.memory.store import Store
 
 F8 = np.dtype(np.float64)
 MB = 1 << 17

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from spartan_ng.worker.threads import Threads
+from spartan_ng.worker.scheduling.threads import Threads
 from tests.waiting import until
 
 

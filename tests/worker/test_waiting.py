@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spartan_ng.worker.executor import Executor
-from spartan_ng.worker.lending import _answer
+from spartan_ng.worker.scheduling.lending import _answer
 
 
 class JustLate(Future[Any]):

@@ -31,7 +31,7 @@ from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.sources import SourceTile
-from spartan_ng.worker.regions import gathered, identity
+from spartan_ng.worker.memory.regions import gathered, identity
 from spartan_ng.worker.tasks import Made, facts, read
 
 INLINE_BYTES = 64 * 1024

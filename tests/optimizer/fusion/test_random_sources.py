@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spartan_ng import session
-from spartan_ng.api.handle import wrap_node
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config

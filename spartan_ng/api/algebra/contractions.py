@@ -1,0 +1,237 @@
+"""Einstein's sums: contractions of two operands at a time, along NumPy's path."""
+
+from __future__ import annotations
+
+import string
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.algebra import products
+from spartan_ng.api.base import manipulation, reductions
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.handle import as_handle, in_order, wrap_node
+from spartan_ng.api.core.layouts import asked_of_tiny, lie
+from spartan_ng.api.core.operands import stored
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+@numpy_function(np.einsum)
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: str = "safe",
+    optimize: Any = True,
+) -> ndarray:
+    """Einstein's sum: contractions of two operands at a time, along NumPy's path."""
+    if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
+    arrays, terms, result = _einsum_terms(operands)
+    _check_sizes(arrays, terms)
+    if any(a.dtype.kind not in reductions.NUMBERS for a in arrays):
+        return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
+    if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
+        shown, term = _diagonals(arrays[0], terms[0])
+        return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
+    text = _spelled(terms, result)
+    lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))
+    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
+    nodes = [build.cast(a._node(), kind) for a in arrays]
+    for i in range(len(nodes)):
+        nodes[i], terms[i] = _alone(nodes[i], terms[i], _needed(terms, i, result))
+    while len(nodes) > 1:
+        i, j = _next_pair(nodes, terms, result)
+        later = "".join(t for k, t in enumerate(terms) if k not in (i, j)) + result
+        node, term = _pair(nodes[i], terms[i], nodes[j], terms[j], later, kind)
+        for k in sorted((i, j), reverse=True):
+            del nodes[k], terms[k]
+        nodes.append(node)
+        terms.append(term)
+    node, term = _alone(nodes[0], terms[0], result)
+    node = build.transpose(node, [term.index(c) for c in result])
+    laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
+    return stored("einsum", laid, out, casting="unsafe")
+
+
+def _spelled(terms: list[str], result: str) -> str:
+    """The subscripts in NumPy's letters; the axes of an ellipsis have others here."""
+    letters = {c: string.ascii_letters[k] for k, c in enumerate(dict.fromkeys("".join(terms)))}
+    return (
+        ",".join("".join(letters[c] for c in t) for t in terms) + "->" + "".join(letters[c] for c in result)
+    )
+
+
+def _diagonals(a: ndarray, term: str) -> tuple[ndarray, str]:
+    """The diagonals of letters that are repeated in a term, as a view."""
+    for c in dict.fromkeys(term):
+        while term.count(c) > 1:
+            i = term.index(c)
+            j = term.index(c, i + 1)
+            a = manipulation.diagonal_view(a, 0, i, j, writeable=True)
+            term = "".join(x for k, x in enumerate(term) if k not in (i, j)) + c
+    return a, term
+
+
+def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], str]:
+    """Arrays, a term of letters for each, and the output's letters, ellipses spelled out."""
+    if len(operands) < 2:
+        raise ValueError("must provide at least an operand and a subscripts list to einsum")
+    if isinstance(operands[0], str):
+        text = operands[0].replace(" ", "")
+        arrays = [as_handle(a) for a in operands[1:]]
+    else:
+        arrays = [as_handle(a) for a in operands[0 : len(operands) - len(operands) % 2 : 2]]
+        lists = list(operands[1::2]) + ([operands[-1]] if len(operands) % 2 else [])
+        if any(not 0 <= i < 52 for one in lists for i in one if i is not Ellipsis):
+            raise ValueError(f"einsum: a subscript of {lists} is not within the valid range [0, 52)")
+        letters = [
+            "".join("..." if i is Ellipsis else chr(65 + i + 6 * (i > 25)) for i in one) for one in lists
+        ]
+        text = ",".join(letters[: len(arrays)]) + ("->" + letters[-1] if len(operands) % 2 else "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(f"einsum: {len(terms)} terms in {text!r} for {len(arrays)} operands")
+    spare = [c for c in map(chr, range(0x100, 0x200)) if c not in text]
+    widest = 0
+    for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
+        if "..." in t:
+            extra = a.ndim - len(t.replace("...", ""))
+            widest = max(widest, extra)
+            terms[i] = t.replace("...", "".join(spare[32 - extra : 32]) if extra else "")
+    dots = "".join(spare[32 - widest : 32])
+    if arrow:
+        if widest and "..." not in right:
+            raise ValueError(
+                "einsum: output has more dimensions than subscripts given, but no '...' ellipsis"
+            )
+        result = right.replace("...", dots)
+    else:
+        joined = "".join(terms)
+        result = dots + "".join(sorted(c for c in set(joined) - set(dots) if joined.count(c) == 1))
+    for t, a in zip(terms, arrays, strict=True):
+        if len(t) != a.ndim:
+            raise ShapeError(f"einsum: term {t!r} does not fit an operand of shape {a.shape}")
+    if len(set(result)) != len(result) or any(c not in "".join(terms) for c in result):
+        raise ValueError(f"einsum: output {right!r} repeats a letter or has one that no operand has")
+    return arrays, terms, result
+
+
+def _check_sizes(arrays: list[ndarray], terms: list[str]) -> None:
+    sizes: dict[str, int] = {}
+    for a, t in zip(arrays, terms, strict=True):
+        own: dict[str, int] = {}
+        for c, n in zip(t, a.shape, strict=True):
+            if own.setdefault(c, n) != n:
+                raise ShapeError(f"einsum: axis {c!r} has lengths {own[c]} and {n} in shape {a.shape}")
+            if sizes.setdefault(c, n) != n and 1 not in (sizes[c], n):
+                raise ShapeError(
+                    f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes "
+                    f"{[x.shape for x in arrays]}"
+                )
+            sizes[c] = n if sizes[c] == 1 else sizes[c]
+
+
+def _needed(terms: list[str], i: int, result: str) -> str:
+    return "".join(t for k, t in enumerate(terms) if k != i) + result
+
+
+def _alone(node: Node, term: str, needed: str) -> tuple[Node, str]:
+    """Diagonals of repeated letters, and sums over letters nobody else needs."""
+    shown, term = _diagonals(wrap_node(node), term)
+    node = shown._node()
+    gone = tuple(i for i, c in enumerate(term) if c not in needed)
+    if gone:
+        node = build.fold("add", node, gone, dtype=node.dtype)
+        term = "".join(c for c in term if c in needed)
+    return node, term
+
+
+def _next_pair(nodes: list[Node], terms: list[str], result: str) -> tuple[int, int]:
+    """The pair that NumPy's path optimizer takes next."""
+    if len(nodes) == 2:
+        return 0, 1
+    text = _spelled(terms, result)
+    stand_ins = [np.broadcast_to(np.float64(0), n.shape) for n in nodes]
+    path = np.einsum_path(text, *stand_ins, optimize="greedy")[0]
+    step = path[1]
+    return (step[0], step[1]) if len(step) == 2 else (0, 1)
+
+
+def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype[Any]) -> tuple[Node, str]:
+    """Contract two operands; letters of length 1 in one of them are broadcast."""
+    sizes = dict(zip(term_a, a.shape, strict=True))
+    for c, n in zip(term_b, b.shape, strict=True):
+        sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
+    a = build.broadcast(a, tuple(sizes[c] for c in term_a))
+    b = build.broadcast(b, tuple(sizes[c] for c in term_b))
+    order = list(dict.fromkeys(term_a + term_b))
+    out = "".join(c for c in order if c in later)
+    label = {c: i for i, c in enumerate(order)}
+    if all(c in later for c in term_a if c in term_b) and out == "".join(order):
+        wide_a = wrap_node(build.reshape(a, a.shape + (1,) * (len(order) - a.ndim)))
+        places = [order.index(c) for c in term_b]
+        turned = build.transpose(b, list(np.argsort(places)))
+        present = sorted(places)
+        shape = tuple(turned.shape[present.index(k)] if k in present else 1 for k in range(len(order)))
+        return ufuncs.multiply(wide_a, wrap_node(build.reshape(turned, shape)))._node(), out
+    node = build.contract(
+        a,
+        b,
+        tuple(label[c] for c in term_a),
+        tuple(label[c] for c in term_b),
+        tuple(label[c] for c in out),
+        kind,
+    )
+    return node, out
+
+
+einsum_path = np.einsum_path
+
+
+def _check_chain(arrays: list[ndarray]) -> None:
+    """Matrices that fit each other, the first and the last of which may be vectors."""
+    for i, a in enumerate(arrays):
+        if a.ndim != 2 and not (a.ndim == 1 and i in (0, len(arrays) - 1)):
+            raise np.linalg.LinAlgError(
+                f"{a.ndim}-dimensional array given. Array must be two-dimensional (shape {a.shape})"
+            )
+    for a, b in pairwise(arrays):
+        if a.shape[-1] != b.shape[0]:
+            raise ShapeError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {b.shape[0]}")
+
+
+@numpy_function(np.linalg.multi_dot)
+def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
+    """A chain of products in the order that needs the fewest multiplications."""
+    found = [as_handle(a) for a in arrays]
+    if len(found) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    if len(found) == 2:
+        return products.dot(found[0], found[1], out)
+    _check_chain(found)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    shapes = [a.shape for a in found]
+    terms = [letters[i : i + 2] for i in range(len(found))]
+    if len(shapes[0]) == 1:
+        terms[0] = terms[0][1]
+    if len(shapes[-1]) == 1:
+        terms[-1] = terms[-1][0]
+    free = (terms[0][0] if len(terms[0]) == 2 else "") + (terms[-1][1] if len(terms[-1]) == 2 else "")
+    return einsum(",".join(terms) + "->" + free, *found, out=out)
+
+
+__all__ = [
+    "einsum",
+    "einsum_path",
+]

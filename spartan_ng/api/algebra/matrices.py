@@ -1,0 +1,133 @@
+"""Building matrices: identities, triangles and diagonals, as maps of the index."""
+
+from __future__ import annotations
+
+import operator
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import as_handle, in_order, wrap, wrap_node
+from spartan_ng.config import config
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+@numpy_function(np.eye)
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> ndarray:
+    """Ones on a diagonal, zeros elsewhere."""
+    rows, columns = operator.index(N), operator.index(N if M is None else M)
+    kind = np.dtype(dtype)
+    if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
+        return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
+    i = build.reshape(build.iota(rows), (rows, 1))
+    shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)
+    ones = wrap_node(build.cast(build.map_("equal", shifted, build.iota(columns)), kind))
+    return in_order(ones, order)
+
+
+def _within(k: Any, rows: int, columns: int) -> np.int64:
+    """A diagonal's offset, moved to just outside the matrix if it lies farther out."""
+    return np.int64(min(max(operator.index(k), -rows), columns))
+
+
+@numpy_function(np.identity)
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
+    """The identity matrix."""
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+@numpy_function(np.tri)
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
+    """Ones at and below a diagonal."""
+    rows, columns = (max(0, ceil(n)) for n in (N, N if M is None else M))
+    i = build.reshape(build.iota(rows), (rows, 1))
+    first, second = np.arange(-k, 2 - k, dtype=np.int64)[:2].tolist()  # of a fraction, NumPy's first columns
+    offset = _within(-first, rows, columns) if first < second else np.int64(columns)
+    shifted = build.map_("add", i, build.constant(offset), dtype=i.dtype)
+    return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
+
+
+@numpy_function(np.tril)
+def tril(m: Any, k: int = 0) -> ndarray:
+    """The lower triangle, zeros above it."""
+    return _triangle(m, k, True)
+
+
+@numpy_function(np.triu)
+def triu(m: Any, k: int = 0) -> ndarray:
+    """The upper triangle, zeros below it."""
+    return _triangle(m, k - 1, False)
+
+
+def _triangle(m: Any, k: int, lower: bool) -> ndarray:
+    m = as_handle(m)
+    if m.ndim == 1:
+        m = m.reshape(1, -1)[[0] * m.shape[0]]
+    rows, columns = m.shape[-2:]
+    mask = tri(rows, columns, k, bool)
+    if not lower:
+        mask = ~mask
+    zero = build.constant(np.zeros((), m.dtype))
+    return wrap_node(build.map_("where", mask._node(), m._node(), zero, dtype=m.dtype))
+
+
+@numpy_function(np.diag)
+def diag(v: Any, k: int = 0) -> ndarray:
+    """The diagonal of a matrix, or a matrix with a diagonal."""
+    v, k = as_handle(v), operator.index(k)
+    if v.ndim == 2:
+        return manipulation.diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"Input must be 1- or 2-d, not of shape {v.shape}.")
+    n = v.shape[0] + abs(k)
+    out = creation.zeros((n, n), v.dtype)
+    flat = out.reshape(-1)
+    start = k if k >= 0 else -k * n
+    flat[start : start + v.shape[0] * (n + 1) : n + 1][: v.shape[0]] = v
+    return out
+
+
+@numpy_function(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> ndarray:
+    """A matrix with the flat elements on a diagonal."""
+    return diag(as_handle(v).ravel(), k)
+
+
+@numpy_function(np.vander)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
+    """A Vandermonde matrix."""
+    x = as_handle(x)
+    if x.ndim != 1:
+        raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
+    n = x.shape[0] if N is None else N
+    if n == 0:
+        return creation.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
+    columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
+    return joining.stack(columns if increasing else columns[::-1], axis=1)
+
+
+__all__ = [
+    "diag",
+    "diagflat",
+    "eye",
+    "identity",
+    "tri",
+    "tril",
+    "triu",
+    "vander",
+]

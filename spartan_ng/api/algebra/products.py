@@ -1,0 +1,360 @@
+"""Products of arrays: contractions of two operands, and what is made of their diagonals."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import joining, manipulation, reductions
+from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api.core.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.elementwise.generalized import generalized
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+_AT_ONCE_FLOPS = 1 << 28
+"""Products of small arrays that NumPy does at once: BLAS takes some milliseconds, on all cores."""
+
+
+def _small(a: Any, b: Any, size: int, flops: int) -> bool:
+    """Whether NumPy should do a product at once."""
+    if flops <= 1 << 12 and config.small_bytes > 0 and a._peek() is not None and b._peek() is not None:
+        return True
+    small = size * 8 <= config.small_bytes and flops <= _AT_ONCE_FLOPS
+    return small and small_values((a, b), broadcast=False) is not None
+
+
+def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
+    if dtype is not None:
+        return np.dtype(dtype)  # type: ignore[no-any-return]
+    one, other = a.dtype, b.dtype
+    return one if one == other and one.isnative else np.result_type(one, other)
+
+
+_QUICK_FLOPS = 1 << 20
+
+
+def _quick(function: Any, a: ndarray, b: ndarray) -> ndarray | None:
+    """NumPy's product of small vectors and matrices that fit together, without further questions."""
+    x, y = a._peek(), b._peek()
+    if x is None or y is None or not (0 < x.ndim <= 2 and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
+        return None
+    flops = x.size * (y.shape[1] if y.ndim == 2 else 1)
+    if x.nbytes + y.nbytes > config.small_bytes or flops > _QUICK_FLOPS:
+        return None
+    return wrap(function(x, y))
+
+
+@generalized(np.matmul)
+@numpy_function(np.matmul)
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: Any = None,
+    axes: Any = None,
+    subok: bool = True,
+) -> ndarray:
+    """The matrix product; leading axes are batches, `axes` says where the matrices lie otherwise."""
+    a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
+        found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
+        return stored("matmul", found, out, casting=casting)
+    quick = _quick(np.matmul, a, b) if out is None and dtype is None else None
+    if quick is not None:
+        return quick
+    if a.ndim == 0 or b.ndim == 0:
+        np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy looks at dtypes first
+        raise ShapeError(
+            f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
+        )
+    known = small_values((a, b), broadcast=False)
+    if known is not None:
+        rows = a.shape[-2] if a.ndim > 1 else 1
+        columns = b.shape[-1] if b.ndim > 1 else 1
+        batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
+        if (
+            batch * rows * columns * 8 <= config.small_bytes
+            and batch * rows * columns * a.shape[-1] <= _AT_ONCE_FLOPS
+        ):
+            try:
+                product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
+                return stored("matmul", product, out, casting=casting)
+            except ValueError:
+                build.matmul(a._node(), b._node(), a.dtype)
+                raise
+    kind = _product_dtype(a, b, dtype)
+    if dtype is not None:  # NumPy's error, where the rule forbids it
+        np.matmul.resolve_dtypes((a.dtype, b.dtype, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]
+    if kind.kind == "O":
+        return stored("matmul", gathered(np.matmul, a, b), out, casting=casting)
+    result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
+    return stored("matmul", result, out, casting=casting)
+
+
+@numpy_function(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> ndarray:
+    """The dot product: a sum over the last axis of `a` and the second-to-last of `b`."""
+    a, b = as_handle(a), as_handle(b)
+    if out is not None:
+        _check_exactly(a, b, out)
+    quick = _quick(np.dot, a, b) if out is None else None
+    if quick is not None:
+        return quick
+    if a.ndim == 0 or b.ndim == 0:
+        return stored("dot", ufuncs.multiply(a, b), out)
+    if b.ndim <= 2 and a.ndim <= 2:
+        inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+        if a.shape[-1] != inner:
+            raise ShapeError(f"dot: shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {inner}")
+        return matmul(a, b, out)  # type: ignore[no-any-return]
+    return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
+
+
+def _check_exactly(a: ndarray, b: ndarray, out: Any) -> None:
+    """`dot` takes only what it would have made itself as its `out`."""
+    shape = a.shape[:-1] + b.shape[:-2] + b.shape[-1:] if a.ndim and b.ndim > 1 else a.shape[:-1]
+    shape = shape if a.ndim and b.ndim else a.shape or b.shape
+    if out.shape != shape or out.dtype != _product_dtype(a, b) or not out.flags.c_contiguous:
+        raise ValueError(
+            f"output array is not acceptable (must have the right datatype, number of dimensions, and be "
+            f"a C-Array): {out.dtype} of shape {out.shape} for {_product_dtype(a, b)} of shape {shape}"
+        )
+
+
+@numpy_function(np.vdot)
+def vdot(a: Any, b: Any, /) -> ndarray:
+    """The dot product of flat vectors, the first one conjugated."""
+    a, b = as_handle(a).ravel(), as_handle(b).ravel()
+    return dot(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)
+
+
+@numpy_function(np.inner)
+def inner(a: Any, b: Any, /) -> ndarray:
+    """A sum of products over the last axes."""
+    a, b = as_handle(a), as_handle(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return ufuncs.multiply(a, b)  # type: ignore[no-any-return]
+    result = tensordot(a, b, ((-1,), (-1,)))
+    return result if result.ndim else result[()]
+
+
+@numpy_function(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> ndarray:
+    """All products of two flat vectors' elements."""
+    return ufuncs.multiply(as_handle(a).reshape(-1, 1), as_handle(b).reshape(1, -1), out=out)  # type: ignore[no-any-return]
+
+
+def _on_axes(
+    function: Callable[..., ndarray], a: ndarray, b: ndarray, axes: Any, cores: tuple[int, int, int]
+) -> ndarray:
+    """A product whose operands and result have their core axes, so many of the last ones, elsewhere."""
+    entries = [(e,) if isinstance(e, int | np.integer) else tuple(e) for e in axes]
+    if len(entries) == 2 and cores[2] == 0:
+        entries.append(())
+    if [len(e) for e in entries] != list(cores):
+        raise ValueError(
+            f"axes: {axes} does not name {', '.join(map(str, cores))} axes of operands and result"
+        )
+    x, y = (
+        manipulation.moveaxis(v, e, range(-len(e), 0)) if e else v
+        for v, e in zip((a, b), entries[:2], strict=True)
+    )
+    found = function(x, y)
+    return manipulation.moveaxis(found, range(-cores[2], 0), entries[2]) if cores[2] else found
+
+
+@generalized(np.vecdot)
+@numpy_function(np.vecdot)
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    axis: int = -1,
+    axes: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> ndarray:
+    """Dot products of vectors along an axis, the first ones conjugated."""
+    if axes is not None and axis != -1:
+        raise TypeError("cannot specify both 'axis' and 'axes'")
+    axis = operator.index(axis)
+    a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 1, 0))
+        return stored("vecdot", found, out, casting=casting)
+    if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
+        raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
+    if axis != -1:
+        a, b = (manipulation.moveaxis(x, axis, -1) for x in (a, b))
+    a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
+    product = ufuncs.multiply(a, b, dtype=dtype, casting=casting)
+    found = reductions.sum(product, -1, product.dtype)
+    if keepdims:
+        found = manipulation.expand_dims(found, axis)
+    return stored("vecdot", found, out, casting=casting)
+
+
+@generalized(np.matvec)
+@numpy_function(np.matvec)
+def matvec(
+    x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, casting: str = "same_kind"
+) -> ndarray:
+    """Matrices times vectors."""
+    a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
+    else:
+        found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
+    return stored("matvec", found, out, casting=casting)
+
+
+@generalized(np.vecmat)
+@numpy_function(np.vecmat)
+def vecmat(
+    x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, casting: str = "same_kind"
+) -> ndarray:
+    """Conjugated vectors times matrices."""
+    a, b = as_handle(x1), as_handle(x2)
+    if axes is not None:
+        found = _on_axes(lambda x, y: vecmat(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 2, 1))
+    else:
+        a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
+        found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
+    return stored("vecmat", found, out, casting=casting)
+
+
+GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}
+"""Those of sub-arrays, by NumPy's objects."""
+
+
+@numpy_function(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
+    """A sum of products over pairs of axes."""
+    a, b = as_handle(a), as_handle(b)
+    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):
+        return by_numpy(np.tensordot, a, b, axes)  # type: ignore[no-any-return]
+    try:
+        n = int(axes.__index__())
+    except AttributeError:
+        first, second = axes
+        first = list(first) if np.ndim(first) else [first]
+        second = list(second) if np.ndim(second) else [second]
+    else:
+        first, second = list(range(a.ndim - n, a.ndim)), list(range(n))
+    first = [build.axis_index(i, a.ndim) for i in first]
+    second = [build.axis_index(i, b.ndim) for i in second]
+    if len(set(first)) < len(first) or len(set(second)) < len(second):
+        raise ValueError(f"tensordot: an axis is named twice: {first} and {second}")
+    if len(first) != len(second) or any(a.shape[i] != b.shape[j] for i, j in zip(first, second, strict=True)):
+        raise ShapeError(
+            f"tensordot: shape-mismatch for sum: shapes {a.shape} and {b.shape}, axes {first} and {second}"
+        )
+    kind = _product_dtype(a, b)
+    size = prod(n for i, n in enumerate(a.shape) if i not in first) * prod(
+        n for j, n in enumerate(b.shape) if j not in second
+    )
+    if _small(a, b, size, size * prod(a.shape[i] for i in first)):
+        return wrap(np.asarray(np.tensordot(a._peek(), b._peek(), (first, second))))
+    labels_a = list(range(a.ndim))
+    labels_b = [a.ndim + j for j in range(b.ndim)]
+    for i, j in zip(first, second, strict=True):
+        labels_b[j] = labels_a[i]
+    out = [x for i, x in enumerate(labels_a) if i not in first] + [
+        x for j, x in enumerate(labels_b) if j not in second
+    ]
+    if not first:
+        ones = (1,) * b.ndim
+        return ufuncs.multiply(a.reshape(a.shape + ones), b)  # type: ignore[no-any-return]
+    nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
+    result = wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
+    result._cell.frozen = False  # without axes, NumPy's is an array, too
+    return result
+
+
+# --- einsum ----------------------------------------------------------------------------------------
+
+
+@numpy_function(np.trace)
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> ndarray:
+    """The sum of the diagonal."""
+    return reductions.sum(manipulation.diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+@numpy_function(np.kron)
+def kron(a: Any, b: Any) -> ndarray:
+    """The Kronecker product."""
+    a, b = as_handle(a), as_handle(b)
+    if not a.ndim or not b.ndim:
+        return a * b  # type: ignore[no-any-return]
+    n = max(a.ndim, b.ndim)
+    left, right = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
+    x = a.reshape([k for pair in zip(left, (1,) * n, strict=True) for k in pair])
+    y = b.reshape([k for pair in zip((1,) * n, right, strict=True) for k in pair])
+    return (x * y).reshape([p * q for p, q in zip(left, right, strict=True)])  # type: ignore[no-any-return]
+
+
+@numpy_function(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> ndarray:
+    """The cross product of vectors of length 2 or 3."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    if as_handle(a).ndim < 1 or as_handle(b).ndim < 1:
+        raise ValueError(f"At least one array has zero dimension: shapes {np.shape(a)} and {np.shape(b)}")
+    x = manipulation.moveaxis(as_handle(a), axisa, -1)
+    y = manipulation.moveaxis(as_handle(b), axisb, -1)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ShapeError(
+            "incompatible dimensions for cross product (dimension must be 2 or 3): "
+            f"shapes {x.shape} and {y.shape}"
+        )
+    if x.shape[-1] == y.shape[-1] == 2:
+        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]  # type: ignore[no-any-return]
+    u: list[Any]
+    v: list[Any]
+    u, v = ([w[..., i : i + 1] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
+
+    def minor(i: int, j: int) -> Any:
+        if u[i] is None or v[j] is None:
+            return -(u[j] * v[i])
+        return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
+
+    parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
+    return manipulation.moveaxis(joining.concatenate(parts, -1), -1, axisc)
+
+
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matmul",
+    "matvec",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]

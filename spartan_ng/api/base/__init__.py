@@ -1,0 +1,1 @@
+"""What every chapter builds on: making arrays, indexing, reshaping and joining them, folds along axes."""

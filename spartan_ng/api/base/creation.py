@@ -1,0 +1,471 @@
+"""Array creation: constants are broadcasts of one element, ranges and grids are maps of the index."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, timedelta
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Cell, Masked
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.handle import (
+    MOST_AXES,
+    NUMERIC,
+    Handle,
+    Late,
+    as_dtype,
+    as_handle,
+    converted_node,
+    in_order,
+    is_subclass,
+    make,
+    order_letter,
+    shape_tuple,
+    wrap,
+    wrap_masked,
+    wrap_node,
+)
+from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+_NUMBERS = frozenset({int, float, bool, complex})
+_ELEMENTS = _NUMBERS | NUMERIC
+_KINDS_OF_NUMBERS = frozenset("biufc")
+
+
+@numpy_function(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = MOST_AXES,
+    like: Any = None,
+) -> ndarray:
+    """An array of its own from anything array-like (scipy.sparse matrices become CSR arrays).
+
+    `copy=False` takes the memory as it is, see `asarray`.
+    """
+    if copy is not True:
+        copy = _copy_asked(copy)
+    if ndmin > MOST_AXES:
+        raise ValueError(f"ndmin bigger than allowable number of dimensions ({MOST_AXES})")
+    if copy is False:
+        h = _shared(object, dtype, order)
+        return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
+    kind = object.__class__
+    if ndmax != MOST_AXES:
+        return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
+    if (kind is list or kind is tuple) and object and ndmin <= 1:
+        plain = object
+        if not _NUMBERS.issuperset(map(type, object)):
+            plain = [i._number if type(i) is Late.scalar else i for i in object]
+        if plain is object or _ELEMENTS.issuperset(map(type, plain)):
+            return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
+    if isinstance(object, Handle) and not is_sparse(object):
+        value = object._peek() if dtype is not None else None
+        if value is not None and value.nbytes <= config.small_bytes:  # lengths of text are NumPy's to find
+            if not copy and value.dtype == dtype:
+                return object  # type: ignore[return-value]
+            return wrap(np.array(value, dtype, order=order, ndmin=ndmin))  # type: ignore[call-overload]
+        h = as_handle(object, dtype)
+        if h._cell.frozen or (copy and h is object):
+            h = h.copy(order)
+    else:
+        h = as_handle(object, dtype)
+        if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
+            value = h._cell.value
+            h = make(Cell(private_copy(value) if np.shares_memory(value, object) else value))
+        elif h._cell.frozen:
+            h = h.copy()
+    if h.ndim < ndmin:
+        h = h.reshape((1,) * (ndmin - h.ndim) + h.shape)
+    return in_order(h, order)
+
+
+@numpy_function(np.asarray)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> ndarray:
+    """An array from anything array-like.
+
+    A NumPy array's memory is read, not copied, until the array is written to or enters a lazy expression:
+    then it gets memory of its own, and what happens to the NumPy array afterwards is not seen any more.
+    With `copy=False` it is never copied to be read: its owner must leave it as it is until what is built on
+    it has been computed. A write to the array still goes to a copy.
+
+    Raises
+    ------
+    ValueError : `copy=False` where the elements need memory of their own: another dtype or order, a list
+    """
+    if copy is not None:
+        copy = _copy_asked(copy)
+    if copy:
+        return array(a, dtype, order=order or "K")
+    if copy is False:
+        return _shared(a, dtype, order)
+    h = as_handle(a, dtype)
+    return h.copy() if h._cell.frozen else in_order(h, order)
+
+
+_COPY_MODES = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
+
+
+def _copy_asked(copy: Any) -> bool | None:
+    """A `copy=` argument: always, never, or only if one is needed."""
+    if isinstance(copy, np._CopyMode):
+        return _COPY_MODES[copy]
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+    return None if copy is None else bool(copy)
+
+
+def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
+    """An array that reads the memory of `a` and never copies it, or ValueError."""
+    if isinstance(a, Handle):
+        h = a if (dtype is None or a.dtype == np.dtype(dtype)) and not a._cell.frozen else None
+        if h is not None and in_order(h, order) is h:  # type: ignore[arg-type]
+            return h
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if is_sparse(a):
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return as_handle(a, dtype)
+    value = np.asarray(a, dtype, order, copy=False).view()
+    value.flags.writeable = False  # a write goes to a copy
+    return make(Cell(value))
+
+
+@numpy_function(np.asanyarray)
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> ndarray:
+    """As `asarray`, but an array of a subclass of NumPy's passes through."""
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return np.asanyarray(a, dtype, order, copy=copy)  # type: ignore[return-value]
+    return asarray(a, dtype, order, copy=copy)
+
+
+@numpy_function(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
+    """An array of at least one axis, in C order."""
+    h = asarray(a, dtype, "C")
+    return h.reshape(1) if h.ndim == 0 else h
+
+
+@numpy_function(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
+    """As `asarray`, of at least one axis, in Fortran's order."""
+    h = asarray(a, dtype, "F")
+    return h.reshape(1) if h.ndim == 0 else h
+
+
+@numpy_function(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
+    """The same elements in an array of their own."""
+    return array(a, copy=True, order=order)
+
+
+@numpy_function(np.astype)
+def astype(
+    x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: bool = True, device: Any = None
+) -> ndarray:
+    """The elements as another dtype."""
+    if not isinstance(x, Handle | np.ndarray | np.generic):
+        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
+    x = as_handle(x)
+    dtype = np.dtype(dtype)
+    if casting == "same_value":  # only the values tell
+        return wrap(x._force().astype(dtype, casting=casting))
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
+        )
+    if x.dtype == dtype:
+        return x.copy() if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
+    value = x._peek()
+    if value is not None and value.nbytes <= config.small_bytes:
+        return wrap(value.astype(dtype))
+    length_open = dtype.kind in "USV" and not dtype.itemsize
+    if (
+        length_open
+        or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic")
+        or (in_process() and not {x.dtype.kind, dtype.kind} <= _KINDS_OF_NUMBERS)
+    ):
+        # as long as the longest text, as fine as the finest time, or an error: only the values tell
+        return wrap(x._force().astype(dtype))
+    masked = x._masked()
+    if masked is not None:
+        return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask))
+    result = wrap_node(converted_node(x._node(), dtype))
+    result._cell.frozen = x._cell.frozen
+    return result
+
+
+# --- constants -------------------------------------------------------------------------------------
+
+
+def _few(shape: Any) -> bool:
+    """Whether an array of this shape is small, at sixteen bytes an element."""
+    n = 16
+    for length in (shape,) if shape.__class__ is int else shape if shape.__class__ is tuple else (None,):
+        if length.__class__ is not int:
+            return False
+        n *= length
+    return n <= config.small_bytes and config.small_bytes > 0
+
+
+_BLANK_BYTES = 1 << 28
+"""Zeros up to so large are asked of the operating system at once, which has them for nothing."""
+
+
+def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
+    """Zeros: NumPy's where they are small, and where programs run in this process and can write to them."""
+    if _few(shape):
+        return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
+    dtype = as_dtype(dtype)
+    lengths = shape_tuple(shape)
+    if 0 < config.small_bytes < prod(lengths) * dtype.itemsize <= _BLANK_BYTES and in_process():
+        h = wrap(np.zeros(lengths, dtype))
+        h._cell.blank = True
+    else:
+        h = _constant(0, lengths, dtype)
+    return in_order(h, order)
+
+
+def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
+    """One value everywhere."""
+    lengths = shape_tuple(shape)
+    if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
+        return wrap(
+            np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
+        )
+    one = value._node() if isinstance(value, Handle) else np.asarray(value)
+    node = (
+        build.cast(one, dtype)
+        if isinstance(one, Node)
+        else build.constant(_scalar_of(one, dtype) if one.ndim == 0 else one.astype(dtype))
+    )
+    return make(Cell(node=build.broadcast(node, lengths)))
+
+
+def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as an array without axes; 0 is what NumPy's zeros hold, also of strings and records."""
+    return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
+
+
+@numpy_function(np.zeros)
+def zeros(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> ndarray:
+    """Zeros."""
+    return _zeros(shape, dtype, order)
+
+
+@numpy_function(np.ones)
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
+    """Ones."""
+    if _few(shape):
+        return wrap(np.ones(shape, dtype, order))  # type: ignore[call-overload]
+    return in_order(_constant(1, shape, as_dtype(dtype)), order)
+
+
+@numpy_function(np.empty)
+def empty(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> ndarray:
+    """An array to be written to; it starts with zeros, or None for objects."""
+    kind = as_dtype(dtype)
+    return wrap(np.empty(shape_tuple(shape), kind, order)) if kind.hasobject else _zeros(shape, dtype, order)  # type: ignore[call-overload]
+
+
+@numpy_function(np.full)
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> ndarray:
+    """One value everywhere."""
+    lengths = shape_tuple(shape)
+    if isinstance(fill_value, Handle):
+        known = fill_value._peek()
+        if known is None:
+            node = build.cast(fill_value._node(), np.dtype(fill_value.dtype if dtype is None else dtype))
+            return in_order(make(Cell(node=build.broadcast(node, lengths))), order)
+        fill_value = known
+    one = np.full(np.shape(fill_value), fill_value, dtype)  # with NumPy's casts and errors
+    if prod(lengths) * one.itemsize <= config.small_bytes and config.small_bytes:
+        return wrap(np.full(lengths, one, one.dtype, order))  # type: ignore[call-overload]
+    return in_order(make(Cell(node=build.broadcast(build.constant(one), lengths))), order)
+
+
+def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    a = as_handle(a)
+    return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
+
+
+def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
+    """An array made like `a`, in its order where nothing else is asked for."""
+    letter = order_letter(order)
+    if letter in ("C", "F"):
+        return in_order(result, letter)
+    a = as_handle(a)
+    if letter == "A":
+        return in_order(result, "F" if a._layout().flags.fnc else "C")
+    return result if result.ndim != a.ndim or a.ndim < 2 else lying_as_copy(result, a)
+
+
+@numpy_function(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
+    """Zeros with another array's shape and dtype."""
+    return _lying_like(_constant(0, *_like(a, dtype, shape)), a, order, shape)
+
+
+@numpy_function(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
+    """Ones with another array's shape and dtype."""
+    return _lying_like(_constant(1, *_like(a, dtype, shape)), a, order, shape)
+
+
+@numpy_function(np.empty_like)
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> ndarray:
+    """An array to be written to, with another's shape and dtype."""
+    lengths, kind = _like(prototype, dtype, shape)
+    new = empty(lengths, kind) if kind.hasobject else _constant(0, lengths, kind)
+    return _lying_like(new, prototype, order, shape)
+
+
+@numpy_function(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> ndarray:
+    """One value everywhere, with another array's shape and dtype."""
+    lengths, kind = _like(a, dtype, shape)
+    return _lying_like(full(lengths, fill_value, kind), a, order, shape)
+
+
+# --- ranges ----------------------------------------------------------------------------------------
+
+_TIMES = (str, date, timedelta, np.datetime64, np.timedelta64)
+
+
+@numpy_function(np.arange)
+def arange(
+    start: Any = None,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+    **keywords: Any,
+) -> ndarray:
+    """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
+    if dtype is None and not keywords and start.__class__ is int and step.__class__ is int and step:
+        stop_at, first = (start, 0) if stop is None else (stop, start)
+        if stop_at.__class__ is int and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
+            return wrap(np.arange(first, stop_at, step))
+    if "start" in keywords and stop is None:
+        raise TypeError("arange() requires stop to be specified.")
+    start = keywords.pop("start", start)
+    if keywords:
+        raise TypeError(f"arange() got an unexpected keyword argument {next(iter(keywords))!r}")
+    if stop is None:
+        start, stop = None, start
+    given = {"start": start, "stop": stop, "step": step}
+    numbers = {k: v._force()[()] if isinstance(v, Handle) else v for k, v in given.items() if v is not None}
+    start, stop, step = numbers.get("start", 0), numbers.get("stop"), numbers.get("step", 1)
+    if stop is None:
+        raise TypeError("arange() requires stop to be specified.")
+    kind = None if dtype is None else np.dtype(dtype).kind
+    if kind in ("m", "M") or any(isinstance(n, _TIMES) for n in (start, stop, step)):
+        return wrap(np.arange(start, stop, step, dtype=dtype))
+    few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
+    if not step:
+        raise ZeroDivisionError("division by zero")
+    steps = (stop - start) / step
+    if not np.isfinite(steps):
+        raise ValueError(f"arange: cannot compute length: maximum allowed size exceeded ({steps} elements)")
+    length = int(max(0, np.ceil(steps)))
+    if not steps and stop != start:  # the steps are too large to be told from infinite ones
+        length = int(not np.signbit(steps))
+    if length > sys.maxsize:
+        raise ValueError(f"Maximum allowed size exceeded: {length} elements")
+    small = 0 < length * few.dtype.itemsize <= config.small_bytes or (not length and config.small_bytes)
+    if few.dtype.kind not in "iuf" or small:
+        return wrap(np.arange(start, stop, step, dtype=dtype))
+    if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):
+        return wrap(np.arange(start, stop, step, dtype=dtype))
+    first = few.dtype.type(start)
+    delta = few.dtype.type(start + step) - first if length > 1 else few.dtype.type(0)
+    node = build.cast(build.iota(length), few.dtype)
+    if delta != 1:
+        node = build.map_("multiply", node, build.constant(delta), dtype=few.dtype)
+    if first != 0:
+        node = build.map_("add", build.constant(first), node, dtype=few.dtype)
+    return wrap_node(node)
+
+
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "ascontiguousarray",
+    "asfortranarray",
+    "astype",
+    "copy",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,121 @@
+"""Cumulative functions: a ufunc's `accumulate`, and NumPy's sums and products so far."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import reductions
+from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.errstate import is_strict
+from spartan_ng.api.core.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.operands import stored
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.scans import SCANS
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
+    """Any ufunc's `accumulate`."""
+    a = as_handle(a)
+    value = reductions.promptly(a)
+    if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()):
+        result = wrap(getattr(np, name).accumulate(value, axis, dtype))
+    elif a.dtype.kind not in reductions.NUMBERS:
+        result = gathered(getattr(np, name).accumulate, a, axis, dtype)
+    else:
+        result = lying_as(wrap_node(_scanned(name, a, axis, dtype)), a)
+    return stored(name, result, out, casting="unsafe")
+
+
+def _scanned(name: str, a: ndarray, axis: int, dtype: Any) -> Node:
+    """A scan by the table's row, or whole lines by NumPy where the table has none."""
+    if a.ndim == 0 and axis in (0, -1):
+        raise TypeError("cannot accumulate on a scalar")
+    where = build.axis_index(axis, a.ndim)
+    if name not in SCANS:
+        kind = getattr(np, name).accumulate(np.ones(1, a.dtype), dtype=dtype).dtype
+        keywords = (("ufunc", name), ("dtype", kind.str))
+        return build.along_axis("accumulate", [a._node()], where, dtype=kind, keywords=keywords)
+    target = np.dtype(dtype) if dtype is not None else SCANS[name].dtype(a.dtype)
+    if a.size == 0:
+        return build.cast(a._node(), target)
+    node = a._node() if name in reductions.LOGICAL else build.cast(a._node(), target)
+    return build.scan(name, node, where, target)
+
+
+def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
+    a = as_handle(a)
+    axis = None if axis is None else operator.index(axis)
+    if axis is None or a.ndim == 0:
+        a, axis = a.reshape(-1), axis or 0
+    if dtype is None and a.dtype.kind in "biu":
+        dtype = FOLDS[name].dtype(a.dtype)
+    return accumulate(name, a, axis, dtype, out)
+
+
+@numpy_function(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative sums along `axis` (None: of the flat array)."""
+    return _cumulative("add", a, axis, dtype, out)
+
+
+@numpy_function(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative products along `axis` (None: of the flat array)."""
+    return _cumulative("multiply", a, axis, dtype, out)
+
+
+def _cumulative_with_initial(
+    name: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool
+) -> ndarray:
+    x = as_handle(x)
+    x = x.reshape(1) if x.ndim == 0 else x
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(
+                "For arrays which have more than one dimension ``axis`` argument is required "
+                f"(shape {x.shape})."
+            )
+        axis = 0
+    (axis,) = axis if isinstance(axis, tuple) and len(axis) == 1 else (axis,)
+    result = _cumulative(name, x, axis, dtype, None)
+    if include_initial:
+        where = build.axis_index(axis, x.ndim)
+        shape = (*x.shape[:where], 1, *x.shape[where + 1 :])
+        first = build.constant(np.asarray(FOLDS[name].identity, result.dtype))
+        nodes = [build.broadcast(first, shape), result._node()]
+        result = wrap_node(build.concatenate(nodes, where))
+    return stored(name, result, out, casting="unsafe")
+
+
+@numpy_function(np.cumulative_sum)
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> ndarray:
+    """Cumulative sums; with `include_initial` the first is 0."""
+    return _cumulative_with_initial("add", x, axis, dtype, out, include_initial)
+
+
+@numpy_function(np.cumulative_prod)
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> ndarray:
+    """Cumulative products; with `include_initial` the first is 1."""
+    return _cumulative_with_initial("multiply", x, axis, dtype, out, include_initial)
+
+
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+]

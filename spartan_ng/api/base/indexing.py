@@ -1,0 +1,360 @@
+"""Indexing in all its forms, to read and to write.
+
+Integers and slices are views. A single boolean mask is a filter that stays uncompacted as long as possible.
+Integer arrays are a take: several are joined into one flat index, and their axes go where NumPy puts them.
+Writes through arrays scatter to flat positions.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation
+from spartan_ng.api.core import keys
+from spartan_ng.api.core.cell import Masked
+from spartan_ng.api.core.dispatch import fresh, stays
+from spartan_ng.api.core.handle import (
+    Handle,
+    as_handle,
+    converted_node,
+    forced,
+    is_subclass,
+    make,
+    wrap,
+    wrap_masked,
+    wrap_node,
+)
+from spartan_ng.api.core.layouts import lying_as_taken
+from spartan_ng.api.core.views import Basic, Field, Reshape, Slice, Transpose, basic_steps, is_stretched
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def getitem(a: Handle, key: Any) -> ndarray:
+    """`a[key]`."""
+    value = a._peek()
+    if keys.names_fields(key):
+        return _field(a, key, value)
+    if keys.is_simple(key):
+        return _basic(a, key, value)
+    key = keys.canonical(key)
+    if keys.is_simple(key):
+        return _basic(a, key, value)
+    if value is not None:
+        plain = _small_key(key, value)
+        if plain is not None:
+            return fresh(value[plain])  # type: ignore[no-any-return]
+    if keys.is_mask(key):
+        return _filter(a, key)
+    return _fancy(a, keys.parse(key, a.shape))
+
+
+def _basic(a: Handle, key: Any, value: Any) -> ndarray:
+    """A view; a scalar where nothing is left of the axes, which is Python's for strings and objects."""
+    if value is not None:
+        shown = value[key]
+        if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class
+            return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
+        if a._cell.frozen:
+            return wrap(shown.copy())
+        view = Basic()
+        view.key = key
+        return a._seen(view, shown)
+    if keys.is_element(key, a.ndim):
+        a._cell.pick()
+        if a._cell.value is not None:
+            return _basic(a, key, a._peek())
+    whole, steps = a, basic_steps(key, a.shape)
+    for step in steps:
+        a = a._see(step)
+    if not a.shape and not keys.keeps_axes(key):
+        one = wrap_node(a._node())
+        if a.dtype.kind == "V":
+            return _record(whole, key, one)
+        return one._force()[()] if a.dtype.kind in "USO" else one
+    return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
+
+
+def _record(a: Handle, key: Any, record: ndarray) -> ndarray:
+    """An element of a structured array; its fields may be set, which sets them in the array."""
+    if not a._cell.frozen:
+        record._cell.origin = (a, key)
+    return record
+
+
+def _field(a: Handle, key: Any, value: Any) -> ndarray:
+    """A view of fields of a structured array; NumPy's error where there are none of that name."""
+    of_one = value if isinstance(value, np.void) else np.zeros((), a.dtype)
+    field = of_one[key]
+    if np.shape(field) and a._cell.origin is not None:  # a view of the array that has the record
+        array, place = a._cell.origin
+        return array[key][place]  # type: ignore[no-any-return]
+    if isinstance(value, np.void):
+        return wrap(field)
+    if np.shape(field):  # elements with axes of their own are NumPy's to lay out
+        make(a._cell)._force()
+    h = a._see(Field(key, field.dtype, bool(np.shape(field))))
+    return wrap_node(h._node()) if a._cell.frozen else h
+
+
+def _small_key(key: Any, value: Any) -> Any:
+    """The key for NumPy's own indexing, if it is on the driver and what it selects is small."""
+    parts = key if isinstance(key, tuple) else (key,)
+    plain = []
+    elements = 1
+    for p in parts:
+        if isinstance(p, Handle):
+            known = p._peek()
+            if known is None:
+                return None
+            elements = max(elements, known.size)
+            p = known
+        plain.append(p)
+    if value.nbytes > config.small_bytes or elements > value.size:
+        rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
+        if elements * rest * value.itemsize > config.small_bytes:
+            return None
+    if config.small_bytes == 0:
+        return None
+    return tuple(plain) if isinstance(key, tuple) else plain[0]
+
+
+def _filter(a: Handle, mask: Handle) -> ndarray:
+    """`a[mask]`, not compacted before its elements or its shape are asked for."""
+    mask = keys.fitting(a.shape, mask)
+    return wrap_masked(Masked(a._node(), mask._node()))
+
+
+# --- reading by arrays ------------------------------------------------------------------------------
+
+
+def _fancy(a: Handle, key: keys.Key) -> ndarray:
+    """Take through index arrays, after the slices and new axes."""
+    arrays, rest, first = keys.placed(key)
+    on_base = [e for e in key.entries if e.axis >= 0]
+    sliced = Slice(
+        tuple(e.start if e.index is None and e.length else 0 for e in on_base),
+        tuple(e.step if e.index is None else 1 for e in on_base),
+        tuple(e.length if e.index is None else a.shape[e.axis] for e in on_base),
+    )
+    node = sliced.apply(a._node())
+    lengths = tuple(a.shape[e.axis] if e.axis >= 0 and e.index is not None else e.length for e in key.entries)
+    node = build.reshape(node, lengths)
+    from_axes = [key.entries[i].axis for i in rest]
+    if len(arrays) == 1:
+        index = key.entries[arrays[0]].index
+        return lying_as_taken(wrap_node(build.take(node, index._node(), arrays[0])), a, from_axes, first)
+    index = _joined(key, arrays, lengths)
+    node = build.transpose(node, (*arrays, *rest))
+    kept = node.shape[len(arrays) :]
+    node = build.reshape(node, (prod(lengths[i] for i in arrays), *kept))
+    node = build.take(node, index._node(), 0)
+    back = list(range(index.ndim, node.ndim))
+    back[first:first] = range(index.ndim)
+    return lying_as_taken(wrap_node(build.transpose(node, back)), a, from_axes, first)
+
+
+def _joined(key: keys.Key, arrays: list[int], lengths: tuple[int, ...]) -> ndarray:
+    """Several index arrays as one flat index over their axes."""
+    indices = [key.entries[i].index for i in arrays]
+    keys.index_shape(key, arrays)
+    flat = indices[0]
+    for position, index in zip(arrays[1:], indices[1:], strict=True):
+        flat = flat * lengths[position] + index
+    return flat  # type: ignore[no-any-return]
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def setitem(a: Handle, key: Any, value: Any) -> None:
+    """`a[key] = value`."""
+    if a._cell.origin is not None:
+        array, place = a._cell.origin
+        names = a.dtype.names or ()
+        field = names[key] if isinstance(key, int) else key
+        array[field][place] = value
+        a._cell = array[place]._cell
+        return
+    if keys.names_fields(key):
+        a._check_writable()
+        setitem(_field(a, key, a._peek()), ..., value)
+        return
+    if stays(a.dtype) and not a._cell.frozen:
+        make(a._cell)._force()
+    known = value._peek() if isinstance(value, Handle) else value
+    if not keys.is_simple(key):
+        key = keys.canonical(key)
+    plain = key if keys.is_simple(key) else _plain_key(key)
+    if (known is None or plain is None or a._cell.value is None) and _is_part(a, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        if a._have_here(value, *parts):
+            known, plain = forced(value), _plain_key(key)
+    if known is not None and plain is not None and a._cell.value is not None:
+        target = a._in_place()
+        if target is not None:
+            _set_value(target, plain, known)
+            return
+    a._check_writable()
+    if a.dtype.char == "c" and isinstance(value, str | bytes):  # a character an element
+        value = np.array(value, "c")
+    new = as_handle(value, a.dtype if isinstance(value, list | tuple | int | float | complex) else None)
+    if keys.is_simple(key):
+        if new.ndim and keys.is_element(key, a.ndim):
+            _check_element(a.dtype, new)
+        _view(a, key)._write(new)
+    elif keys.is_mask(key):
+        _set_masked(a, key, new)
+    else:
+        _set_scattered(a, key, new)
+
+
+def _is_part(a: Handle, key: Any) -> bool:
+    """Whether `key` names a part of the array's memory; masks choose among all elements, in one pass."""
+    if keys.is_simple(key):
+        return bool(a._views or basic_steps(key, a.shape))
+    return not keys.is_mask(key) or is_stretched(a._views)
+
+
+def _check_element(dtype: np.dtype[Any], value: Handle) -> None:
+    """NumPy's error where an element takes no array, even of one element; asked of an array of zeros."""
+    np.zeros(1, dtype)[0] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+def _set_value(target: Any, key: Any, value: Any) -> None:
+    """NumPy's own assignment, its error for shapes as ours."""
+    try:
+        target[key] = value
+    except ValueError as error:
+        if "could not broadcast" in str(error) or "shape mismatch" in str(error):
+            raise ShapeError(str(error)) from None
+        raise
+
+
+def _plain_key(key: Any) -> Any:
+    parts = key if isinstance(key, tuple) else (key,)
+    plain = tuple(p._peek() if isinstance(p, Handle) else p for p in parts)
+    if any(isinstance(p, Handle) and v is None for p, v in zip(parts, plain, strict=True)):
+        return None
+    return plain if isinstance(key, tuple) else plain[0]
+
+
+def _view(a: Handle, key: Any) -> Handle:
+    """The view to write into, also where reading would give a scalar."""
+    for step in basic_steps(key, a.shape):
+        a = a._see(step)
+    return a
+
+
+def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
+    """A choice between old and new for a scalar or a row; a scatter for one value an element."""
+    mask = keys.fitting(a.shape, mask)
+    node = a._node()
+    m = mask._node()
+    masked = value._masked()
+    rest = a.shape[mask.ndim :]
+    wide = build.reshape(m, m.shape + (1,) * len(rest))
+    if masked is not None and masked.mask is m and masked.a.shape == a.shape:
+        a._write_node(build.map_("where", wide, converted_node(masked.a, node.dtype), node))
+        return
+    if value.ndim == 0 or (value.ndim <= len(rest) and value.shape == rest[len(rest) - value.ndim :]):
+        new = converted_node(value._node(), node.dtype)
+        a._write_node(build.map_("where", wide, new, node))
+        return
+    count = Masked(node, m).count()
+    shape = (count, *rest)
+    try:
+        fits = np.broadcast_shapes(shape, value.shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"NumPy boolean array indexing assignment cannot assign {value.shape} input values to "
+            f"the {shape} output values where the mask is true"
+        )
+    row = prod(rest)
+    kept = build.compress(build.iota(m.size), build.reshape(m, (m.size,)), count)
+    flat = wrap_node(kept).reshape(-1, 1) * row + wrap_node(build.iota(row))
+    _scatter(a, flat, build.broadcast(value._node(), shape))
+
+
+def flat_positions(shape: tuple[int, ...], key: Any) -> ndarray:
+    """The flat C-order position in an array of `shape` of each element that `key` selects."""
+    key = keys.canonical(key)
+    if keys.is_mask(key):
+        key = keys.fitting(shape, key)
+    parsed = keys.parse(key, shape)
+    strides = [prod(shape[i + 1 :]) for i in range(len(shape))]
+    arrays, rest, first = keys.placed(parsed)
+    lines = keys.index_shape(parsed, arrays)
+    ndim = len(rest) + len(lines)
+    total = creation.zeros((*lines, *(1,) * (len(rest) - first)), np.int64)
+    for i in arrays:
+        e = parsed.entries[i]
+        if e.axis >= 0:
+            total = total + (e.index * strides[e.axis]).reshape(e.index.shape + (1,) * (len(rest) - first))
+    for place, i in enumerate(rest):
+        e = parsed.entries[i]
+        axis = place if place < first else place + len(lines)
+        line = wrap(np.zeros(1, np.int64))
+        if e.axis >= 0:
+            line = wrap_node(build.iota(e.length)) * (e.step * strides[e.axis]) + e.start * strides[e.axis]
+        total = total + line.reshape((1,) * axis + (line.size,) + (1,) * (ndim - axis - 1))
+    return total
+
+
+def _set_scattered(a: Handle, key: Any, value: Handle) -> None:
+    """Write through index arrays: where an element is named twice, the last one wins."""
+    positions = flat_positions(a.shape, key)
+    there = value.shape
+    node = value._node()
+    while len(there) > positions.ndim and there[0] == 1:
+        there = there[1:]
+        node = build.reshape(node, there)
+    try:
+        fits = np.broadcast_shapes(there, positions.shape) == positions.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"shape mismatch: value array of shape {value.shape} could not be broadcast to indexing "
+            f"result of shape {positions.shape}"
+        )
+    _scatter(a, positions, build.broadcast(node, positions.shape))
+
+
+def _scatter(a: Handle, positions: Handle, node: Node) -> None:
+    """Put a node's elements at flat positions."""
+    count = positions.size
+    if count == 0:
+        return
+    base = a._node()
+    flat = build.scatter(
+        build.reshape(base, (base.size,)),
+        build.reshape(positions._node(), (count,)),
+        build.reshape(converted_node(node, base.dtype), (count,)),
+    )
+    a._write_node(build.reshape(flat, base.shape))
+
+
+def transposed(a: Handle, axes: tuple[int, ...]) -> ndarray:
+    """The transposed view; a number is its own."""
+    if a._cell.frozen and not axes:
+        return a  # type: ignore[return-value]
+    return a._see(Transpose(axes))
+
+
+def reshaped(a: Handle, shape: tuple[int, ...]) -> ndarray:
+    """The reshaped view (of a layout that allows one)."""
+    return a._see(Reshape(shape))

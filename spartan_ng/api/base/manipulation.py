@@ -1,0 +1,319 @@
+"""Array manipulation: other shapes and orders of axes, as views wherever there is one."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from spartan_ng.api.base import indexing
+from spartan_ng.api.core.cell import Cell, order_of
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, make, order_letter, shape_tuple, wrap
+from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Windows, full_shape, without_copy
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
+    """Whether NumPy reshapes to a view: always where the base is in C order and nothing was sliced."""
+    if not a._views and a._cell.value is None and a._cell.order is None:
+        return True
+    return without_copy(a._layout(), shape)
+
+
+def seen_as(a: Handle, shape: Any) -> ndarray | None:
+    """NumPy's own view under another shape, where the elements are here and in order."""
+    value = a._peek()
+    if value is None or a._cell.frozen or not value.flags.c_contiguous:
+        return None
+    try:
+        shown = value.reshape(shape)
+    except (ValueError, TypeError):  # ours name the shapes
+        return None
+    return a._seen(Reshape(shown.shape), shown)
+
+
+@numpy_function(np.reshape)
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
+    """The same elements under another shape; a view where NumPy gives one."""
+    a = as_handle(a)
+    order = order_letter(order) or "C"
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    seen = seen_as(a, shape) if order == "C" and not copy else None
+    if seen is not None:
+        return seen
+    value = a._peek()
+    if order == "F":
+        new = full_shape(shape, a.size, a.shape)
+        return transpose(reshape(transpose(a), new[::-1], copy=copy))
+    if order == "A" and a.ndim > 1 and a._layout().flags.fnc:
+        return reshape(a, shape, "F", copy=copy)
+    new = full_shape(shape, a.size, a.shape)
+    if a._cell.frozen and new == a.shape:
+        return a  # type: ignore[no-any-return]
+    if a._cell.frozen and value is not None:
+        return wrap(np.array(value).reshape(new))
+    if copy is not True and reshapes_without_copy(a, new):
+        return indexing.reshaped(a, new)
+    if copy is False:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    if value is not None and value.nbytes <= config.small_bytes:
+        return wrap(np.array(value, order="C").reshape(new))
+    return make(Cell(node=build.reshape(a._node(), new)))
+
+
+@numpy_function(np.ravel)
+def ravel(a: Any, order: str = "C") -> ndarray:
+    """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
+    a = as_handle(a)
+    order = order_letter(order) or "C"
+    if order == "A":
+        order = "F" if a.ndim > 1 and a._layout().flags.fnc else "C"
+    if order == "K":
+        axes = order_of(a._layout()) if a.ndim > 1 else None
+        a = a if axes is None else transpose(a, axes)
+    elif order == "F":
+        a = transpose(a)
+    value = a._peek()
+    if value is not None and not a._cell.frozen and value.flags.c_contiguous:
+        return a._seen(Reshape((value.size,)), value.ravel())  # type: ignore[no-any-return]
+    return reshape(a, (a.size,), copy=None if a._layout().flags.c_contiguous else True)
+
+
+@numpy_function(np.transpose, np.permute_dims)
+def transpose(a: Any, axes: Any = None) -> ndarray:
+    """The axes in another order (reversed, if none is given), as a view."""
+    a = as_handle(a)
+    if axes is None:
+        order = tuple(range(a.ndim))[::-1]
+    else:
+        given = tuple(operator.index(n) for n in (axes if np.iterable(axes) else (axes,)))
+        if len(given) != a.ndim:
+            raise ValueError(f"axes don't match array: axes {given} and shape {a.shape}")
+        order = normalize_axis_tuple(given, a.ndim)
+    return indexing.transposed(a, order)
+
+
+permute_dims = transpose
+
+
+@numpy_function(np.matrix_transpose)
+def matrix_transpose(x: Any, /) -> ndarray:
+    """The last two axes exchanged."""
+    x = as_handle(x)
+    if x.ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+    return swapaxes(x, -1, -2)
+
+
+@numpy_function(np.swapaxes)
+def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
+    """Two axes exchanged, as a view."""
+    a = as_handle(a)
+    order = list(range(a.ndim))
+    i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
+    order[i], order[j] = order[j], order[i]
+    return transpose(a, order) if i != j else a.view()
+
+
+@numpy_function(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
+    """Axes moved to other positions, as a view."""
+    a = as_handle(a)
+    old = normalize_axis_tuple(source, a.ndim, "source")
+    new = normalize_axis_tuple(destination, a.ndim, "destination")
+    if len(old) != len(new):
+        raise ValueError(
+            "`source` and `destination` arguments must have the same number of elements, "
+            f"which {source} and {destination} have not"
+        )
+    order = [n for n in range(a.ndim) if n not in old]
+    for target, origin in sorted(zip(new, old, strict=True)):
+        order.insert(target, origin)
+    return transpose(a, order)
+
+
+@numpy_function(np.rollaxis)
+def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
+    """An axis moved back until it is before another."""
+    a = as_handle(a)
+    n = a.ndim
+    axis = build.axis_index(axis, n)
+    if start < 0:
+        start += n
+    if not 0 <= start <= n:
+        raise np.exceptions.AxisError(
+            f"'start' arg requires {-n} <= start < {n + 1}, but {start} was passed in"
+        )
+    return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+@numpy_function(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> ndarray:
+    """New axes of length 1, as a view."""
+    a = as_handle(a)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    ndim = a.ndim + len(axes)
+    places = normalize_axis_tuple(axes, ndim)
+    lengths = iter(a.shape)
+    return indexing.reshaped(a, tuple(1 if i in places else next(lengths) for i in range(ndim)))
+
+
+@numpy_function(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> ndarray:
+    """Axes of length 1 removed, as a view."""
+    a = as_handle(a)
+    if axis is None:
+        gone: tuple[int, ...] = tuple(i for i, n in enumerate(a.shape) if n == 1)
+    elif a.ndim == 0 and not isinstance(axis, tuple) and operator.index(axis) in (0, -1):
+        gone = ()  # as NumPy lets them slip through for scalars
+    else:
+        gone = normalize_axis_tuple(axis if isinstance(axis, tuple) else operator.index(axis), a.ndim)
+        if any(a.shape[i] != 1 for i in gone):
+            raise ShapeError(
+                "cannot select an axis to squeeze out which has size not equal to one "
+                f"(axis {axis}, shape {a.shape})"
+            )
+    if not gone:
+        return a  # type: ignore[no-any-return]
+    return indexing.reshaped(a, tuple(n for i, n in enumerate(a.shape) if i not in gone))
+
+
+@numpy_function(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays of one axis or more."""
+    return _at_least(arys, lambda a: a.reshape(1) if a.ndim == 0 else a)
+
+
+@numpy_function(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays of two axes or more."""
+    return _at_least(arys, lambda a: a.reshape(1, -1 if a.size else 0) if a.ndim < 2 else a)
+
+
+@numpy_function(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays of three axes or more."""
+    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
+    return _at_least(arys, lambda a: a.reshape(shapes[a.ndim](a.shape)) if a.ndim < 3 else a)  # type: ignore[no-untyped-call]
+
+
+def _at_least(arys: tuple[Any, ...], grow: Any) -> Any:
+    found = tuple(grow(as_handle(a)) for a in arys)
+    return found[0] if len(found) == 1 else found
+
+
+@numpy_function(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
+    """A read-only view with repeated elements."""
+    a = as_handle(array)
+    lengths = shape_tuple(shape)
+    if build.broadcast_shapes("broadcast_to", a.shape, lengths) != lengths:
+        raise ShapeError(f"broadcast_to: shape {a.shape} does not broadcast to {lengths}")
+    return _broadcast(a, Broadcast(lengths))
+
+
+def _broadcast(a: ndarray, view: Broadcast) -> ndarray:
+    """A broadcast view; of a number, one of an array of its own."""
+    if a._cell.frozen:
+        a = a.copy()
+    return make(a._cell, (*a._views, view))
+
+
+@numpy_function(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> ndarray:
+    """The windows of a shape at all places, as a read-only view; `window_shape` goes with `axis`."""
+    a = as_handle(x)
+    if writeable:
+        from spartan_ng.api.base import strides
+
+        return strides.windows_to_write(a, window_shape, axis)
+    lengths = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    lengths = tuple(operator.index(n) for n in lengths)
+    if any(n < 0 for n in lengths):
+        raise ValueError(f"`window_shape` cannot contain negative values, as {lengths} does")
+    axes = tuple(range(a.ndim)) if axis is None else normalize_axis_tuple(axis, a.ndim, allow_duplicate=True)
+    if len(axes) != len(lengths):
+        raise ValueError(f"as many lengths as axes are needed, not window_shape {lengths} for axes {axes}")
+    left = list(a.shape)
+    for n, i in zip(lengths, axes, strict=True):
+        if left[i] < n:
+            raise ValueError(f"window shape {lengths} cannot be larger than input array shape {a.shape}")
+        left[i] -= n - 1
+    if a._cell.frozen:
+        a = a.copy()
+    return make(a._cell, (*a._views, Windows(lengths, axes)))
+
+
+@numpy_function(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
+    """Arrays broadcast against each other: themselves where all have one shape.
+
+    Views of others may be written to; on a cluster only those with as many elements as the array.
+    """
+    found = [a.copy() if a._cell.frozen else a for a in map(as_handle, args)]
+    shape = build.broadcast_shapes("broadcast_arrays", *(a.shape for a in found)) if found else ()
+    if all(a.shape == shape for a in found):
+        return tuple(found)
+    return tuple(_broadcast(a, Broadcast(shape, writeable=True)) for a in found)
+
+
+def broadcast_shapes(*args: Any) -> tuple[int, ...]:
+    """The shape several shapes broadcast to."""
+    return build.broadcast_shapes("broadcast_shapes", *(shape_tuple(s) for s in args)) if args else ()
+
+
+@numpy_function(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+    """The diagonal of the planes of two axes, last; a read-only view."""
+    return diagonal_view(as_handle(a), offset, axis1, axis2, writeable=False)
+
+
+def diagonal_view(a: ndarray, offset: int, axis1: int, axis2: int, writeable: bool) -> ndarray:
+    """The diagonal, through which `einsum` also writes."""
+    if a.ndim < 2:
+        raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
+    i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    rest = [n for k, n in enumerate(a.shape) if k not in (i, j)]
+    length: int = max(0, min(a.shape[i] - max(-offset, 0), a.shape[j] - max(offset, 0)))
+    return a._see(Diagonal(operator.index(offset), (i, j), (*rest, length), writeable))
+
+
+def along(a: Handle, axis: Any) -> tuple[ndarray, int]:
+    """An array and its axis; flat for None. One without axes has one for 0 and -1, as in NumPy's C code."""
+    if axis is None or (a.ndim == 0 and operator.index(axis) in (0, -1)):
+        return ravel(a), 0
+    return a, build.axis_index(axis, a.ndim)  # type: ignore[return-value]
+
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "diagonal",
+    "expand_dims",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "rollaxis",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+]

@@ -1,0 +1,403 @@
+"""Folds: NumPy's reductions over the table of folds."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Masked
+from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_function
+from spartan_ng.api.core.errstate import is_strict
+from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
+from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.core.layouts import lying_as_folded
+from spartan_ng.api.core.operands import mask_of, stored
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_NONE: Any = np._NoValue
+NUMBERS = "biufc"
+"""Kinds of dtypes that are folded where they are, whatever the fold."""
+_EXTREMES = {"minimum", "maximum", "fmin", "fmax"}
+LOGICAL = {"logical_and", "logical_or", "logical_xor"}
+"""Folds that take the truth of elements of any dtype."""
+
+
+def reduce(
+    name: str,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """Any ufunc's `reduce` with all of NumPy's arguments."""
+    a = as_handle(a)
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
+    keepdims = False if keepdims is _NONE else keepdims
+    where = mask_of(where)
+    if out is not None and not isinstance(out, Handle | np.ndarray):
+        raise TypeError("output must be an array")
+    if is_foreign(a.dtype) and out is not None:
+        return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
+    if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
+        both = (out.dtype, a.dtype, None)
+        dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]
+    value = promptly(a)
+    flags = where._peek() if isinstance(where, Handle) else where
+    if value is not None and flags is not None and out is None and is_prompt(value):
+        numpys: Any = getattr(np, name)
+        keywords = {} if initial is _NONE else {"initial": forced(initial)}
+        if flags is not True:
+            keywords["where"] = flags
+        result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
+        return result if value.dtype.kind == "O" else wrap(result)
+    timely = _is_time_fold(name, a.dtype.kind) and dtype in (None, a.dtype)
+    if name not in FOLDS or not (a.dtype.kind in NUMBERS or timely):
+        return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
+    masked = a._masked()
+    if masked is not None and where is True and _stays_filtered(masked, axis):
+        result = _filtered(name, masked, axis, dtype, keepdims, initial)
+    else:
+        result = lying_as_folded(_fold(name, a, axis, dtype, keepdims, initial, where), a, axis)
+    return _into(name, result, out, "unsafe")
+
+
+def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarray:
+    """A reduction's result, written to `out` where that is given, which must have its shape."""
+    if out is None:
+        return result  # type: ignore[no-any-return]
+    if out.shape != result.shape:
+        raise ShapeError(f"{name}: output operand of shape {out.shape} for a result of shape {result.shape}")
+    return stored(name, result, out, casting=casting)
+
+
+def promptly(a: ndarray) -> Any:
+    """The value of an array that is on the driver, or has to be there, to see its errors at once; or None."""
+    value = a._peek()
+    if a.dtype.kind in "fc" and is_strict():
+        value = a._force() if value is None else value
+        if config.reproducible:  # the order in which NumPy adds follows the memory
+            return np.asarray(value, order="C")
+    return value
+
+
+def _is_time_fold(name: str, kind: str) -> bool:
+    """Whether dates or durations are folded where they are: extremes, and sums of durations."""
+    return (kind in "mM" and name in _EXTREMES) or (kind == "m" and name == "add")
+
+
+def is_prompt(value: Any) -> bool:
+    """Whether NumPy should fold a value that is here at once."""
+    return value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()
+
+
+def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
+    """The fold of a lazy array."""
+    axes = _axes(axis, a.ndim)
+    row = FOLDS[name]
+    node = a._node()
+    mask = None
+    if where is not True:
+        mask = build.broadcast(where._node(), a.shape)
+    nothing = math.prod(a.shape[i] for i in axes) == 0
+    if row.identity is None and initial is _NONE:
+        if nothing:
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        if mask is not None:
+            raise ValueError(
+                f"reduction operation '{name}' does not have an identity, so to use a where mask "
+                "one has to specify 'initial'"
+            )
+    if mask is not None and row.identity is None and node.dtype.kind not in "biuf":
+        neutral = build.cast(as_handle(initial)._node(), node.dtype)
+        node, mask = build.map_("where", mask, node, neutral, dtype=node.dtype), None
+    result = _folded(name, node, axes, dtype, mask, nothing)
+    if initial is not _NONE:
+        result = _with_initial(name, result, initial)
+    return wrap_node(keep(result, a.shape, axes) if keepdims else result)
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes to fold; a number may be folded along its axis 0 or -1, as in NumPy."""
+    return build.axes_tuple(None if ndim == 0 and axis in (0, -1) else axis, ndim)
+
+
+def _folded(
+    name: str, node: Node, axes: tuple[int, ...], dtype: Any, mask: Node | None, nothing: bool = False
+) -> Node:
+    """The FOLD node; folding along no axis only casts, an empty fold is a constant."""
+    row = FOLDS[name]
+    target = np.dtype(dtype) if dtype is not None else row.dtype(node.dtype)
+    shape = tuple(n for i, n in enumerate(node.shape) if i not in axes)
+    if nothing:
+        identity = row.identity
+        if identity is None:
+            identity = _extreme(name, target)
+        return build.broadcast(build.constant(np.asarray(identity).astype(target)), shape)
+    if not axes:
+        result = build.cast(node, target)
+        if row.identity is not None and name not in LOGICAL:  # which is not every number's own: -0.0, 1 * inf
+            identity = build.constant(np.asarray(row.identity).astype(target))
+            result = build.map_(name, identity, result, dtype=target)
+        if mask is not None:
+            neutral = build.constant(
+                np.asarray(row.identity if row.identity is not None else _extreme(name, target)).astype(
+                    target
+                )
+            )
+            result = build.map_("where", mask, result, neutral)
+        return result
+    casts = dtype is not None and name not in LOGICAL and node.dtype.kind != target.kind
+    if casts and target != row.dtype(node.dtype):
+        node = build.cast(node, target)
+    return build.fold(name, node, axes, dtype=target, where=mask)
+
+
+def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
+    """What no element can beat in a minimum or maximum."""
+    least = name in ("minimum", "fmin")
+    if dtype.kind in "fc":
+        return np.inf if least else -np.inf
+    if dtype.kind == "b":
+        return least
+    return np.iinfo(dtype).max if least else np.iinfo(dtype).min
+
+
+def _with_initial(name: str, node: Node, initial: Any) -> Node:
+    """Start the fold from a given value."""
+    nothing = np.zeros(0, node.dtype)  # what NumPy makes of `initial` alone, or its error
+    start = getattr(np, name).reduce(nothing, dtype=node.dtype.type, initial=forced(initial))
+    return build.map_(name, build.constant(np.asarray(start)), node, dtype=node.dtype)
+
+
+def keep(node: Node, shape: tuple[int, ...], axes: tuple[int, ...]) -> Node:
+    """Folded axes as axes of length 1."""
+    return build.reshape(node, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+# --- filtered arrays -------------------------------------------------------------------------------
+
+
+def _stays_filtered(masked: Masked, axis: Any) -> bool:
+    """Whether a fold along `axis` takes all of the filtered axis."""
+    ndim = 1 + masked.a.ndim - masked.mask.ndim
+    return 0 in build.axes_tuple(axis, ndim) and masked.a.dtype.kind in "biuf"
+
+
+def _filtered(name: str, masked: Masked, axis: Any, dtype: Any, keepdims: bool, initial: Any) -> ndarray:
+    """Fold with the mask as `where`; the elements are never brought together."""
+    extra = masked.mask.ndim - 1
+    axes = build.axes_tuple(axis, masked.a.ndim - extra)
+    wide = tuple(range(masked.mask.ndim)) + tuple(i + extra for i in axes if i > 0)
+    node = _folded(
+        name, masked.a, wide, dtype, build.broadcast(masked.wide_mask(), masked.a.shape), 0 in masked.a.shape
+    )
+    if initial is not _NONE:
+        node = _with_initial(name, node, initial)
+    elif FOLDS[name].identity is None:
+        node = _checked_extreme(name, node, masked)
+    if keepdims:
+        node = keep(node, (1, *masked.a.shape[masked.mask.ndim :]), axes)
+    return wrap_node(node)
+
+
+def _checked_extreme(name: str, node: Node, masked: Masked) -> Node:
+    """An extreme of what is left; NumPy raises at the call where nothing is, so look now, in one pass."""
+    count = known_count(masked.mask)
+    if count is None:
+        ref, counted = run([node, counter(masked.mask)])
+        count = int(value_of(counted))
+        remember_count(masked.mask, count)
+        node = build.data(ref)
+    if count == 0:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    return node
+
+
+def count_of(a: ndarray, axis: Any, where: Any) -> Any:
+    """How many elements a fold along `axis` takes: an int, or an array where it depends on a mask."""
+    masked = a._masked()
+    if masked is not None and where is True and _stays_filtered(masked, axis):
+        rest = masked.a.shape[masked.mask.ndim :]
+        axes = build.axes_tuple(axis, 1 + len(rest))
+        known = known_count(masked.mask)
+        kept: Any = wrap_node(counter(masked.mask)) if known is None else known
+        return kept * math.prod(rest[i - 1] for i in axes if i > 0)
+    if where is True:
+        return math.prod(a.shape[i] for i in build.axes_tuple(axis, a.ndim))
+    mask = build.broadcast(where._node(), a.shape)
+    return reduce("add", wrap_node(mask), axis, np.intp, keepdims=True)
+
+
+# --- NumPy's reductions ----------------------------------------------------------------------------
+
+
+@numpy_function(np.sum)
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The sum along `axis`."""
+    return reduce("add", a, axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.prod)
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The product along `axis`."""
+    return reduce("multiply", a, axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.max, np.amax)
+def max(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The greatest element along `axis`."""
+    return reduce("maximum", a, axis, None, out, keepdims, initial, where)
+
+
+@numpy_function(np.min, np.amin)
+def min(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The least element along `axis`."""
+    return reduce("minimum", a, axis, None, out, keepdims, initial, where)
+
+
+def _truth(a: Any) -> Any:
+    """The dtype of `any` and `all` of objects, whose ufuncs would give one of the objects."""
+    return bool if as_handle(a).dtype.kind == "O" else None
+
+
+@numpy_function(np.any)
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+    """Whether some element along `axis` is true."""
+    return reduce("logical_or", a, axis, _truth(a), out, keepdims, _NONE, where)
+
+
+@numpy_function(np.all)
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
+    """Whether every element along `axis` is true."""
+    return reduce("logical_and", a, axis, _truth(a), out, keepdims, _NONE, where)
+
+
+def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
+    """`argmin` or `argmax`."""
+    a = as_handle(a)
+    value = a._peek()
+    if value is not None and out is None and keepdims is False and value.nbytes <= config.small_bytes:
+        return wrap(getattr(value, name)(axis))
+    keepdims = False if keepdims is _NONE else keepdims
+    if value is not None and is_prompt(value):
+        result = wrap(getattr(value, name)(axis, keepdims=keepdims))
+        return _into(name, result, out)
+    shape = a.shape
+    if axis is None or (not shape and axis in (0, -1)):
+        axis = None
+        node, where = build.reshape(a._node(), (a.size,)), 0
+    else:
+        node, where = a._node(), build.axis_index(axis, a.ndim)
+    if node.shape[where] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    folded = build.fold(name, node, (where,))
+    if keepdims:
+        folded = keep(folded, shape, tuple(range(len(shape))) if axis is None else (where,))
+    return _into(name, wrap_node(folded), out)
+
+
+@numpy_function(np.argmax)
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the first greatest element."""
+    return extreme_place("argmax", a, axis, out, keepdims)
+
+
+@numpy_function(np.argmin)
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the first least element."""
+    return extreme_place("argmin", a, axis, out, keepdims)
+
+
+@numpy_function(np.count_nonzero, eager=True)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarray:
+    """How many elements are not zero."""
+    return sum(truth(as_handle(a)), axis, np.intp, None, keepdims)
+
+
+def truth(a: Any) -> Any:
+    """Which elements of an array are true: not zero and not empty; NaN and NaT are."""
+    kind = a.dtype.kind
+    if kind in "biufc":
+        return a if kind == "b" else a != 0
+    if kind in "mM":
+        return wrap_node(build.map_(_TRUTH, a._node(), dtype=np.dtype(bool)))
+    value = a._force()
+    if not a.dtype.names:
+        return wrap(value.astype(bool))
+    flags = np.zeros(value.shape, bool)  # of records only `nonzero` tells, where they have arrays as fields
+    flags.reshape(-1)[np.flatnonzero(value)] = True
+    return wrap(flags[()])
+
+
+def _true(x: Any) -> Any:
+    return x.astype(bool)
+
+
+_TRUTH = UserFunction(_true, origin="truth")
+
+
+# --- scans -----------------------------------------------------------------------------------------
+
+
+# --- ufunc methods with places -----------------------------------------------------------------------
+
+
+amax, amin = max, min
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "max",
+    "min",
+    "prod",
+    "sum",
+]

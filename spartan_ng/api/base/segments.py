@@ -1,0 +1,155 @@
+"""Folds by place: a ufunc's `at` adds into places, its `reduceat` folds segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import indexing, reductions
+from spartan_ng.api.core import keys
+from spartan_ng.api.core.dispatch import by_numpy, gathered
+from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap_node
+from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.operands import stored
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.ops.scans import SCANS, SEGMENTED
+
+if TYPE_CHECKING:
+    from spartan_ng.api.elementwise.universal import ufunc
+    from spartan_ng.api.ndarray.array import ndarray
+
+_GROUPED = 1 << 12
+"""Rows with known indices from which sums into few places are a pass of their own."""
+
+
+def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
+    """`ufunc.at`: an update for every index, repeated ones one after the other."""
+    updates = as_handle(b)
+    fits = _fits(name, a, updates)
+    if fits and _is_grouped_sum(name, a, indices):
+        a._write_node((a + _grouped_sum(a, indices, updates))._node())
+        return
+    target = a._peek()
+    plain_indices = _plain_key(indices)
+    if target is not None and plain_indices is not None and not (isinstance(b, Handle) and b._peek() is None):
+        here = a._in_place()
+        if here is not None:
+            getattr(np, name).at(here, plain_indices, forced(b))
+            return
+    if not fits:
+        a._write(gathered(_applied(name), a, indices, b))
+        return
+    positions = indexing.flat_positions(a.shape, indices)
+    flat = build.reshape(a._node(), (a.size,))
+    values = build.broadcast(build.cast(updates._node(), a.dtype), positions.shape)
+    node = build.scatter(flat, positions.reshape(-1)._node(), build.reshape(values, (positions.size,)), name)
+    a._write_node(build.reshape(node, a.shape))
+
+
+def repeat_at(function: ufunc, a: ndarray, indices: Any) -> None:
+    """`ufunc.at` of a function of one operand: as often for an element as its index occurs."""
+    plain_indices = _plain_key(indices)
+    here = a._in_place() if a._peek() is not None and plain_indices is not None else None
+    if here is not None:
+        function.np.at(here, plain_indices)
+        return
+    zeros = build.broadcast(build.constant(np.int64(0)), a.shape)
+    times = wrap_node(zeros)
+    accumulate_at("add", times, indices, np.int64(1))
+    for n in range(int(times.max()) if times.size else 0):
+        once = build.cast(function(a)._node(), a.dtype)  # as NumPy does, whatever the dtypes
+        a._write_node(build.map_("where", (times > n)._node(), once, a._node()))
+
+
+_MODULAR = {"add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"}
+"""Functions of integers that may be taken modulo the array's dtype before or after."""
+
+
+def _fits(name: str, a: ndarray, b: ndarray) -> bool:
+    """Whether updates may be cast to the array's dtype first; NumPy casts each result by force."""
+    if name in _MODULAR and a.dtype.kind in "iu" and b.dtype.kind in "biu":
+        return True
+    dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))[-1]
+    return np.can_cast(dtype, a.dtype, "same_kind")
+
+
+def _applied(name: str) -> Any:
+    """`ufunc.at` as a function that leaves its operand as it is."""
+
+    def at(a: Any, key: Any, b: Any) -> Any:
+        out = np.array(a)
+        getattr(np, name).at(out, key, b)
+        return out
+
+    at.__module__, at.__name__ = "numpy", f"{name}.at"
+    return at
+
+
+def _is_grouped_sum(name: str, a: ndarray, indices: Any) -> bool:
+    """Whether rows are added into few places of a float array: each worker sums its own rows."""
+    if name != "add" or not isinstance(indices, Handle) or a.ndim == 0:
+        return False
+    rows = indices.size if indices.ndim == 1 and indices.dtype.kind in "iu" else 0
+    few = rows < _GROUPED and indices._peek() is not None
+    return rows >= a.shape[0] and not few and a.dtype in (np.float32, np.float64)
+
+
+def _grouped_sum(a: ndarray, indices: Handle, b: ndarray) -> ndarray:
+    """What `add.at` adds to `a`: for each row of it the sum of the rows of `b` with its index."""
+    rows = build.broadcast(build.cast(b._node(), a.dtype), (indices.size, *a.shape[1:]))
+    places = keys.checked_index(indices, a.shape[0], 0)._node()
+    return wrap_node(build.bincount(places, a.shape[0], rows, a.dtype))
+
+
+def _plain_key(key: Any) -> Any:
+    """An index without lazy arrays in it, or None."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(p, Handle) and p._peek() is None for p in parts):
+        return None
+    plain = tuple(forced(p) for p in parts)
+    return plain if isinstance(key, tuple) else plain[0]
+
+
+_FEW_SEGMENTS = 16
+"""Segments up to so many are folded one by one; more of them are one scan."""
+
+
+def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: Any) -> ndarray:
+    """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
+    a = as_handle(array)
+    at = [int(i) for i in np.asarray(indices)]
+    where = build.axis_index(axis, a.ndim)
+    n = a.shape[where]
+    if any(not 0 <= i < n for i in at):
+        raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
+    if not at or a.dtype.hasobject:
+        return by_numpy(getattr(np, name).reduceat, a, at or np.zeros(0, np.intp), axis, dtype, out)  # type: ignore[no-any-return]
+    ascending = all(i < j for i, j in pairwise(at))
+    if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
+        kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
+        result = segments(name, build.cast(a._node(), kind), at, where)
+        return stored(name, lying_as(result, a), out, casting="unsafe")
+    before = (slice(None),) * where
+    parts = []
+    for lo, hi in zip(at, [*at[1:], n], strict=True):
+        part = a[(*before, slice(lo, max(hi, lo + 1)))]
+        parts.append(reductions.reduce(name, part, where, dtype, None, True)._node())
+    result = lying_as(wrap_node(build.concatenate(parts, where)), a)
+    return stored(name, result, out, casting="unsafe")
+
+
+def segments(name: str, a: Node, starts: Sequence[int], axis: int) -> ndarray:
+    """The fold of each segment of `axis` that begins at the ascending `starts`: its scan's last value."""
+    n = a.shape[axis]
+    begins = np.zeros(n, a.dtype)
+    begins[list(starts)] = 1
+    along = tuple(n if d == axis else 1 for d in range(a.ndim))
+    flags = build.broadcast(as_handle(begins.reshape(along))._node(), a.shape)
+    scanned = wrap_node(build.recurrence(f"{SEGMENTED}{name}", a, flags, axis))
+    last: Any = np.append(np.asarray(starts, np.int64)[1:], n) - 1
+    found: ndarray = scanned.take(last, axis)
+    return found

@@ -1,0 +1,75 @@
+"""What is NumPy's own here: modules and classes that work on our arrays by gathering them.
+
+They are looked up when they are asked for, so importing this package does not import them. What we have
+ourselves in them, as `np.lib.stride_tricks.as_strided`, is ours.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.dispatch import FUNCTIONS
+
+NAMES = frozenset(
+    {
+        "asmatrix",
+        "bmat",
+        "broadcast",
+        "busdaycalendar",
+        "char",
+        "complex256",
+        "core",
+        "ctypeslib",
+        "dtypes",
+        "emath",
+        "f2py",
+        "flatiter",
+        "float128",
+        "lib",
+        "ma",
+        "matrix",
+        "memmap",
+        "poly1d",
+        "rec",
+        "recarray",
+        "record",
+        "strings",
+        "test",
+        "typing",
+    }
+)
+"""Names of `numpy` that this package passes on as they are."""
+
+
+_MIXED = frozenset({"char", "lib", "rec"})
+"""Modules of NumPy's in which we have functions of our own."""
+
+
+class _Mixed(ModuleType):
+    """A module of NumPy's with our functions where we have them."""
+
+    def __init__(self, theirs: ModuleType) -> None:
+        super().__init__(theirs.__name__, theirs.__doc__)
+        self.__dict__["_theirs"] = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._theirs, name)
+        if isinstance(found, ModuleType) and found.__name__.startswith("numpy."):
+            return _Mixed(found)
+        return FUNCTIONS.get(found, found) if callable(found) else found
+
+    def __dir__(self) -> list[str]:
+        return dir(self._theirs)
+
+
+def of_numpy(name: str) -> Any:
+    """NumPy's object of a name of `NAMES`."""
+    if name not in NAMES:
+        if not hasattr(np, name):
+            getattr(np, name)  # what NumPy says of names that it had
+        raise AttributeError(f"module 'spartan_ng' has no attribute {name!r}")
+    found = getattr(np, name)
+    return _Mixed(found) if name in _MIXED else found

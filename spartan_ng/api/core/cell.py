@@ -1,0 +1,272 @@
+"""A cell: what the arrays of one base share. It holds a NumPy value, a node, or both for one content.
+
+A value whose leaf is in a lazy graph must not change under it: a write first asks whether the leaf is
+still alive. What is to be computed from it is computed then, as NumPy would have done long before; where that
+does not set it free, or it is small, the value is copied (copy on write).
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.forcing import count_true, live, release, run
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.copying import private_copy
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process, writes_in_place
+from spartan_ng.graph.node import Node
+
+_PICKS = 8
+"""So many single elements are read from a lazy array before it is evaluated for them."""
+_PICKED_BYTES = 1 << 28
+"""Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
+
+
+class Masked:
+    """Elements of `a` where `mask`, over its leading axes, is true; never compacted until it must be."""
+
+    __slots__ = ("a", "mask")
+
+    def __init__(self, a: Node, mask: Node) -> None:
+        self.a = a
+        self.mask = mask
+
+    def count(self) -> int:
+        """How many sub-arrays are kept; evaluates the mask when it is asked for the first time."""
+        return count_true(self.mask)
+
+    def compact(self) -> Node:
+        """The elements one after the other."""
+        return build.compress(self.a, self.mask, self.count())
+
+    def wide_mask(self) -> Node:
+        """The mask with the axes of `a`, ready to be broadcast."""
+        return build.reshape(self.mask, self.mask.shape + (1,) * (self.a.ndim - self.mask.ndim))
+
+
+class Cell:
+    """The shared, mutable base of one or more arrays.
+
+    Parameters
+    ----------
+    value : a dense NumPy value on the driver (a NumPy scalar for what NumPy returns as a scalar), or None
+    node : the lazy value, or None
+    masked : a filtered array whose shape is not known yet, or None
+    frozen : whether it stands for a NumPy scalar, which cannot be written to
+    borrowed : whether somebody else may see the value's memory; it is copied before the first write, and, if
+        the other one may write to it, before it becomes a leaf of a graph
+
+    `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
+    copy of what it holds at the time, a new one for each graph.
+    `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
+    `picks` counts the elements that were read one by one since the last evaluation.
+    `origin` is the structured array that a record is an element of, and its key there; `owner` the array
+    without views that the first view was made of. `source` is where a value that has not been written to is
+    mapped from.
+
+    `order` lists the axes from the largest stride to the least where a value was not in C order: views were
+    made for that layout, so the next value gets it, too.
+    """
+
+    # Defaults of the class, not slots: most cells hold a value and nothing else, and are made by the million.
+    value: Any = None
+    masked: Masked | None = None
+    frozen: bool = False
+    borrowed: bool = False
+    blank: bool = False
+    picks: int = 0
+    order: tuple[int, ...] | None = None
+    shared: bool = False
+    source: Any = None
+    origin: tuple[Any, Any] | None = None
+    owner: weakref.ref[Any] | None = None
+    _node: Node | None = None
+
+    def __init__(
+        self,
+        value: Any = None,
+        node: Node | None = None,
+        masked: Masked | None = None,
+        frozen: bool = False,
+        borrowed: bool = False,
+    ) -> None:
+        self.value = value
+        if frozen:
+            self.frozen = True
+        if borrowed:
+            self.borrowed = True
+        if masked is not None:
+            self.masked = masked
+        if node is not None:
+            self._node = node
+            live[node] = weakref.ref(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The base's shape; counts a mask if it must."""
+        if self.value is not None:
+            return self.value.shape  # type: ignore[no-any-return]
+        return self.node.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The base's dtype."""
+        if self.value is not None:
+            return self.value.dtype  # type: ignore[no-any-return]
+        if self.masked is not None:
+            return self.masked.a.dtype
+        assert self._node is not None, "a cell without anything"
+        return self._node.dtype
+
+    @property
+    def node(self) -> Node:
+        """The base as a node; a value becomes a leaf of the graph."""
+        if self.shared:
+            array = np.array(self.value)
+            return build.data(ArrayRef(array.shape, array.dtype, value=array))
+        if self._node is None:
+            if self.masked is not None:
+                self._node = self.masked.compact()
+                self.masked = None
+                live[self._node] = weakref.ref(self)
+            elif self.blank:
+                zero = build.constant(np.zeros((), self.value.dtype))
+                self._node = build.broadcast(zero, self.value.shape)
+            else:
+                self._take_possession()
+                array = np.asarray(self.value)
+                source = self.source if self.borrowed else None
+                self._node = build.data(ArrayRef(array.shape, array.dtype, value=array, source=source))
+        return self._node
+
+    def _take_possession(self) -> None:
+        """Copy a value that somebody else may still write to: what is built on it must not change."""
+        value = self.value
+        if not self.borrowed or not _may_change(value):
+            return
+        # This cell, the name above, and the argument: nobody else knows it.
+        if not (value.flags.owndata and sys.getrefcount(value) == 3):
+            self.value = _on_its_own(value)
+        self.borrowed = False
+
+    def holds(self, node: Node) -> bool:
+        """Whether `node` still is what the cell stands for."""
+        return self.value is None and self._node is node
+
+    def is_part_of_one(self) -> bool:
+        """Whether one view is all that is left of the arrays that shared this: nobody can ask for the rest.
+
+        The cell is known to that view, to the caller, to this function and to `getrefcount`.
+        """
+        return self.owner is not None and self.owner() is None and sys.getrefcount(self) <= 4
+
+    def pick(self) -> None:
+        """Note that one element is asked for; a program that walks over the elements wants them here.
+
+        Each single write to a lazy value is a step of the graph, each single read a program of its own.
+        """
+        if self.value is not None or self._node is None or self._node.format != "dense":
+            return
+        self.picks += 1
+        if self.picks > _PICKS and self._node.nbytes <= _PICKED_BYTES and config.small_bytes and in_process():
+            self.adopt(run([self._node])[0])
+
+    def rebind(self, node: Node) -> None:
+        """Become another lazy value (of the same shape and dtype)."""
+        if self.value is not None:
+            self.order = order_of(self.value)
+        self.value = None
+        self.masked = None
+        self.borrowed = False
+        self._node = node
+        live[node] = weakref.ref(self)
+
+    def adopt(self, ref: ArrayRef) -> None:
+        """Become the evaluated form of the same elements."""
+        self.masked = None
+        self.picks = 0
+        self._node = build.data(ref)
+        if ref.format == "dense" and ref.value is not None:
+            self.value = laid_out(ref.value, self.order)
+            own = ref.private or ref.value.flags.owndata
+            self.borrowed = self.value is ref.value and not own
+            if self.value is not ref.value:  # one copy is enough: the next graph takes this one
+                self._node = None
+
+    def writable(self) -> Any:
+        """The value, for a write in place; None where a functional update is better.
+
+        A value that a graph has captured is copied if it is small, or if the graph cannot be evaluated here.
+        """
+        if self.value is None or self.frozen:
+            return None
+        if self.shared:
+            if not self.value.flags.writeable:
+                raise ValueError("assignment destination is read-only")
+            return self.value
+        if self.blank:  # what a graph has taken is the constant, not this memory
+            self.blank, self._node = False, None
+        node = self._node
+        if node is not None:
+            watch = weakref.ref(node.data)
+            self._node = None
+            del node
+            ref = watch()
+            if ref is not None and self.value.nbytes > config.small_bytes:
+                self._node = build.data(ref)  # stays if a reader raises: it still needs what it would read
+                if not writes_in_place():
+                    return None
+                release(ref)
+                self._node = None
+            del ref
+            if watch() is not None:
+                self.value = private_copy(self.value)
+        if self.borrowed or not self.value.flags.writeable:
+            self.value = private_copy(self.value)
+            self.borrowed = False
+        return self.value
+
+
+def _may_change(value: Any) -> bool:
+    """Whether somebody may write to a value's memory: through it, or through what it is a view of."""
+    while isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            return True
+        value = value.base
+    return not (value is None or isinstance(value, bytes | mmap.mmap))
+
+
+def _on_its_own(value: Any) -> Any:
+    """A copy of a value; of the memory it is a view of, where elements lie over each other there."""
+    root = value
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.nbytes >= value.nbytes or not root.flags.forc:
+        return private_copy(value)
+    offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    memory = private_copy(root.ravel("K"))
+    return np.ndarray(value.shape, value.dtype, memory.data, offset, value.strides)
+
+
+def order_of(value: Any) -> tuple[int, ...] | None:
+    """The axes from the largest stride to the least, or None for C order."""
+    if value.ndim < 2 or value.flags.c_contiguous:
+        return None
+    order = tuple(int(a) for a in np.argsort([-abs(s) for s in value.strides], kind="stable"))
+    return None if order == tuple(range(value.ndim)) else order
+
+
+def laid_out(value: Any, order: tuple[int, ...] | None) -> Any:
+    """A value in C order, or in the order of axes asked for; copied only if it must be."""
+    if order is None:
+        return value if value.flags.c_contiguous else value.copy(order="C")
+    turned = value.transpose(order)
+    if turned.flags.c_contiguous:
+        return value
+    return turned.copy(order="C").transpose(np.argsort(order))

@@ -1,0 +1,293 @@
+"""Which of NumPy's functions we have, the shortcut for small operands, and the fallback for the rest.
+
+`@numpy_function(np.x)` enters a function into the table that `__array_function__` consults. With `eager` it
+also lets NumPy do the work at once when all array arguments are small and on the driver. What is not in
+the table is gathered, given to NumPy, and reported once in a warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from spartan_ng.api.core.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
+from spartan_ng.api.core.layouts import RULES, by_rule
+from spartan_ng.api.core.warn import warn_user
+from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.config import config
+from spartan_ng.graph.evaluation import in_process
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""Ours for each of NumPy's functions."""
+
+_warned: set[str] = set()
+
+
+class FallbackWarning(UserWarning):
+    """A function runs in NumPy on the driver, after its operands were gathered."""
+
+
+def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) -> Callable[[F], F]:
+    """Enter a function in the table; `eager` functions leave small operands to NumPy.
+
+    An eager function must not return much more than it is given, and never a view of it. A `whole` function
+    is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
+    NumPy takes operands of any size that have values.
+    """
+
+    def enter(ours: F) -> F:
+        if functions[0] in RULES:
+            ours = by_rule(functions[0], ours)  # type: ignore[assignment]
+        if eager or whole:
+            called: Any = _with_shortcut(ours, functions[0], whole)
+        else:
+            called = _leaving_subclasses(ours, functions[0])
+        if isinstance(functions[0], types.BuiltinFunctionType):
+            called = _Builtin(called)
+        for f in functions:
+            FUNCTIONS[f] = called
+        return called  # type: ignore[no-any-return]
+
+    return enter
+
+
+class _Builtin(staticmethod):  # type: ignore[type-arg]
+    """A function that, as an attribute of a class, becomes no method: NumPy's are not Python's."""
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+
+def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
+    """`ours`, but NumPy's function where an operand's class has rules of its own."""
+    has_device = "device" in inspect.signature(ours).parameters
+
+    @functools.wraps(ours)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if has_device and "device" in keywords:
+            check_device(keywords["device"])
+        for a in args:
+            if a.__class__ not in _PLAIN and not isinstance(a, Handle) and _is_foreign(a):
+                return _by_others(numpys, call, args, keywords)
+        if keywords:
+            if keywords.get("like") is not None and not isinstance(keywords["like"], Handle):
+                return by_numpy(numpys, *args, **keywords)
+            if any(map(_is_foreign, keywords.values())):
+                return _by_others(numpys, call, args, keywords)
+        try:
+            return ours(*args, **keywords)
+        except SubclassError:
+            return by_numpy(numpys, *args, **keywords)
+
+    return call  # type: ignore[return-value]
+
+
+def _is_foreign(a: Any) -> bool:
+    """Whether an argument, or one in a list of them, is an array of another library (NEP 18)."""
+    if isinstance(a, list | tuple):
+        leaves = bool(a) and a[0].__class__ not in _PLAIN and not isinstance(a[0], list | tuple)
+        return leaves and any(map(_is_foreign, filter(_is_leaf, a)))
+    return hasattr(type(a), "__array_function__") and not isinstance(a, Handle | np.ndarray)
+
+
+def _is_leaf(a: Any) -> bool:
+    return not isinstance(a, list | tuple)
+
+
+def _by_others(
+    numpys: Callable[..., Any], ours: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """What a library whose array is among the arguments says that a function gives.
+
+    It knows the function as NumPy's, or as ours where its program imports this package.
+    """
+    args, keywords = _plain(args), _plain(keywords)
+    leaves: list[Any] = []
+    _collect((args, keywords), leaves, object)
+    known = {type(a): a for a in reversed(leaves) if hasattr(type(a), "__array_function__")}
+    types = tuple(known)
+    for a in sorted(filter(_is_foreign, known.values()), key=lambda a: -len(type(a).__mro__)):
+        for function in (numpys, ours):
+            found = a.__array_function__(function, types, args, keywords)
+            if found is not NotImplemented:
+                return found
+    raise TypeError(
+        f"no implementation found for 'numpy.{numpys.__name__}' on types that implement "
+        f"__array_function__: {types}"
+    )
+
+
+def check_device(device: Any) -> None:
+    """ValueError for a device of the array API standard's that is not the one there is."""
+    if device not in (None, "cpu"):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
+
+
+def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
+    """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
+    checked = _leaving_subclasses(ours, numpys)
+    takes_out = "out" in inspect.signature(ours).parameters
+    beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
+
+    @functools.wraps(ours)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if keywords and not beyond.isdisjoint(keywords):
+            return checked(*args, **keywords)
+        if takes_out and (len(args) > 2 or keywords.get("out") is not None):
+            return checked(*args, **keywords)
+        known: list[Any] = []
+        nbytes = _known((*args, *keywords.values()) if keywords else args, known)
+        small = config.small_bytes
+        if nbytes > small and not (whole and small and nbytes < _MUCH and in_process()):
+            return checked(*args, **keywords)
+        return _called(numpys, known, keywords)
+
+    return call  # type: ignore[return-value]
+
+
+_MUCH = sys.maxsize
+"""Bytes of what is lazy or sparse."""
+_PLAIN = frozenset({int, float, bool, complex, str, type(None)})
+
+
+def _known(arguments: Iterable[Any], known: list[Any]) -> int:
+    """Append the NumPy forms of arguments to `known`; their bytes, or `_MUCH` where one has no such form."""
+    nbytes = 0
+    for a in arguments:
+        if isinstance(a, Handle):
+            a = a._peek()
+            if a is None:
+                return _MUCH
+            nbytes += weight(a)
+        elif a.__class__ not in _PLAIN:
+            if isinstance(a, list | tuple):
+                parts: list[Any] = []
+                nbytes += _known(a, parts)
+                a = tuple(parts) if isinstance(a, tuple) else parts
+            elif is_sparse(a) or is_array_like(a):
+                return _MUCH
+            elif not isinstance(a, type):
+                nbytes += weight(a)
+        known.append(a)
+    return nbytes
+
+
+def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, Any]) -> Any:
+    """What a NumPy function gives for known arguments, the last of them those of the keywords."""
+    if not keywords:
+        return fresh(numpys(*known))
+    n = len(known) - len(keywords)
+    return fresh(numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True))))
+
+
+def weight(value: Any) -> int:
+    """The bytes that decide whether NumPy works on values at once; with objects, which never leave the
+    driver, it always does."""
+    nbytes: int = getattr(value, "nbytes", 0)
+    return -_MUCH if nbytes and stays(value.dtype) else nbytes
+
+
+def stays(dtype: Any) -> bool:
+    """Whether elements never leave the driver: objects, and those of dtypes that are not NumPy's own."""
+    return dtype.hasobject or is_foreign(dtype)
+
+
+def is_foreign(dtype: Any) -> bool:
+    """Whether a dtype is somebody else's than NumPy's first ones: of strings, or a program's own."""
+    return not 0 <= dtype.num < _OWN_DTYPES
+
+
+_OWN_DTYPES = 24
+"""NumPy numbers its own dtypes first."""
+
+
+def fresh(result: Any) -> Any:
+    """NumPy's results as arrays with memory of their own."""
+    if isinstance(result, np.ndarray):
+        if is_subclass(result):
+            return result
+        base = result.base
+        if base is None:
+            return wrap(result if result.flags.writeable else result.copy())
+        # The view of a whole array that nobody else knows: this name, the view, and the argument.
+        whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
+        known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
+        return wrap(result.copy("K") if known else result)
+    if isinstance(result, np.generic):
+        return wrap(result)
+    if isinstance(result, tuple):
+        parts = [fresh(r) for r in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    if isinstance(result, list):
+        return [fresh(r) for r in result]
+    return result
+
+
+def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Run a NumPy function on gathered operands; what it gives is an array of its own, or our `out`."""
+    found: list[Handle] = []
+    _collect((args, keywords), found)
+    values(*found)
+    outs = keywords.get("out")
+    if not any(isinstance(o, Handle) for o in (outs if isinstance(outs, tuple) else (outs,))):
+        return fresh(function(*_plain(list(args)), **_plain(keywords)))
+    several = outs if isinstance(outs, tuple) else (outs,)
+    written = tuple(o.compute() if isinstance(o, Handle) else o for o in several)  # type: ignore[attr-defined]
+    given = {**_plain(keywords), "out": written if isinstance(outs, tuple) else written[0]}
+    result = function(*_plain(list(args)), **given)
+    for ours, theirs in zip(several, written, strict=True):
+        if isinstance(ours, Handle):
+            ours[...] = theirs  # type: ignore[index]
+    results = result if isinstance(result, tuple) else (result,)
+    named = [next((o for o, w in zip(several, written, strict=True) if w is r), None) for r in results]
+    shown = tuple(fresh(r) if o is None else o for o, r in zip(named, results, strict=True))
+    return shown if isinstance(result, tuple) else shown[0]
+
+
+def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Run a NumPy function on the driver, and say so once."""
+    name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"
+    if name not in _warned:
+        _warned.add(name)
+        warn_user(
+            f"{name} is not distributed: its operands are gathered and NumPy runs it on the driver",
+            FallbackWarning,
+        )
+    return by_numpy(function, *args, **keywords)
+
+
+def _collect(a: Any, found: list[Any], wanted: type = Handle) -> None:
+    """Arrays (or what else is wanted) anywhere in nested arguments."""
+    if isinstance(a, list | tuple):
+        for i in a:
+            _collect(i, found, wanted)
+    elif isinstance(a, dict):
+        _collect(list(a.values()), found, wanted)
+    elif isinstance(a, wanted):
+        found.append(a)
+
+
+def _plain(a: Any) -> Any:
+    """Nested arguments with NumPy values in place of arrays."""
+    if isinstance(a, Handle):
+        return a._force()
+    if isinstance(a, list):
+        return [_plain(i) for i in a]
+    if isinstance(a, tuple):
+        return tuple(_plain(i) for i in a)
+    if isinstance(a, dict):
+        return {k: _plain(v) for k, v in a.items()}
+    return a
+
+
+__all__ = [
+    "FallbackWarning",
+]

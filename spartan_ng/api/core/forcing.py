@@ -1,0 +1,172 @@
+"""Evaluate nodes, and keep along the way what the program is about to need again.
+
+Nothing else remembers results: when an array that the user still holds is a step on the way to what is
+evaluated, it may be worth keeping its value, too. It is kept when it is small, or no larger than what it
+comes from and dear (computing it again would take longer than writing it now), or when its steps have been
+evaluated once before. So a loop that looks at one number an iteration costs its own steps only, and
+a temporary array that is used once is still fused away.
+
+Of a temporary that is left in a single view, as in `(A @ B)[3]`, nobody can ask for the rest: the whole is
+kept only if it is needed twice.
+
+Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from spartan_ng.api.core.errstate import as_noted
+from spartan_ng.arrays import ArrayRef, Box, box_of
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import evaluate, is_dear
+from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+from spartan_ng.sources import read_box
+
+_ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
+"""Operators with passes and moves of their own, besides joins that are no products."""
+
+
+class Adopter(Protocol):
+    """A cell, as this module sees it."""
+
+    def adopt(self, ref: ArrayRef) -> None:
+        """Become the evaluated form of the same elements."""
+        ...
+
+    def holds(self, node: Node) -> bool:
+        """Whether `node` still is what the cell stands for."""
+        ...
+
+    def is_part_of_one(self) -> bool:
+        """Whether a single view is all that is left of it."""
+        ...
+
+
+class Holder(Protocol):
+    """A backend that holds tiles of an array."""
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """The elements inside `box`."""
+        ...
+
+
+live: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+"""The cell that holds a lazy node, as long as the user holds an array of it."""
+
+_seen: set[weakref.ref[Node]] = set()
+"""Steps that have been evaluated on the way to something; a step leaves it when it dies."""
+_counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
+
+
+def run(nodes: Sequence[Node]) -> list[ArrayRef]:
+    """The values of `nodes`, computed together; cells of steps on the way adopt theirs."""
+    if not nodes:
+        return []
+    asked = list(dict.fromkeys(nodes))
+    order = topological(asked)
+    kept = _worth_keeping(asked, order)
+    wanted = [*asked, *(n for n, _ in kept)]
+    with as_noted(order):
+        refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
+    for node, cell in kept:
+        cell.adopt(refs[node])
+    return [refs[n] for n in nodes]
+
+
+def once(node: Node) -> Any:
+    """The elements of a node on the driver, for a part of an array that as a whole is not to be kept."""
+    with as_noted(topological([node])):
+        return value_of(evaluate([node])[0])
+
+
+def release(ref: ArrayRef) -> None:
+    """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
+    waiting = {node: cell for node, watch in list(live.items()) if (cell := watch()) and cell.holds(node)}
+    reading: set[Node] = set()
+    for node in topological(list(waiting)):
+        if node.data is ref or not reading.isdisjoint(node.inputs):
+            reading.add(node)
+    readers = [node for node in waiting if node in reading and node.data is None]
+    for node, value in zip(readers, run(readers), strict=True):
+        waiting[node].adopt(value)
+
+
+def value_of(ref: ArrayRef) -> Any:
+    """The elements on the driver: what is there, or gathered from the workers."""
+    if ref.value is not None:
+        return ref.value
+    if ref.source is not None:
+        return (
+            read_box(ref.source, box_of(ref.shape)) if 0 not in ref.shape else np.empty(ref.shape, ref.dtype)
+        )
+    holder: Holder = ref.backend  # type: ignore[assignment]
+    return holder.gather(ref, box_of(ref.shape))
+
+
+def count_true(mask: Node) -> int:
+    """How many elements of a boolean node are true; evaluated once a node."""
+    if mask not in _counts:
+        if mask.data is not None and mask.data.value is not None:
+            _counts[mask] = int(np.count_nonzero(mask.data.value))
+        else:
+            _counts[mask] = int(value_of(run([counter(mask)])[0]))
+    return _counts[mask]
+
+
+def counter(mask: Node) -> Node:
+    """The number of true elements, as a node."""
+    return build.fold("add", mask, range(mask.ndim)) if mask.ndim else build.cast(mask, build.INTP)
+
+
+def remember_count(mask: Node, count: int) -> None:
+    """Note what another evaluation has counted."""
+    _counts[mask] = count
+
+
+def known_count(mask: Node) -> int | None:
+    """The number of true elements where it has been counted."""
+    return _counts.get(mask)
+
+
+def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node, Adopter]]:
+    """Nodes on the way (all of them in `order`), with living cells, whose values should be kept."""
+    again: set[Node] = set()
+    sources: dict[Node, int] = {}
+    kept: list[tuple[Node, Adopter]] = []
+    roots = set(asked)
+    stored = set(asked)
+    for node in order:
+        if not node.inputs:
+            sources[node] = node.nbytes
+            continue
+        sources[node] = max(map(sources.__getitem__, node.inputs))
+        before = weakref.ref(node) in _seen
+        if before or not again.isdisjoint(node.inputs):
+            again.add(node)
+        if node.op not in OPERATORS:
+            continue
+        if not before:
+            _seen.add(weakref.ref(node, _seen.discard))
+        reference = None if node in roots else live.get(node)
+        cell = None if reference is None else reference()
+        if cell is None or not cell.holds(node) or (cell.is_part_of_one() and node not in again):
+            continue
+        small = node.nbytes <= config.small_bytes
+        if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):
+            kept.append((node, cell))
+            stored.add(node)
+            again.discard(node)
+            sources[node] = node.nbytes
+    return kept
+
+
+def _is_dear(node: Node, stored: set[Node]) -> bool:
+    """Whether computing the node again costs more than keeping it."""
+    sorts = node.op is Op.JOIN_UPDATE and node.fn != "contract"
+    return node.op in _ALWAYS_DEAR or sorts or is_dear(node, stored)

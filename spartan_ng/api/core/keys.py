@@ -1,0 +1,244 @@
+"""What a key means: its parts as slices, new axes and index arrays, checked against a shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import EllipsisType, NoneType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.handle import Handle, as_handle, is_array_like, settle, wrap, wrap_node
+from spartan_ng.api.core.views import bounded, expanded
+from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_SIMPLE = frozenset({int, slice, NoneType, EllipsisType})
+
+
+def is_element(key: Any, ndim: int) -> bool:
+    """Whether a simple key names a single element."""
+    items = key if key.__class__ is tuple else (key,)
+    return len(items) == ndim and all(i.__class__ is int for i in items)
+
+
+def is_simple(key: Any) -> bool:
+    """Whether a key is made of Python integers, slices, None and an ellipsis."""
+    kind = key.__class__
+    if kind is tuple:
+        return _SIMPLE.issuperset(map(type, key))
+    return kind in _SIMPLE
+
+
+def names_fields(key: Any) -> bool:
+    """Whether a key is the name of a field, or a list of names."""
+    return isinstance(key, str) or (
+        isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key)
+    )
+
+
+def keeps_axes(key: Any) -> bool:
+    """Whether NumPy gives an array, not a scalar, when no axis is left: with an ellipsis."""
+    return key is Ellipsis or (isinstance(key, tuple) and any(k is Ellipsis for k in key))
+
+
+def canonical(key: Any) -> Any:
+    """Integers of any kind as Python's, sequences and arrays as handles, in a key's parts."""
+    if isinstance(key, tuple):
+        parts = tuple(_canonical_part(k) for k in key)
+        masks = [p for p in parts if isinstance(p, Handle)]
+        return parts[0] if len(parts) == 1 and len(masks) == 1 and is_mask(parts[0]) else parts
+    return _canonical_part(key)
+
+
+def _canonical_part(k: Any) -> Any:
+    if k.__class__ in _SIMPLE:
+        return k
+    if isinstance(k, bool | np.bool_):
+        return as_handle(np.asarray(k))
+    if isinstance(k, Handle | np.ndarray | list | tuple) or is_array_like(k) or is_sparse(k):
+        h = as_handle(k)
+        if h.format == "csr" and h.dtype != bool:  # a mask may stay sparse
+            h = h.todense()
+        if isinstance(k, list | tuple) and not h.size:
+            return as_handle(np.zeros(h.shape, np.int64))
+        if h.dtype.kind not in "biu":
+            raise IndexError(
+                "arrays used as indices must be of integer (or boolean) type, "
+                f"not {h.dtype} (shape {h.shape})"
+            )
+        if h.dtype.kind != "b" and h.ndim == 0:
+            known = h._peek()
+            return h if known is None else int(known)
+        return h
+    if hasattr(k, "__index__"):
+        return int(k.__index__())
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
+        f"arrays are valid indices, not {type(k).__name__}"
+    )
+
+
+def is_mask(key: Any) -> bool:
+    """Whether a key is a single boolean array with axes."""
+    return isinstance(key, Handle) and key.dtype.kind == "b" and key.ndim > 0
+
+
+def fitting(a_shape: tuple[int, ...], mask: Handle) -> Handle:
+    """A mask for the leading axes; as in NumPy, one that is empty along any axis keeps nothing.
+
+    Raises IndexError for one that does not fit.
+    """
+    shape = mask.shape
+    if len(shape) > len(a_shape):
+        raise IndexError(
+            f"too many indices for array: array is {len(a_shape)}-dimensional, but {len(shape)} were indexed"
+        )
+    for axis, (n, m) in enumerate(zip(a_shape, shape, strict=False)):
+        if m not in (n, 0):
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis}; size of axis is {n} "
+                f"but size of corresponding boolean axis is {m} (shapes {a_shape} and {shape})"
+            )
+    if shape == a_shape[: len(shape)]:
+        return mask
+    return wrap_node(build.broadcast(build.constant(np.zeros((), bool)), a_shape[: len(shape)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One part of a key: a slice of a base axis, a new axis, or an index array.
+
+    `axis` is the base axis (-1 for a new one); `index` the non-negative array, or None for a slice.
+    """
+
+    axis: int
+    start: int = 0
+    step: int = 1
+    length: int = 1
+    index: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key with arrays, and whether something stands between its arrays."""
+
+    entries: tuple[Entry, ...]
+    separated: bool
+
+
+def parse(key: Any, shape: tuple[int, ...]) -> Key:
+    """Work out a key with at least one array in it."""
+
+    def consumed(item: Any) -> int:
+        if item is None:
+            return 0
+        return item.ndim if isinstance(item, Handle) and item.dtype.kind == "b" else 1
+
+    entries: list[Entry] = []
+    runs = 0
+    inside = False
+    axis = 0
+    items = list(key) if isinstance(key, tuple) else [key]
+    full = expanded(key, len(shape), consumed)
+    place = next((i for i, k in enumerate(items) if k is Ellipsis), -1)
+    gap = place if len(full) == len(items) - 1 else -1
+    for position, item in enumerate(full):
+        if position == gap:
+            inside = False
+        if item is None:
+            entries.append(Entry(-1))
+            inside = False
+        elif isinstance(item, slice):
+            start, stop, step = item.indices(shape[axis])
+            entries.append(Entry(axis, start, step, len(range(start, stop, step))))
+            inside = False
+            axis += 1
+        else:
+            runs += not inside
+            inside = True
+            found = _index_entries(item, axis, shape)
+            entries.extend(found)
+            axis += sum(e.axis >= 0 for e in found)
+    return Key(tuple(entries), runs > 1)
+
+
+def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[Entry]:
+    """The index arrays an integer, an integer array or a mask stands for."""
+    if not isinstance(item, Handle):
+        return [Entry(axis, index=wrap(np.asarray(bounded(item, shape[axis], axis), np.int64)))]
+    if item.dtype.kind != "b":
+        return [Entry(axis, index=checked_index(item, shape[axis], axis))]
+    if item.ndim == 0:
+        kept = np.zeros(1 if bool(item) else 0, np.int64)
+        return [Entry(-1, index=wrap(kept))]
+    item = fitting(shape[axis:], item)
+    return [Entry(axis + i, index=h) for i, h in enumerate(item.nonzero())]
+
+
+def checked_index(index: Any, n: int, axis: int) -> ndarray:
+    """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
+    node = None if index._peek() is not None else index._node()
+    if node is not None and node.size and not _in_range(node, n):
+        low, high = index.min(), index.max()
+        settle(index, low, high)
+        bounded(int(low), n, axis)
+        bounded(int(high), n, axis)
+        node = None if index._peek() is not None and config.small_bytes else index._node()
+    if node is None:
+        known = np.asarray(index._peek())
+        if known.size:
+            bounded(known.min(), n, axis)
+            bounded(known.max(), n, axis)
+        known = known.astype(np.int64)
+        return wrap(np.where(known < 0, known + n, known))
+    h = wrap_node(build.cast(node, np.dtype(np.int64)))
+    if node.size == 0 or _in_range(node, n):
+        return h
+    return wrap_node(build.map_("where", (h < 0)._node(), (h + n)._node(), h._node()))
+
+
+def _in_range(node: Node, n: int) -> bool:
+    """Whether a node's elements lie in [0, n) by the way they were made."""
+    while node.op in (Op.SLICE, Op.TRANSPOSE, Op.RESHAPE, Op.BROADCAST) or node.fn == "cast":
+        if node.fn == "cast" and node.inputs[0].dtype.kind not in "iu":
+            return False
+        node = node.inputs[0]
+    if node.op is Op.INDEX:
+        return node.shape[0] <= n
+    if node.op is Op.FILTER:
+        return _in_range(node.inputs[0], n)
+    if node.op is Op.FOLD and node.fn in ("argmin", "argmax"):
+        return node.inputs[0].shape[node.params[0][0]] <= n  # type: ignore[no-any-return]
+    if (
+        node.op is Op.JOIN_UPDATE
+        and node.fn == "along_axis"
+        and node.params[0] in ("argsort", "argpartition")
+    ):
+        return node.inputs[0].shape[node.params[1]] <= n  # type: ignore[no-any-return]
+    return False
+
+
+def placed(key: Key) -> tuple[list[int], list[int], int]:
+    """Entries with arrays, those without, and the position of the arrays' axes in the result."""
+    arrays = [i for i, e in enumerate(key.entries) if e.index is not None]
+    rest = [i for i, e in enumerate(key.entries) if e.index is None]
+    first = 0 if key.separated or not arrays else sum(i < arrays[0] for i in rest)
+    return arrays, rest, first
+
+
+def index_shape(key: Key, arrays: list[int]) -> tuple[int, ...]:
+    """The shape that a key's index arrays broadcast to."""
+    shapes = [key.entries[i].index.shape for i in arrays]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IndexError(
+            "shape mismatch: indexing arrays could not be broadcast together with shapes "
+            + " ".join(map(str, shapes))
+        ) from None

@@ -1,0 +1,235 @@
+"""The order of axes in memory that NumPy gives a result: its own rule, asked of tiny arrays.
+
+What is computed here lies in C order, and in NumPy as its operands do ("K"). Whether `ravel` and `reshape`
+are views or copies depends on it, so a result notes the order, and its value is laid out that way.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Cell, laid_out, order_of
+from spartan_ng.api.core.handle import Handle, as_handle, make, wrap
+from spartan_ng.api.core.views import Broadcast, Transpose, layout_of
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+def _may_be_turned(a: Handle) -> bool:
+    """Whether an array's axes may lie in another order than C's."""
+    shown = a._peek()
+    if shown is not None:
+        return shown.ndim > 1 and not shown.flags.c_contiguous
+    return a._cell.order is not None or any(v.__class__ in (Transpose, Broadcast) for v in a._views)
+
+
+def lying_as(result: ndarray, *operands: Any) -> ndarray:
+    """A new result of operands, element by element or line by line, in the order that NumPy gives it."""
+    arrays = [o for o in operands if isinstance(o, Handle)]
+    if any(map(_may_be_turned, arrays)):
+        result._cell.order = _common_order(tuple(map(_described, arrays)))
+    return result
+
+
+def lying_as_copy(result: ndarray, a: Handle) -> ndarray:
+    """A new array that NumPy makes as a copy, or an empty one like another: stretched axes lie innermost."""
+    if _may_be_turned(a):
+        lie(result, order_of(a._layout()))
+    return result
+
+
+def lying_as_taken(result: ndarray, a: Handle, kept: list[int], first: int) -> ndarray:
+    """Elements taken through arrays: their axes, at `first`, lie before those kept of `a` (-1: new)."""
+    strides = a._layout().strides if _may_be_turned(a) else ()
+    inner = [strides[axis] if strides and axis >= 0 else 0 for axis in kept]
+    by = [-abs(s) for s in inner] if strides else [0] * len(kept)
+    places = [*range(first), *range(result.ndim - len(kept) + first, result.ndim)]
+    order = [*range(first, first + result.ndim - len(kept))]
+    order += [places[i] for i in sorted(range(len(kept)), key=by.__getitem__)]
+    lie(result, None if order == sorted(order) else tuple(order))
+    return result
+
+
+def asked_of_tiny(operands: list[Any], function: Callable[..., Any]) -> tuple[int, ...] | None:
+    """The order of the axes of what a NumPy function gives for arrays that are like these, but tiny."""
+    return order_of(function(*(_miniature_of(a._layout(), 2) for a in operands)))
+
+
+def lie(result: ndarray, order: tuple[int, ...] | None) -> ndarray:
+    """A new array with its axes in this order of memory, from the outermost; None for C's."""
+    cell = result._cell
+    if cell.value is not None:
+        cell.value = laid_out(cell.value, order)
+        result._state = None
+    else:
+        cell.order = order
+    return result
+
+
+def _as_operands(result: ndarray, *operands: Any) -> None:
+    """Element by element."""
+    lying_as(result, *operands)
+
+
+def _as_first(result: ndarray, a: Any, *_: Any) -> None:
+    """A copy of the first operand, written to."""
+    lying_as_copy(result, a)
+
+
+def _as_rolled(result: ndarray, a: Any, shift: Any = 0, axis: Any = None) -> None:
+    """A copy of the first operand, or of its elements in C order."""
+    if axis is not None:
+        lying_as_copy(result, a)
+
+
+def _as_tiled(result: ndarray, a: Any, reps: Any) -> None:
+    """A copy of the first operand, if nothing is repeated."""
+    if np.size(reps) == np.sum(reps):
+        lying_as_copy(result, a)
+
+
+def _in_fortrans(result: ndarray, a: Any, *_: Any) -> None:
+    """An array made in Fortran's order for an operand in Fortran's order only, else in C's."""
+    turned = isinstance(a, Handle) and _may_be_turned(a) and a._layout().flags.fnc
+    lie(result, tuple(range(result.ndim))[::-1] if turned else None)
+
+
+def _as_deleted(result: ndarray, a: Any, obj: Any = None, axis: Any = None) -> None:
+    """What a slice or a number leaves is copied to a new array; what a mask leaves is taken."""
+    if axis is None or isinstance(obj, slice) or np.ndim(obj) == 0:
+        _in_fortrans(result, a)
+    else:
+        where = build.axis_index(axis, result.ndim)
+        lying_as_taken(result, a, [i for i in range(result.ndim) if i != where], where)
+
+
+def _as_joined(result: ndarray, arrays: Any, axis: Any = 0, *_: Any) -> None:
+    """Joined along an axis."""
+    parts = [as_handle(a) for a in arrays]
+    if axis is not None and any(map(_may_be_turned, parts)):
+        lie(result, asked_of_tiny(parts, lambda *tiny: np.concatenate(tiny, axis)))
+
+
+def _as_indices(result: ndarray, a: Any, indices: Any, *_: Any) -> None:
+    """Taken at as many indices as there are results."""
+    lying_as(result, indices)
+
+
+def _as_new(result: ndarray, *_: Any) -> None:
+    """In C order, and no view of anything."""
+    lie(result, None)
+
+
+def _as_columns(result: ndarray, *_: Any) -> None:
+    """The columns lie one after the other."""
+    lie(result, (1, 0))
+
+
+RULES: dict[Any, Callable[..., None]] = {
+    **dict.fromkeys((np.where, np.clip, np.round, np.around, np.isclose), _as_operands),
+    **dict.fromkeys((np.sort, np.partition, np.nan_to_num, np.astype, np.gradient, np.unwrap), _as_first),
+    **dict.fromkeys((np.pad, np.insert), _in_fortrans),
+    **dict.fromkeys((np.take, np.compress, np.select, np.quantile, np.percentile, np.median), _as_new),
+    **dict.fromkeys((np.linalg.det, np.linalg.inv), _as_new),
+    np.roll: _as_rolled,
+    np.tile: _as_tiled,
+    np.delete: _as_deleted,
+    np.concatenate: _as_joined,
+    np.take_along_axis: _as_indices,
+    np.argwhere: _as_columns,
+}
+"""How a function's results lie. Those of functions that are not here lie in C order, or as do those of the
+functions that they call: of universal functions like their operands, of folds like what is left of one."""
+
+
+def _is_new(result: Handle, operands: list[Any]) -> bool:
+    """Whether an array is no operand's, and has a shape."""
+    cell = result._cell
+    return cell.masked is None and all(a._cell is not cell for a in operands if isinstance(a, Handle))
+
+
+def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results lie as its rule says, where they are new and not computed yet."""
+    rule, signature = RULES[numpys], inspect.signature(ours)
+
+    def lying(result: Any, arguments: inspect.BoundArguments) -> Any:
+        if isinstance(result, list | tuple):
+            return type(result)(lying(r, arguments) for r in result)
+        operands = [*arguments.args, *arguments.kwargs.values()]
+        if not isinstance(result, Handle) or not _is_new(result, operands):
+            return result
+        if result._cell.value is not None:
+            return wrap(result._peek().copy("K")) if result._views else result
+        new = make(Cell(node=result._node())) if result._views else result
+        if new.ndim > 1:
+            rule(new, *operands)
+        return new
+
+    @functools.wraps(ours)
+    def call(*args: Any, **keywords: Any) -> Any:
+        result = ours(*args, **keywords)
+        if isinstance(result, Handle) and result._cell.value is not None and not result._views:
+            return result
+        arguments = signature.bind(*args, **keywords)
+        arguments.apply_defaults()
+        return lying(result, arguments)
+
+    return call
+
+
+def _described(a: Handle) -> Any:
+    """What decides an array's layout: its strides, or how it is seen."""
+    shown = a._peek()
+    if shown is not None:
+        return shown.shape, getattr(shown, "strides", ())
+    return a._cell.shape, a._cell.dtype, a._views, a._cell.order
+
+
+@functools.lru_cache(maxsize=1024)
+def _common_order(described: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The order of the axes of a result of such arrays, or None for C's."""
+    small = [_miniature(*d) if len(d) == 2 else _miniature_of(layout_of(*d)) for d in described]
+    flags: Any = [["readonly"]] * len(small) + [["writeonly", "allocate"]]
+    made = np.nditer([*small, None], ["zerosize_ok"], flags, [bool] * len(flags)).operands[-1]
+    return order_of(made)
+
+
+def lying_as_folded(result: ndarray, a: Handle, axis: Any) -> ndarray:
+    """A new fold of an array, in the order that NumPy gives it."""
+    if result.ndim > 1 and _may_be_turned(a):
+        axes = build.axes_tuple(axis, a.ndim)
+        fold: Any = np.logical_or.reduce
+        made = fold(_miniature_of(a._layout()), axes, keepdims=result.ndim == a.ndim)
+        result._cell.order = order_of(made)
+    return result
+
+
+def _miniature_of(layout: np.ndarray[Any, Any], stretched: int = 1) -> np.ndarray[Any, Any]:
+    """A tiny array with a layout's order of strides."""
+    return _miniature(layout.shape, layout.strides, stretched)
+
+
+def _miniature(shape: tuple[int, ...], strides: tuple[int, ...], stretched: int = 1) -> np.ndarray[Any, Any]:
+    """An array of at most two elements an axis, or `stretched` ones, with the order that strides have."""
+    order = np.argsort([-abs(s) for s in strides], kind="stable")
+    lengths = [min(n, 2 if s else stretched) for n, s in zip(shape, strides, strict=True)]
+    return np.empty([lengths[i] for i in order], bool).transpose(np.argsort(order))
+
+
+__all__ = [
+    "RULES",
+    "asked_of_tiny",
+    "by_rule",
+    "lie",
+    "lying_as",
+    "lying_as_copy",
+    "lying_as_folded",
+    "lying_as_taken",
+]

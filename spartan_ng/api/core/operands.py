@@ -1,0 +1,230 @@
+"""What a universal function is given, and where its result goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Masked
+from spartan_ng.api.core.dispatch import weight
+from spartan_ng.api.core.handle import (
+    PYTHON_SCALARS,
+    Handle,
+    as_handle,
+    check_wraps,
+    forced,
+    is_array_like,
+    wrap_node,
+)
+from spartan_ng.api.core.warn import warn_user
+from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+WEAK = frozenset(PYTHON_SCALARS)
+"""Classes of scalars that leave the other operands' dtype as it is (NEP 50)."""
+
+
+def kind_of(o: Any) -> Any:
+    """A Python scalar's class, or anything else's dtype."""
+    plain = isinstance(o, PYTHON_SCALARS) and not isinstance(o, Handle)
+    return type(o) if plain else o.dtype
+
+
+def common_dtype(*operands: Any) -> np.dtype[Any]:
+    """The dtype that NumPy finds for arrays, what becomes one, and Python's numbers, which are weak."""
+    return np.result_type(*(o if type(o) in WEAK else as_handle(o).dtype for o in operands))
+
+
+def mask_of(where: Any) -> Any:
+    """A `where` as NumPy takes it: True, or truths; TypeError for an array of another dtype."""
+    if where is True or where is np._NoValue:
+        return True
+    if isinstance(where, Handle | np.ndarray) and where.ndim and where.dtype != bool:
+        raise TypeError(
+            f"Cannot cast array data from {where.dtype!r} to dtype('bool') according to the rule 'safe'"
+        )
+    return as_handle(where, bool)
+
+
+def operand(a: Any) -> Any:
+    """An operand as a handle, or a Python scalar as itself."""
+    if isinstance(a, Handle):
+        return a
+    if isinstance(a, PYTHON_SCALARS) and not isinstance(a, np.generic):
+        return np.bool_(a) if isinstance(a, bool) else a
+    return as_handle(a)
+
+
+def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
+    """An argument as NumPy's compiled functions convert it: an array by a rule, everything else by force."""
+    h = as_handle(a)
+    h = h.todense() if h.format == "csr" else h
+    kind: np.dtype[Any] = np.dtype(dtype)
+    is_array = is_array_like(a) or is_sparse(a) or isinstance(a, np.ndarray)
+    is_array = is_array or (isinstance(a, Handle) and not isinstance(a, np.generic) and not a._cell.frozen)
+    if is_array and not np.can_cast(h.dtype, kind, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {h.dtype!r} to {kind!r} according to the rule {casting!r}"
+        )
+    return h if h.dtype == kind else h.astype(kind)
+
+
+def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ...] | None:
+    """NumPy values of operands that are small and on the driver, or None; where they are `broadcast`, they
+    stay small together."""
+    known: list[Any] = []
+    nbytes = 0
+    shape = None
+    alike = True
+    for a in args:
+        if isinstance(a, Handle):
+            a = a._peek()
+            if a is None:
+                return None
+            if a.shape:
+                alike = alike and (shape is None or shape == a.shape)
+                shape = a.shape
+            nbytes += weight(a)
+            known.append(a)
+            continue
+        if a.__class__ in WEAK:
+            known.append(a)
+            continue
+        alike = False
+        if isinstance(a, list | tuple) or is_sparse(a) or is_array_like(a):
+            check_wraps(a)
+            a = as_handle(a)._peek()
+            if a is None:
+                return None
+        nbytes += weight(a)
+        known.append(a)
+    if nbytes > config.small_bytes or not (alike or not broadcast or stay_small(tuple(known))):
+        return None
+    return tuple(known)
+
+
+def has_objects(*operands: Any) -> bool:
+    """Whether an operand holds Python's objects, which stay on the driver."""
+    return any(o.dtype.hasobject for o in operands if isinstance(o, np.ndarray))
+
+
+def stay_small(operands: tuple[Any, ...]) -> bool:
+    """Whether the operands stay small when they are broadcast together."""
+    shapes = {np.shape(o) for o in operands}
+    if len(shapes) == 1:
+        return True
+    longest = max(map(len, shapes))
+    size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
+    return size * 8 <= max(config.small_bytes, 8 * max(map(prod, shapes)))  # type: ignore[no-any-return]
+
+
+def common_mask(operands: list[Any]) -> Masked | None:
+    """The filter all operands with axes went through, if they can stay filtered."""
+    found: Masked | None = None
+    for o in operands:
+        if not isinstance(o, Handle):
+            continue
+        masked = o._masked()
+        if masked is None:
+            if o._views or o._cell.masked is not None or o.ndim:
+                return None
+            continue
+        if found is None:
+            found = masked
+        elif masked.mask is not found.mask or masked.a.shape != found.a.shape:
+            return None
+    return found
+
+
+def unfiltered(o: Any) -> Any:
+    """A filtered operand's elements before the filter; anything else as it is."""
+    masked = o._masked() if isinstance(o, Handle) else None
+    return o if masked is None else masked.a
+
+
+def check_cast(name: str, dtype: np.dtype[Any], target: np.dtype[Any], casting: Any = "same_kind") -> None:
+    """TypeError, as NumPy's `UFuncTypeError`, where a result may not be written to an array of `target`."""
+    if np.can_cast(dtype, target, casting):
+        return
+    function = getattr(np, name, None)
+    if not isinstance(function, np.ufunc):
+        raise TypeError(f"{name}: cannot cast {dtype!r} to {target!r} with casting rule {casting!r}")
+    error: Any = np._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
+    raise error(function, casting, dtype, target, 0)
+
+
+@contextmanager
+def dtypes_first(
+    function: np.ufunc, operands: tuple[Any, ...], out: Any, casting: Any = "same_kind"
+) -> Iterator[None]:
+    """Where shapes do not fit, NumPy's error for dtypes of which no result may be written to `out`: it looks
+    at them before."""
+    try:
+        yield
+    except ShapeError:
+        if out is not None:
+            function.resolve_dtypes((*(kind_of(operand(o)) for o in operands), out.dtype), casting=casting)
+        raise
+
+
+def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str = "same_kind") -> ndarray:
+    """A result, written to `out` (an array of ours or NumPy's) where that is given, and `where` is true.
+
+    Raises
+    ------
+    TypeError : the casting rule forbids it (as NumPy's `UFuncTypeError`), or `out` is no array
+    ShapeError : `out` has not the shape that the result is broadcast to
+    """
+    mask = mask_of(where)
+    if out is None:
+        if mask is True:
+            return result
+        warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
+        shape = build.broadcast_shapes(name, result.shape, mask.shape)
+        out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
+    if isinstance(out, np.ndarray):
+        np.copyto(out, result._force(), casting=casting, where=forced(mask))  # type: ignore[arg-type]
+        return out  # type: ignore[return-value]
+    if not isinstance(out, Handle):
+        raise TypeError("return arrays must be of ArrayType")
+    check_cast(name, result.dtype, out.dtype, casting)
+    whole = build.broadcast_shapes(name, result.shape, out.shape)
+    if whole != out.shape:
+        raise ShapeError(
+            f"{name}: non-broadcastable output operand with shape {out.shape} "
+            f"doesn't match the broadcast shape {whole}"
+        )
+    if mask is not True:
+        result = wrap_node(
+            build.map_("where", mask._node(), build.cast(result._node(), out.dtype), out._node())
+        )
+    out._write(result)
+    return out  # type: ignore[return-value]
+
+
+def wrapped_by(maker: Any, result: Any, context: tuple[Any, ...] | None) -> Any:
+    """A result as the `__array_wrap__` of another class's object gives it, also of one for older NumPys."""
+    arguments = (result.copy() if result._cell.frozen else result, context, result._cell.frozen)
+    for count in (3, 2, 1):
+        try:
+            made = maker.__array_wrap__(*arguments[:count])
+        except TypeError:
+            if count == 1:
+                raise
+            continue
+        if count < 3:
+            warn_user(
+                "__array_wrap__ must accept context and return_scalar arguments (positionally)",
+                DeprecationWarning,
+            )
+        return made
+    return result

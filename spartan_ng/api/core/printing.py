@@ -1,0 +1,63 @@
+"""Printing: NumPy's own text, made from only those elements that are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.graph import build
+
+
+def corners(a: Handle) -> Any:
+    """The edges of a large array, with one element standing for all between them on each long axis."""
+    edge = np.get_printoptions()["edgeitems"]
+    node = a._node()
+    for axis, n in enumerate(node.shape):
+        if n <= 2 * edge + 1:
+            continue
+        pieces = []
+        for start, length in ((0, edge + 1), (n - edge, edge)):
+            starts = [start if i == axis else 0 for i in range(node.ndim)]
+            shape = tuple(length if i == axis else m for i, m in enumerate(node.shape))
+            pieces.append(build.slice_(node, starts, [1] * node.ndim, shape))
+        node = build.concatenate(pieces, axis)
+    if node.data is not None:
+        return value_of(node.data)
+    return value_of(run([node])[0])
+
+
+def _summarized(a: Handle) -> bool:
+    return a._peek() is None and a.format != "csr" and a.size > np.get_printoptions()["threshold"]
+
+
+def array_repr(a: Handle) -> str:
+    """`repr(a)` as NumPy has it."""
+    if a._masked() is None and _summarized(a):
+        part = corners(a)
+        with np.printoptions(threshold=0):
+            text = repr(part)
+        return text.replace(f"shape={part.shape}", f"shape={a.shape}")
+    value = a._force()
+    if a.format == "csr":
+        return f"<csr array of shape {a.shape} and dtype {a.dtype}, {a.nnz} stored elements>"  # type: ignore[attr-defined]
+    return (
+        repr(value if a._cell.frozen is False else value[()]) if not a._cell.frozen else _scalar_repr(value)  # type: ignore[redundant-expr]
+    )
+
+
+def _scalar_repr(value: Any) -> str:
+    return repr(np.asarray(value)[()])
+
+
+def array_str(a: Handle) -> str:
+    """`str(a)` as NumPy has it."""
+    if a._masked() is None and _summarized(a):
+        with np.printoptions(threshold=0):
+            return str(corners(a))
+    if a.format == "csr":
+        return array_repr(a)
+    value = a._force()
+    return str(value[()] if a._cell.frozen and isinstance(value, np.ndarray) else value)

@@ -1,0 +1,478 @@
+"""Random numbers under NumPy's names, the same whatever the layout.
+
+A seeded generator gives NumPy's own numbers. Uniform doubles take one step of the bit generator each, so
+that a large array of them is drawn in parallel by jumping; everything else is drawn in stream order on the
+driver. An unseeded generator draws large arrays in parallel in logical blocks.
+"""
+
+from __future__ import annotations
+
+import secrets
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import joining
+from spartan_ng.api.core.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
+from spartan_ng.api.drawing.bit_generators import OfNumPys
+from spartan_ng.api.ordering import sorting
+from spartan_ng.api.places import taking
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.ops.random import DISTRIBUTIONS
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_FLOAT = np.dtype(np.float64)
+
+
+_NumPys: Any = np.random.Generator
+"""The class as a base whose signatures ours need not repeat: ours give arrays of ours."""
+
+
+def _scalars(*parameters: Any) -> bool:
+    return all(np.ndim(p) == 0 and not isinstance(p, Handle) for p in parameters)
+
+
+def count_of(a: Any) -> Any:
+    """What stands for the range of so many numbers: the value of what has no axes; None for arrays."""
+    if not isinstance(a, Handle):
+        return a if np.ndim(a) == 0 else None
+    if a.ndim:
+        return None
+    return a._force()[()] if a._cell.frozen else a._force()
+
+
+class _Blocks:
+    """Keys for arrays drawn in parallel: one entropy a generator, one number an array."""
+
+    def __init__(self) -> None:
+        self.entropy = secrets.randbits(128)
+        self.drawn = 0
+
+    def key(self) -> tuple[str, int]:
+        """A key that no other array has."""
+        self.drawn += 1
+        return ("blocks", (self.drawn << 128) + self.entropy)
+
+
+class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
+    """`numpy.random.Generator` over lazy arrays; other code takes it as NumPy's own.
+
+    Its numbers come from `_numpy`, NumPy's generator over the same bits, whose methods call none of ours.
+
+    Parameters
+    ----------
+    bit_generator : NumPy's bit generator, whose stream is followed
+    seeded : whether the numbers must be that stream's, or any
+    """
+
+    def __init__(self, bit_generator: Any, seeded: bool = True) -> None:
+        super().__init__(bit_generator)
+        self._numpy = np.random.Generator(bit_generator)
+        self._blocks = None if seeded else _Blocks()
+
+    def __reduce__(self) -> Any:
+        return (_restored, (self.bit_generator, self._blocks))
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Independent generators."""
+        return [Generator(g.bit_generator, self._blocks is None) for g in self._numpy.spawn(n_children)]
+
+    # --- how numbers are drawn -----------------------------------------------------------------------
+
+    def _small(self, shape: tuple[int, ...], itemsize: int = 8) -> bool:
+        return (prod(shape) * itemsize <= config.small_bytes and config.small_bytes > 0) or not shape
+
+    def _stream(self, name: str, parameters: tuple[Any, ...], shape: tuple[int, ...]) -> ndarray:
+        """Doubles reached by jumping; the generator goes on behind them."""
+        bits = self._numpy.bit_generator
+        state = bits.state
+        key = ("stream", (state["state"]["state"], state["state"]["inc"], 0))
+        bits.advance(prod(shape))  # type: ignore[attr-defined]
+        after = bits.state
+        after["has_uint32"], after["uinteger"] = state["has_uint32"], state["uinteger"]  # type: ignore[index]
+        bits.state = after
+        return wrap_node(build.random(name, key, parameters, shape, _FLOAT))
+
+    def _draw(
+        self, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any = None, **keywords: Any
+    ) -> ndarray:
+        """Draw by NumPy in stream order, or in parallel if nobody asked for a stream."""
+        plain = tuple(forced(p) for p in parameters)
+        kind = np.dtype(dtype if dtype is not None else _KINDS.get(name, _FLOAT))
+        if self._blocks is not None and size is not None and name in DISTRIBUTIONS and _scalars(*plain):
+            shape = shape_tuple(size)
+            if not self._small(shape, kind.itemsize) and not keywords:
+                getattr(self._numpy, name)(*plain, size=0)  # its errors for bad parameters
+                return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
+        if dtype is not None:
+            keywords["dtype"] = kind
+        if size is not None:
+            keywords["size"] = shape_tuple(size)
+        result = getattr(self._numpy, name)(*plain, **keywords)
+        return wrap(result)  # one number is Python's, as NumPy gives it
+
+    def _into(self, out: Any, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any) -> Any:
+        """Draw into an array of the dtype that is drawn, in C order."""
+        kind = np.dtype(dtype)
+        if out.dtype != kind:
+            raise TypeError(f"Supplied output array has the wrong type. Expected {kind}, got {out.dtype}")
+        if size is not None and shape_tuple(size) != out.shape:
+            raise ValueError(f"size {size} must match out.shape {out.shape} when used together")
+        flags = out.flags
+        if not (flags.c_contiguous or flags.f_contiguous) or not flags.writeable:
+            raise ValueError(
+                "Supplied output array must be C-contiguous, writable, aligned, and in machine byte-order."
+            )
+        lines = out if flags.c_contiguous else out.T  # as the numbers lie in memory
+        lines[...] = self._draw(name, parameters, lines.shape, kind)
+        return out
+
+    def _in_parallel(self, size: Any, more: tuple[int, ...] = ()) -> bool:
+        """Whether nobody asked for a stream, and the numbers are many."""
+        return self._blocks is not None and size is not None and not self._small((*shape_tuple(size), *more))
+
+    # --- doubles -------------------------------------------------------------------------------------
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
+        """Doubles (or floats) in [0, 1)."""
+        if out is not None:
+            return self._into(out, "random", (), size, dtype)  # type: ignore[no-any-return]
+        kind = np.dtype(dtype)
+        if size is not None and kind == _FLOAT and self._jumps():
+            shape = shape_tuple(size)
+            if not self._small(shape):
+                return self._stream("random", (), shape)
+        return self._draw("random", (), size, kind)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
+        """Doubles in [low, high)."""
+        if size is not None and _scalars(low, high) and self._jumps():
+            shape = shape_tuple(size)
+            if not self._small(shape):
+                return self._stream("uniform", (float(low), float(high)), shape)
+        return self._draw("uniform", (low, high), size)
+
+    def _jumps(self) -> bool:
+        """Whether the stream can be jumped in."""
+        return self._blocks is None and isinstance(self.bit_generator, np.random.PCG64)
+
+    # --- other distributions, in the order of NumPy's manual -------------------------------------------
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> ndarray:
+        """Integers in [low, high), or in [low, high] with `endpoint`."""
+        if high is None:
+            low, high = 0, low
+        if endpoint and not _scalars(high):
+            return self._draw("integers", (low, high), size, dtype, endpoint=True)
+        if self._blocks is not None and _scalars(low, high) and low >= high + bool(endpoint):
+            raise ValueError("low >= high")
+        return self._draw("integers", (low, high + 1 if endpoint else high), size, dtype)
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
+        """The standard normal distribution."""
+        if out is not None:
+            return self._into(out, "standard_normal", (), size, dtype)  # type: ignore[no-any-return]
+        return self._draw("standard_normal", (), size, dtype)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The normal distribution."""
+        return self._draw("normal", (loc, scale), size)
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
+    ) -> ndarray:
+        """The exponential distribution with scale 1."""
+        if out is not None and method == "zig":
+            return self._into(out, "standard_exponential", (), size, dtype)  # type: ignore[no-any-return]
+        if out is not None:
+            out[...] = self._draw("standard_exponential", (), out.shape, dtype, method=method)
+            return out  # type: ignore[no-any-return]
+        if method != "zig":
+            return self._draw("standard_exponential", (), size, dtype, method=method)
+        return self._draw("standard_exponential", (), size, dtype)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The exponential distribution."""
+        return self._draw("exponential", (scale,), size)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
+        """The Poisson distribution."""
+        return self._draw("poisson", (lam,), size)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """The binomial distribution."""
+        return self._draw("binomial", (n, p), size)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The gamma distribution."""
+        return self._draw("gamma", (shape, scale), size)
+
+    def standard_gamma(
+        self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> ndarray:
+        """The gamma distribution with scale 1."""
+        if out is not None:
+            return self._into(out, "standard_gamma", (shape,), size, dtype)  # type: ignore[no-any-return]
+        if np.dtype(dtype) == np.float64:
+            return self._draw("standard_gamma", (shape,), size)
+        return self._draw("standard_gamma", (shape,), size, dtype)
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
+        """The beta distribution."""
+        return self._draw("beta", (a, b), size)
+
+    def chisquare(self, df: Any, size: Any = None) -> ndarray:
+        """The chi-square distribution."""
+        return self._draw("chisquare", (df,), size)
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> ndarray:
+        """The noncentral chi-square distribution."""
+        return self._draw("noncentral_chisquare", (df, nonc), size)
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> ndarray:
+        """The F distribution."""
+        return self._draw("f", (dfnum, dfden), size)
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> ndarray:
+        """The noncentral F distribution."""
+        return self._draw("noncentral_f", (dfnum, dfden, nonc), size)
+
+    def geometric(self, p: Any, size: Any = None) -> ndarray:
+        """The geometric distribution."""
+        return self._draw("geometric", (p,), size)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The Gumbel distribution."""
+        return self._draw("gumbel", (loc, scale), size)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> ndarray:
+        """The hypergeometric distribution."""
+        return self._draw("hypergeometric", (ngood, nbad, nsample), size)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The Laplace distribution."""
+        return self._draw("laplace", (loc, scale), size)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The logistic distribution."""
+        return self._draw("logistic", (loc, scale), size)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> ndarray:
+        """The log-normal distribution."""
+        return self._draw("lognormal", (mean, sigma), size)
+
+    def logseries(self, p: Any, size: Any = None) -> ndarray:
+        """The logarithmic series distribution."""
+        return self._draw("logseries", (p,), size)
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> ndarray:
+        """The multinomial distribution."""
+        return self._draw("multinomial", (n, pvals), size)
+
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
+    ) -> ndarray:
+        """The multivariate hypergeometric distribution."""
+        return self._draw("multivariate_hypergeometric", (colors, nsample), size, method=method)
+
+    def multivariate_normal(
+        self,
+        mean: Any,
+        cov: Any,
+        size: Any = None,
+        check_valid: str = "warn",
+        tol: float = 1e-8,
+        *,
+        method: str = "svd",
+    ) -> ndarray:
+        """The multivariate normal distribution."""
+        if self._in_parallel(size, np.shape(mean)):
+            d = len(forced(mean))
+            given: Any = (forced(mean), forced(cov))
+            named: Any = {"check_valid": check_valid, "tol": tol, "method": method}
+            self._numpy.multivariate_normal(*given, **named)  # its errors for bad parameters
+            _, spread, rows = np.linalg.svd(np.asarray(given[1], float))
+            independent = self.standard_normal((*shape_tuple(size), d))
+            return independent @ (np.sqrt(spread)[:, None] * rows) + given[0]  # type: ignore[no-any-return]
+        return self._draw(
+            "multivariate_normal", (mean, cov), size, check_valid=check_valid, tol=tol, method=method
+        )
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """The negative binomial distribution."""
+        return self._draw("negative_binomial", (n, p), size)
+
+    def pareto(self, a: Any, size: Any = None) -> ndarray:
+        """The Pareto II distribution."""
+        return self._draw("pareto", (a,), size)
+
+    def power(self, a: Any, size: Any = None) -> ndarray:
+        """The power distribution."""
+        return self._draw("power", (a,), size)
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The Rayleigh distribution."""
+        return self._draw("rayleigh", (scale,), size)
+
+    def standard_cauchy(self, size: Any = None) -> ndarray:
+        """The standard Cauchy distribution."""
+        return self._draw("standard_cauchy", (), size)
+
+    def standard_t(self, df: Any, size: Any = None) -> ndarray:
+        """Student's t distribution."""
+        return self._draw("standard_t", (df,), size)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> ndarray:
+        """The triangular distribution."""
+        return self._draw("triangular", (left, mode, right), size)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> ndarray:
+        """The von Mises distribution."""
+        return self._draw("vonmises", (mu, kappa), size)
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> ndarray:
+        """The inverse Gaussian distribution."""
+        return self._draw("wald", (mean, scale), size)
+
+    def weibull(self, a: Any, size: Any = None) -> ndarray:
+        """The Weibull distribution."""
+        return self._draw("weibull", (a,), size)
+
+    def zipf(self, a: Any, size: Any = None) -> ndarray:
+        """The Zipf distribution."""
+        return self._draw("zipf", (a,), size)
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
+        """The Dirichlet distribution."""
+        if self._in_parallel(size, np.shape(alpha)) and len(forced(alpha)) <= _COLUMNS:
+            self._numpy.dirichlet(forced(alpha))  # its errors for bad parameters
+            weights = [self.standard_gamma(a, size) for a in np.asarray(forced(alpha), float).tolist()]
+            parts = joining.stack(weights, -1)
+            return parts / parts.sum(axis=-1, keepdims=True)
+        return self._draw("dirichlet", (alpha,), size)
+
+    def bytes(self, length: int) -> bytes:
+        """Random bytes."""
+        return self._numpy.bytes(length)
+
+    # --- permutations --------------------------------------------------------------------------------
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> ndarray:
+        """Elements of an array (or of `range(a)`), drawn with or without replacement."""
+        shape = None if size is None else shape_tuple(size)
+        n = count_of(a)
+        if n is not None:
+            if self._in_parallel(shape) and p is None and replace:
+                return self.integers(0, n, shape)
+            return wrap(self._numpy.choice(n, shape, replace, forced(p), axis, shuffle))
+        a = as_handle(a)
+        where = build.axis_index(axis, a.ndim)
+        if self._in_parallel(shape) and p is None and replace:
+            return taking.take(a, self.integers(0, a.shape[where], shape), where)
+        index = self._numpy.choice(a.shape[where], shape, replace, forced(p), 0, shuffle)
+        found = taking.take(a, index, where)
+        if shape == () and not np.ndim(found):  # an array without axes, also of an object
+            one = np.empty((), a.dtype)
+            one[()] = forced(found)
+            return wrap(one)
+        return found
+
+    def permutation(self, x: Any, axis: int = 0) -> ndarray:
+        """A shuffled copy (or a shuffled range)."""
+        n = count_of(x)
+        if isinstance(n, int | np.integer):
+            if self._in_parallel((int(n),)):
+                return sorting.argsort(self.random(int(n)))
+            return wrap(self._numpy.permutation(int(n)))
+        a = as_handle(x)
+        where = build.axis_index(axis, a.ndim)
+        value = a._peek()
+        if value is not None and not self._in_parallel(a.shape):
+            return wrap(self._numpy.permutation(value, axis=where))
+        return a[(*(slice(None),) * where, self._order(a, where))]  # type: ignore[no-any-return]
+
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> ndarray:
+        """A copy whose lines are shuffled one by one."""
+        result = wrap(self._numpy.permuted(forced(as_handle(x)), axis=axis))
+        if out is None:
+            return result
+        if out.shape != result.shape:
+            raise ValueError(f"out must have the same shape as x: {out.shape}, not {result.shape}")
+        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+            raise TypeError(f"Cannot cast array data from {result.dtype!r} to {out.dtype!r}")
+        out[...] = result
+        return out  # type: ignore[no-any-return]
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Shuffle in place along an axis."""
+        if not isinstance(x, Handle):
+            self._numpy.shuffle(x, axis)
+            return
+        order = self._order(x, build.axis_index(axis, x.ndim))
+        x[...] = x[(*(slice(None),) * build.axis_index(axis, x.ndim), order)]  # type: ignore[index]
+
+    def _order(self, a: Handle, axis: int) -> Any:
+        """The order NumPy's shuffle gives along an axis; unseeded, that of numbers drawn in parallel.
+
+        NumPy shuffles one-dimensional arrays and sub-arrays with different draws: an object array of
+        one axis or a plain array of two goes the same way as the array in question.
+        """
+        n = a.shape[axis]
+        if self._in_parallel((n,)):
+            return sorting.argsort(self.random(n))
+        if a.ndim == 1:
+            order = np.arange(n)
+            self._numpy.shuffle(order)
+            return order
+        rows = np.repeat(np.arange(n)[:, None], 2, axis=1)
+        self._numpy.shuffle(rows)
+        return rows[:, 0]
+
+
+def _restored(bit_generator: Any, blocks: Any) -> Generator:
+    """An unpickled generator."""
+    made = Generator(bit_generator)
+    made._blocks = blocks
+    return made
+
+
+_INTEGERS = (
+    "binomial",
+    "geometric",
+    "hypergeometric",
+    "integers",
+    "logseries",
+    "negative_binomial",
+    "poisson",
+    "zipf",
+)
+_KINDS = dict.fromkeys(_INTEGERS, np.int64)
+
+
+_COLUMNS = 64
+"""Parameters of a distribution of vectors up to which its columns are drawn one by one."""
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator; with a seed it gives NumPy's own numbers."""
+    if issubclass(type(seed), Generator):
+        return seed  # type: ignore[no-any-return]
+    if isinstance(seed, np.random.Generator):
+        return Generator(seed.bit_generator)
+    if isinstance(seed, np.random.RandomState):
+        return Generator(seed._bit_generator)
+    return Generator(np.random.default_rng(forced(seed)).bit_generator, seed is not None)

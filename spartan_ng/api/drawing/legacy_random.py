@@ -1,0 +1,296 @@
+"""NumPy's legacy random functions over one global state; after `seed`, NumPy's own numbers."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.handle import Handle, as_handle, forced, shape_tuple, wrap
+from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.drawing import generator as generators
+from spartan_ng.api.drawing.bit_generators import OfNumPys
+from spartan_ng.config import config
+from spartan_ng.ops.random import DISTRIBUTIONS
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_OF_VECTORS = {"dirichlet": None, "multivariate_normal": None}
+
+
+def _drawn(name: str) -> Callable[..., ndarray]:
+    """A distribution with NumPy's arguments, in stream order by NumPy, or in parallel if nobody seeded."""
+    numpys = getattr(np.random.RandomState, name)
+
+    def draw(self: RandomState, *args: Any, **keywords: Any) -> ndarray:
+        if self._parallel is not None and name in DISTRIBUTIONS | _OF_VECTORS:
+            names = inspect.signature(getattr(generators.Generator, name)).parameters
+            given = dict(zip(list(names)[1:], args, strict=False)) | keywords
+            if self._parallel._in_parallel(given.get("size")):
+                return getattr(self._parallel, name)(**given)  # type: ignore[no-any-return]
+        plain = [forced(a) for a in args]
+        named = {k: forced(v) for k, v in keywords.items()}
+        result = numpys(self._numpy, *plain, **named)
+        return wrap(result)  # one number is Python's, as NumPy gives it
+
+    draw.__name__, draw.__doc__ = name, numpys.__doc__
+    return draw
+
+
+_NumPys: Any = np.random.RandomState
+"""The class as a base whose signatures ours need not repeat: ours give arrays of ours."""
+
+
+class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
+    """`numpy.random.RandomState` over lazy arrays; unseeded, large arrays are drawn in parallel.
+
+    Other code takes it as NumPy's own. Its numbers come from `_numpy`, whose methods call none of ours.
+    """
+
+    def __init__(self, seed: Any = None) -> None:
+        self._parallel = None if seed is not None else generators.default_rng()
+        self._follow(np.random.RandomState(forced(seed)))
+
+    def _follow(self, numpys: np.random.RandomState) -> None:
+        """Draw from NumPy's generator, in here and in what NumPy's class does itself."""
+        self._numpy = numpys
+        super().__init__(numpys._bit_generator)
+
+    def __reduce__(self) -> Any:
+        return (_restored, (self._numpy, self._parallel))
+
+    def tomaxint(self, size: Any = None) -> ndarray:
+        """Integers in [0, the largest of C's long]."""
+        return self._draw("tomaxint", size=size)
+
+    def seed(self, seed: Any = None) -> None:
+        """Start again; with a seed, with NumPy's own numbers."""
+        self._numpy.seed(forced(seed))
+        self._parallel = None if seed is not None else generators.default_rng()
+
+    def get_state(self, legacy: bool = True) -> Any:
+        """NumPy's state."""
+        return self._numpy.get_state(legacy)  # type: ignore[call-overload]
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state of NumPy's."""
+        self._numpy.set_state(state)
+        self._parallel = None
+
+    def _draw(self, name: str, *parameters: Any, size: Any = None, modern: str = "") -> ndarray:
+        """Draw by NumPy, or in parallel by the generator's method `modern`."""
+        shape = None if size is None else shape_tuple(size)
+        large = shape is not None and prod(shape) * 8 > config.small_bytes
+        if self._parallel is not None and large and modern:
+            return getattr(self._parallel, modern)(*parameters, size=shape)  # type: ignore[no-any-return]
+        plain = [forced(p) for p in parameters]
+        result = getattr(self._numpy, name)(*plain, size=shape)
+        return wrap(result)  # one number is Python's, as NumPy gives it
+
+    def rand(self, *shape: int) -> ndarray:
+        """Doubles in [0, 1)."""
+        return self.random_sample(shape or None)
+
+    def randn(self, *shape: int) -> ndarray:
+        """The standard normal distribution."""
+        return self.standard_normal(shape or None)
+
+    def random_sample(self, size: Any = None) -> ndarray:
+        """Doubles in [0, 1)."""
+        return self._draw("random_sample", size=size, modern="random")
+
+    random = ranf = sample = random_sample
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
+        """Integers in [low, high)."""
+        shape = None if size is None else shape_tuple(size)
+        if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
+            return self._parallel.integers(low, high, shape, dtype)
+        result = self._numpy.randint(low, high, shape, dtype)
+        return wrap(result)
+
+    def standard_normal(self, size: Any = None) -> ndarray:
+        """The standard normal distribution."""
+        return self._draw("standard_normal", size=size, modern="standard_normal")
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The normal distribution."""
+        return self._draw("normal", loc, scale, size=size, modern="normal")
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
+        """Doubles in [low, high)."""
+        return self._draw("uniform", low, high, size=size, modern="uniform")
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
+        """The Poisson distribution."""
+        return self._draw("poisson", lam, size=size, modern="poisson")
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """The binomial distribution."""
+        return self._draw("binomial", n, p, size=size, modern="binomial")
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
+        """The beta distribution."""
+        return self._draw("beta", a, b, size=size, modern="beta")
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """The gamma distribution."""
+        return self._draw("gamma", shape, scale, size=size, modern="gamma")
+
+    chisquare = _drawn("chisquare")
+    dirichlet = _drawn("dirichlet")
+    exponential = _drawn("exponential")
+    f = _drawn("f")
+    geometric = _drawn("geometric")
+    gumbel = _drawn("gumbel")
+    hypergeometric = _drawn("hypergeometric")
+    laplace = _drawn("laplace")
+    logistic = _drawn("logistic")
+    lognormal = _drawn("lognormal")
+    logseries = _drawn("logseries")
+    multinomial = _drawn("multinomial")
+    negative_binomial = _drawn("negative_binomial")
+    noncentral_chisquare = _drawn("noncentral_chisquare")
+    noncentral_f = _drawn("noncentral_f")
+    pareto = _drawn("pareto")
+    power = _drawn("power")
+    rayleigh = _drawn("rayleigh")
+    standard_cauchy = _drawn("standard_cauchy")
+    standard_exponential = _drawn("standard_exponential")
+    standard_gamma = _drawn("standard_gamma")
+    standard_t = _drawn("standard_t")
+    triangular = _drawn("triangular")
+    vonmises = _drawn("vonmises")
+    wald = _drawn("wald")
+    weibull = _drawn("weibull")
+    zipf = _drawn("zipf")
+
+    def bytes(self, length: int) -> builtins.bytes:
+        """Random bytes."""
+        return self._numpy.bytes(length)
+
+    multivariate_normal = _drawn("multivariate_normal")
+
+    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
+        """Integers in [low, high], or in [1, low]."""
+        warn_user("random_integers is deprecated: call randint(low, high + 1) instead", DeprecationWarning)
+        low, high = (1, low) if high is None else (low, high)
+        return self.randint(low, int(high) + 1 if np.ndim(high) == 0 else high + 1, size)
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
+        """Elements of a 1-d array (or of `range(a)`)."""
+        shape = None if size is None else shape_tuple(size)
+        if self._parallel is not None and self._parallel._in_parallel(shape):
+            return self._parallel.choice(a, shape, replace, p)
+        weights = forced(p)
+        if generators.count_of(a) is not None or not isinstance(a, Handle):
+            return wrap(self._numpy.choice(forced(a), shape, replace, weights))
+        a = as_handle(a)
+        if a.ndim != 1:
+            raise ValueError("a must be 1-dimensional")
+        return a[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
+
+    def permutation(self, x: Any) -> ndarray:
+        """A shuffled copy (or a shuffled range)."""
+        n = generators.count_of(x)
+        counts = isinstance(n, int | np.integer)
+        many = int(n) if counts else as_handle(x).size
+        if self._parallel is not None and self._parallel._in_parallel((many,)):
+            return self._parallel.permutation(x)
+        if counts:
+            return wrap(self._numpy.permutation(many))
+        if n is not None:
+            raise IndexError("x must be an integer or at least 1-dimensional")
+        a = as_handle(x)
+        return a[self._numpy.permutation(a.shape[0])]  # type: ignore[no-any-return]
+
+    def shuffle(self, x: Any) -> None:
+        """Shuffle in place along the first axis."""
+        if not isinstance(x, Handle):
+            self._numpy.shuffle(x)
+            return
+        if self._parallel is not None and self._parallel._in_parallel(x.shape):
+            self._parallel.shuffle(x)
+            return
+        value = np.array(x._force())
+        self._numpy.shuffle(value)
+        x[...] = value  # type: ignore[index]
+
+
+def _restored(numpys: np.random.RandomState, parallel: Any) -> RandomState:
+    """An unpickled generator."""
+    made = RandomState(0)
+    made._parallel = parallel
+    made._follow(numpys)
+    return made
+
+
+_state = RandomState()
+
+
+def get_bit_generator() -> Any:
+    """The bit generator of the global state."""
+    return _state._numpy._bit_generator
+
+
+def set_bit_generator(bitgen: Any) -> None:
+    """Draw everything from another bit generator."""
+    _state._follow(np.random.RandomState(bitgen))
+    _state._parallel = None
+
+
+seed = _state.seed
+get_state = _state.get_state
+set_state = _state.set_state
+rand = _state.rand
+randn = _state.randn
+random = _state.random_sample
+random_sample = _state.random_sample
+ranf = _state.random_sample
+sample = _state.random_sample
+randint = _state.randint
+standard_normal = _state.standard_normal
+normal = _state.normal
+uniform = _state.uniform
+exponential = _state.exponential
+poisson = _state.poisson
+binomial = _state.binomial
+beta = _state.beta
+gamma = _state.gamma
+multivariate_normal = _state.multivariate_normal
+choice = _state.choice
+permutation = _state.permutation
+shuffle = _state.shuffle
+bytes = _state.bytes
+chisquare = _state.chisquare
+dirichlet = _state.dirichlet
+f = _state.f
+geometric = _state.geometric
+gumbel = _state.gumbel
+hypergeometric = _state.hypergeometric
+laplace = _state.laplace
+logistic = _state.logistic
+lognormal = _state.lognormal
+logseries = _state.logseries
+multinomial = _state.multinomial
+negative_binomial = _state.negative_binomial
+noncentral_chisquare = _state.noncentral_chisquare
+noncentral_f = _state.noncentral_f
+pareto = _state.pareto
+power = _state.power
+random_integers = _state.random_integers
+rayleigh = _state.rayleigh
+standard_cauchy = _state.standard_cauchy
+standard_exponential = _state.standard_exponential
+standard_gamma = _state.standard_gamma
+standard_t = _state.standard_t
+triangular = _state.triangular
+vonmises = _state.vonmises
+wald = _state.wald
+weibull = _state.weibull
+zipf = _state.zipf

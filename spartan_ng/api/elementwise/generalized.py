@@ -1,0 +1,64 @@
+"""Generalized universal functions: of sub-arrays, with the attributes and methods of NumPy's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.dispatch import by_numpy
+from spartan_ng.api.core.handle import Handle, is_override
+from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.elementwise.universal import ufunc
+
+
+class gufunc(ufunc):
+    """A function with NumPy's object for it, whose folds and scans are not defined.
+
+    Parameters
+    ----------
+    numpys : NumPy's object
+    function : takes one or two operands, and `out` and other keywords
+    """
+
+    def __init__(self, numpys: Any, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.np = numpys
+        self.nin, self.nout, self.nargs = numpys.nin, numpys.nout, numpys.nargs
+        self.types, self.ntypes = numpys.types, numpys.ntypes
+        self.identity, self.signature = numpys.identity, numpys.signature
+        self.__signature__ = numpys.__signature__
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Apply to operands, with NumPy's keywords."""
+        if len(args) == self.nargs and "out" in keywords:
+            raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+        out = keywords.get("out")
+        if isinstance(out, tuple):
+            (out,) = out
+            keywords["out"] = out
+        if any(map(is_override, (*args, out))):
+            return self.np(*args, **keywords)
+        if (keywords.keys() - {"out"} and small_values(args, broadcast=False) is not None) or any(
+            isinstance(a, Handle | np.ndarray) and a.dtype.hasobject for a in args
+        ):
+            return by_numpy(self.np, *args, **keywords)
+        return self.function(*args, **keywords)
+
+    def _binary(self, method: str) -> None:
+        raise RuntimeError(f"{method.capitalize()} not defined on ufunc with signature")
+
+    def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+        """Refused, as by NumPy."""
+        raise TypeError("only functions of single elements update in place")
+
+
+def generalized(numpys: Any) -> Callable[[Callable[..., Any]], gufunc]:
+    """The decorator that makes of a function one of these."""
+    return lambda function: gufunc(numpys, function)
+
+
+__all__ = ["gufunc"]

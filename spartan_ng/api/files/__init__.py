@@ -1,0 +1,1 @@
+"""Arrays in and out: NumPy's files, sources and sinks, compressed matrices."""

@@ -1,0 +1,247 @@
+"""Files in and out: NumPy's own formats, text, and Matrix Market."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
+from spartan_ng.api.files.saving import replacing, save_npy, write_npy
+from spartan_ng.api.files.sinks import writer
+from spartan_ng.api.files.sources import by_suffix, over
+from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.config import config
+from spartan_ng.sources import MappedFile, npz_member
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+@numpy_function(np.save)
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """Write an array to a `.npy` file, in parts where it does not fit into memory.
+
+    A file by name is complete, or what it was before. Large arrays that are still to be computed are written
+    by the workers as they make them. A name that ends in `.zarr`, `.h5`, `.hdf5` or `.parquet` is written as
+    the `to_` function of its format does.
+    """
+    if not isinstance(file, str | os.PathLike):
+        write_npy(file, as_handle(arr), allow_pickle)
+        return
+    write = writer(file)
+    if write is not None:
+        write(arr, file)
+        return
+    save_npy(os.fspath(file), as_handle(arr), allow_pickle)
+
+
+@numpy_function(np.savez)
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
+    """Write several arrays to an uncompressed `.npz` file."""
+    _savez(np.savez, file, args, keywords, allow_pickle)
+
+
+@numpy_function(np.savez_compressed)
+def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
+    """Write several arrays to a compressed `.npz` file."""
+    _savez(np.savez_compressed, file, args, keywords, allow_pickle)
+
+
+def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool) -> None:
+    found = values(*(as_handle(a) for a in (*args, *named.values())))
+    by_name = dict(zip(named, found[len(args) :], strict=True))
+    if not isinstance(file, str | os.PathLike):
+        write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
+        return
+    with replacing(file, ".npz") as written:
+        write(written, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
+
+
+class Archive(np.lib.npyio.NpzFile):
+    """The arrays of a `.npz` file by name, each read when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        mapped = self._mapped(name)
+        if mapped is not None:
+            return mapped
+        found: Any = super().__getitem__(name)  # a file of another kind is bytes
+        return wrap(found) if isinstance(found, np.ndarray) else found
+
+    def _mapped(self, name: str) -> Any:
+        """A large array that is stored as it is; None for others, which are read."""
+        path = getattr(self.zip, "filename", None)
+        if path is None or name not in self.files:
+            return None
+        with suppress(KeyError, ValueError, TypeError, OSError):
+            member = npz_member(path, name)
+            if member is not None and prod(member.shape) * member.dtype.itemsize > config.small_bytes:
+                return over(member)
+        return None
+
+    @classmethod
+    def of(cls, opened: Any) -> Self:
+        """NumPy's archive as one of ours: an archive closes its file when it goes, so there is only one."""
+        opened.__class__ = cls
+        return opened  # type: ignore[no-any-return]
+
+
+def _mapped(path: str, options: dict[str, Any]) -> Any:
+    """A `.npy` file as a map, or read where it cannot be one, with NumPy's own errors."""
+    if not options["allow_pickle"]:
+        with suppress(ValueError):
+            return np.load(path, "r", **options)
+    return np.load(path, **options)
+
+
+def _over_map(mapped: Any) -> Any:
+    """A mapped file as an array that workers map, too."""
+    cell = Cell(np.asarray(mapped), borrowed=True)
+    order = "C" if mapped.flags.c_contiguous else "F"
+    with suppress(OSError):  # it is gone already: who needs it gets the driver's
+        cell.source = MappedFile(mapped.filename, mapped.shape, mapped.dtype, mapped.offset, order)
+    return make(cell)
+
+
+def load(
+    file: Any,
+    mmap_mode: Any = None,
+    allow_pickle: bool = False,
+    fix_imports: bool = True,
+    encoding: str = "ASCII",
+    *,
+    max_header_size: int = 10000,
+) -> Any:
+    """Read a `.npy` file (mapped, if it is large) or open a `.npz` file, whose large arrays are mapped if
+    they are not compressed.
+
+    What ends otherwise is read as the `from_` function of its format does: `.zarr`, `.h5`, `.hdf5`,
+    `.parquet`, `.arrow`, `.feather`, `.csv` and images, also at URLs that fsspec knows. A glob or a folder
+    stands for all its files, one behind the other.
+    """
+    options: dict[str, Any] = {
+        "allow_pickle": allow_pickle,
+        "encoding": encoding,
+        "max_header_size": max_header_size,
+    }
+    if mmap_mode is None and isinstance(file, str | os.PathLike):
+        elsewhere = by_suffix(file)
+        if elsewhere is not None:
+            return elsewhere
+    if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
+        mapped = _mapped(os.fspath(file), options)
+        if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
+            return _over_map(mapped)
+        return wrap(np.array(mapped))
+    opened = np.load(file, mmap_mode, **options)
+    if isinstance(opened, np.memmap) and opened.mode in ("r+", "w+"):
+        return over_buffer(opened.view(np.ndarray))  # what is written reaches the file
+    if isinstance(opened, np.ndarray):
+        shown = opened.view(np.ndarray)
+        shown.flags.writeable = mmap_mode is None
+        return make(Cell(shown, borrowed=mmap_mode is not None))
+    return Archive.of(opened) if isinstance(opened, np.lib.npyio.NpzFile) else opened
+
+
+@numpy_function(np.savetxt)
+def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
+    """Write an array as text."""
+    np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
+
+
+@numpy_function(np.loadtxt)
+def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
+    """Read an array from text."""
+    result = np.loadtxt(fname, *args, **keywords)
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
+
+
+@numpy_function(np.fromregex)
+def fromregex(file: Any, regexp: Any, dtype: Any, encoding: Any = None) -> ndarray:
+    """The groups that a regular expression finds in a text file."""
+    return wrap(np.fromregex(file, regexp, dtype, encoding))
+
+
+@numpy_function(np.genfromtxt)
+def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
+    """Read an array from text with missing values; NumPy's masked array with `usemask`."""
+    result = np.genfromtxt(fname, *args, **keywords)
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(result)  # type: ignore[redundant-expr, unreachable]
+
+
+@numpy_function(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> ndarray:
+    """A 1-d array from an iterable."""
+    return wrap(np.fromiter(iter, dtype, count))
+
+
+@numpy_function(np.frombuffer)
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None
+) -> ndarray:
+    """A 1-d array over a buffer."""
+    given = buffer._lent() if isinstance(buffer, Handle) else buffer
+    return over_buffer(np.frombuffer(given, dtype, count, offset))
+
+
+@numpy_function(np.fromstring)
+def fromstring(
+    string: str, dtype: Any = float, count: int = -1, *, sep: str = "", like: Any = None
+) -> ndarray:
+    """A 1-d array from text."""
+    return wrap(np.fromstring(string, dtype, count, sep=sep))
+
+
+def fromfile(
+    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, like: Any = None
+) -> ndarray:
+    """Read an array from raw bytes or text."""
+    return wrap(np.fromfile(file, dtype, count, sep, offset))
+
+
+def mmread(source: Any) -> ndarray:
+    """Read a Matrix Market file: a CSR array from a coordinate file, a dense one from an array file."""
+    from scipy import io  # most programs read no such file, and importing it takes a while
+
+    found = io.mmread(source)
+    return sparse_handle(found) if is_sparse(found) else wrap(np.asarray(found))
+
+
+def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None) -> None:
+    """Write a Matrix Market file: coordinates of a CSR array, all elements of a dense one."""
+    h = as_handle(a)
+    value = h.tocsr() if h.format == "csr" else h._force()
+    from scipy import io
+
+    io.mmwrite(target, value, comment, precision=precision)
+
+
+def from_sparse(matrix: Any) -> ndarray:
+    """A scipy.sparse matrix as a CSR array."""
+    if isinstance(matrix, Handle):
+        return as_handle(matrix)
+    return sparse_handle(matrix)
+
+
+__all__ = [
+    "from_sparse",
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromregex",
+    "fromstring",
+    "genfromtxt",
+    "load",
+    "loadtxt",
+    "mmread",
+    "mmwrite",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+]

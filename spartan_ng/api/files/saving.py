@@ -1,0 +1,131 @@
+"""Files that are there whole or not at all, and arrays that are written in parts because they do not fit.
+
+A file is written beside its place, under a name of its own, and renamed when it is complete. So an
+interrupted write leaves the old file, and arrays that are mapped from that one keep their elements.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.forcing import once
+from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process, shares_files
+from spartan_ng.graph.node import VIEWS, Node, Op, topological
+from spartan_ng.memory import budget_bytes
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.sinks import NpyFile, Sink
+from spartan_ng.sinks.places import mode_of, new_file
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+PART_BYTES = 1 << 26
+"""An array that does not fit is computed and written in parts of about this size."""
+_SHARE = 4
+"""It does not fit where it would take more than one part in so many of the memory."""
+_BY_PARTS = (VIEWS - {Op.RESHAPE}) | {Op.MAP, Op.DATA, Op.INDEX}
+"""Steps of which a part costs a part."""
+
+
+@contextmanager
+def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
+    path = os.fspath(file)
+    path = os.path.realpath(path if path.endswith(suffix) else path + suffix)
+    if not _replaceable(path):
+        with open(path, "wb") as there:
+            yield there
+        return
+    descriptor, temporary = new_file(path)
+    try:
+        with open(descriptor, "wb") as written:
+            os.fchmod(descriptor, mode_of(path))
+            yield written
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _replaceable(path: str) -> bool:
+    """Whether another file can take the place: not of a device or a pipe, nor in a closed folder."""
+    if not os.path.exists(path):
+        return True
+    return os.path.isfile(path) and os.access(os.path.dirname(path), os.W_OK)
+
+
+def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
+    """Write an array in NumPy's format, in parts if it has neither a value here nor room for one."""
+    parts = in_parts(a) if is_large(a) else None
+    if parts is None:
+        np.save(file, a._force(), allow_pickle)
+        return
+    header = {"descr": np.lib.format.dtype_to_descr(a.dtype), "fortran_order": False, "shape": a.shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for part in parts:
+        file.write(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+
+
+def save_npy(path: str, a: ndarray, allow_pickle: bool) -> None:
+    """Write an array to a file by its name: from the workers, where it has no value here and they see the
+    file."""
+    real = os.path.realpath(path if path.endswith(".npy") else path + ".npy")
+    plain = a.ndim > 0 and a.size > 0 and not a.dtype.hasobject and a.format == "dense"
+    if plain and is_large(a) and shares_files() and _replaceable(real):
+        node = _unshaped(a)
+        drain(wrap_node(node), NpyFile(real, a.shape, a.dtype, node.shape))
+        return
+    with replacing(path, ".npy") as written:
+        write_npy(written, a, allow_pickle)
+
+
+def drain(a: ndarray, sink: Sink) -> None:
+    """Have all blocks of an array written as they are made, and what was there replaced."""
+    try:
+        blocks = build.map_(UserFunction(sink), a._node(), dtype=np.dtype(bool), params=("extent",))
+        once(build.fold("logical_and", blocks, range(a.ndim)))
+        sink.finish()
+    except BaseException:
+        with suppress(OSError):
+            sink.give_up()
+        raise
+
+
+def is_large(a: ndarray) -> bool:
+    """Whether an array has no value here, and would take a good part of the memory."""
+    return a._peek() is None and a.nbytes > budget_bytes() // _SHARE
+
+
+def in_parts(a: ndarray) -> Iterator[np.ndarray[Any, Any]] | None:
+    """The elements in C order, some rows at a time; None where an array has none that cost a part."""
+    parts = _in_parts(a)
+    if parts is None:
+        return None
+    step = max(1, PART_BYTES * parts.shape[0] // parts.nbytes)
+    return (once(parts[start : start + step]._node()) for start in range(0, parts.shape[0], step))
+
+
+def _unshaped(a: ndarray) -> Node:
+    """The elements in C order before they got their last shape."""
+    node = a._node()
+    while node.op is Op.RESHAPE and node.inputs[0].ndim:
+        (node,) = node.inputs
+    return node
+
+
+def _in_parts(a: ndarray) -> ndarray | None:
+    """An array with the same elements in C order, a row of which costs a row; None if there is none."""
+    if a.ndim == 0 or a.dtype.hasobject or a.format != "dense":
+        return None
+    node = _unshaped(a)
+    if all(n.op in _BY_PARTS for n in topological([node])):
+        return wrap_node(node)
+    return None if in_process() else a.persist()  # on workers a part of what is evaluated is read as a part

@@ -1,0 +1,281 @@
+"""Arrays that lie outside: read where they are worked on, box by box, and never as a whole unless asked
+for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.handle import Handle, make, shape_tuple, wrap_node
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
+from spartan_ng.sources.files import absolute, expanded, is_url
+from spartan_ng.sources.function import BoxFunction
+from spartan_ng.sources.hdf5 import hdf5_dataset
+from spartan_ng.sources.images import SUFFIXES, ImageStack
+from spartan_ng.sources.indexed import Indexed
+from spartan_ng.sources.joined import Joined
+from spartan_ng.sources.mapped import MappedFile, npy_file
+from spartan_ng.sources.remote import RemoteFile, remote_npy
+from spartan_ng.sources.source import Source, checked_dtype
+from spartan_ng.sources.zarr_array import ZarrArray
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+def over(source: Source) -> ndarray:
+    """An array of what a source has: lazy, or of a mapped file the map, which counts as no memory."""
+    mapped = source.mapped()
+    if mapped is None:
+        ref = ArrayRef(source.shape, source.dtype, source=source)
+        return wrap_node(build.data(ref))
+    cell = Cell(mapped, borrowed=True)
+    cell.source = source
+    return make(cell)
+
+
+def from_function(
+    read: Callable[[tuple[tuple[int, int], ...]], Any],
+    shape: Any,
+    dtype: Any = float,
+    *,
+    chunks: Any = None,
+) -> ndarray:
+    """An array whose elements a function gives, box by box, where and when they are worked on.
+
+    Parameters
+    ----------
+    read : of a box, one `(lo, hi)` an axis, gives its elements: an array of the box's shape, made one of
+        `dtype`. It is called in any order, on any worker, in several threads at a time, and gives the same
+        each time
+    shape, dtype : of the whole array; elements that are objects are a TypeError
+    chunks : the shape of boxes that it is best asked for; boxes are made of whole ones where they fit
+
+    Raises
+    ------
+    ShapeError : `chunks` has not one length of at least 1 for each axis
+    UserFunctionError : `read` raises, when the elements are needed
+    SourceError : it gives an array of another shape
+    """
+    full = shape_tuple(shape)
+    if chunks is not None:
+        chunks = shape_tuple(chunks)
+        if len(chunks) != len(full) or min(chunks, default=1) < 1:
+            raise ShapeError(f"from_function: chunks {chunks} do not fit the shape {full}")
+    return over(BoxFunction(UserFunction(read), full, checked_dtype(dtype, "from_function"), chunks))
+
+
+def from_source(source: Any, *, serial: bool = False) -> ndarray:
+    """An array of anything that has `shape`, `dtype` and `__getitem__` of a tuple of slices.
+
+    What it has is read where and when it is worked on: its `chunks`, if there are any, at a time. Workers get
+    a pickled copy of the object, which should say where the elements are, not have them. NumPy's arrays are
+    taken as they are, as by `asarray`.
+
+    Parameters
+    ----------
+    source : the object, or a `spartan_ng.sources.Source`
+    serial : whether it may be asked by one thread at a time only
+    """
+    if isinstance(source, Source):
+        return over(source)
+    if isinstance(source, np.ndarray | Handle):
+        from spartan_ng.api.base.creation import asarray
+
+        return asarray(source)
+    return over(Indexed(source, serial))
+
+
+def _joined(
+    path: Any, suffixes: Sequence[str], options: dict[str, Any] | None, one: Callable[[str], Source]
+) -> ndarray:
+    """The files that `path` stands for, one behind the other."""
+    parts = [one(p) for p in expanded(path, suffixes, options)]
+    return over(parts[0] if len(parts) == 1 else Joined(parts))
+
+
+def from_raw(
+    path: Any,
+    shape: Any,
+    dtype: Any = float,
+    *,
+    offset: int = 0,
+    storage_options: dict[str, Any] | None = None,
+) -> ndarray:
+    """An array over a file of raw elements in C order: mapped, or, at a URL, read in ranges of bytes.
+
+    Parameters
+    ----------
+    path : the file, or a URL that fsspec knows
+    shape, dtype : the array's
+    offset : bytes before the first element
+    storage_options : of the file system of a URL, here as in all functions of this kind
+
+    Raises
+    ------
+    SourceError : the file is shorter than that
+    """
+    full, kind = shape_tuple(shape), checked_dtype(dtype, "from_raw")
+    if is_url(path):
+        return over(RemoteFile(str(path), full, kind, offset, storage_options))
+    return over(MappedFile(absolute(path), full, kind, offset))
+
+
+def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | None = None) -> ndarray:
+    """The array of a zarr store (formats 2 and 3), chunks of which are read as they are worked on.
+
+    Parameters
+    ----------
+    url : a folder, a URL that fsspec knows, or an array of zarr's
+    name : the array's path, where the store is a group
+    """
+    if not isinstance(url, str | os.PathLike):
+        return from_source(url)
+    return over(ZarrArray(url, name, storage_options))
+
+
+def from_hdf5(
+    path: Any, name: str | None = None, *, storage_options: dict[str, Any] | None = None
+) -> ndarray:
+    """A dataset of HDF5 files; of several files (a list, a glob, a folder) one behind the other.
+
+    A dataset that lies in one piece is mapped. Others are read by one thread of a process at a time: the
+    library has a lock. Every process opens the file for itself.
+
+    Parameters
+    ----------
+    path : the file or files, a URL, or a dataset of h5py's
+    name : the dataset's; it may be left out where there is only one
+
+    Raises
+    ------
+    KeyError : there is no such dataset; ValueError : none was named, and there are several
+    """
+    if hasattr(path, "file") and hasattr(path, "name"):
+        path, name = path.file.filename, path.name
+    return _joined(path, (".h5", ".hdf5"), storage_options, lambda p: hdf5_dataset(p, name, storage_options))
+
+
+def _from_columns(
+    kind: type[Columns], suffixes: Sequence[str], path: Any, columns: Any, dtype: Any, options: Any
+) -> ndarray:
+    return _joined(path, suffixes, options, lambda p: kind(p, columns, dtype, options))
+
+
+def from_parquet(
+    path: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    dtype: Any = None,
+    storage_options: dict[str, Any] | None = None,
+) -> ndarray:
+    """Columns of Parquet files as an array, row groups of which are read as they are worked on.
+
+    Parameters
+    ----------
+    path : a file or URL, a list, a glob or a folder of them, whose rows follow each other
+    columns : the name of one column, which gives a 1-d array; several, or None for all: rows by columns
+    dtype : of the elements; None for what all columns fit. What is missing is NaN in floats
+
+    Raises
+    ------
+    KeyError : there is no such column; TypeError : a column's elements are no numbers, dates or bools
+    SourceError : elements are missing that the dtype cannot say, when they are read
+    """
+    return _from_columns(ParquetColumns, (".parquet", ".pq"), path, columns, dtype, storage_options)
+
+
+def from_arrow(
+    path: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    dtype: Any = None,
+    storage_options: dict[str, Any] | None = None,
+) -> ndarray:
+    """Columns of Arrow files (Feather 2) as an array; see `from_parquet`."""
+    return _from_columns(ArrowColumns, (".arrow", ".feather"), path, columns, dtype, storage_options)
+
+
+def from_csv(
+    path: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    dtype: Any = None,
+    storage_options: dict[str, Any] | None = None,
+) -> ndarray:
+    """Columns of CSV files with a line of names as an array; see `from_parquet`.
+
+    The file is looked through once for the places of its lines, and parsed where it is worked on. Texts in
+    quotes must have no line breaks. The first 4 MB say whether a column has integers or floats.
+    """
+    return _from_columns(CsvColumns, (".csv",), path, columns, dtype, storage_options)
+
+
+def from_images(path: Any, *, storage_options: dict[str, Any] | None = None) -> ndarray:
+    """Images of one shape and dtype as an array, images along the first axis, each read when it is worked on.
+
+    Parameters
+    ----------
+    path : a file or URL, a list, a glob or a folder of them, in the order of their names
+
+    Raises
+    ------
+    SourceError : an image is not like the first, when it is read
+    """
+    return over(ImageStack(expanded(path, SUFFIXES, storage_options), storage_options))
+
+
+def _npy(path: str, options: dict[str, Any] | None) -> Source:
+    return remote_npy(path, options) if is_url(path) else npy_file(path)
+
+
+_SUFFIXES: dict[str, Callable[..., ndarray]] = {
+    ".zarr": from_zarr,
+    ".h5": from_hdf5,
+    ".hdf5": from_hdf5,
+    ".parquet": from_parquet,
+    ".pq": from_parquet,
+    ".arrow": from_arrow,
+    ".feather": from_arrow,
+    ".csv": from_csv,
+    **dict.fromkeys(SUFFIXES, from_images),
+}
+"""What `load` does with a file that is not NumPy's."""
+
+
+def by_suffix(path: Any) -> ndarray | None:
+    """The array of files whose names, or those of a folder's files, end as one of the formats; None where a
+    plain file is to be read as NumPy does."""
+    name = os.fspath(path).rstrip("/")
+    if isinstance(name, bytes):
+        return None
+    many = any(c in name for c in "*?[")
+    if os.path.isdir(name) and not name.endswith(".zarr"):
+        many, inside = True, sorted(os.listdir(name))
+        suffix = next((s for s in (".npy", *_SUFFIXES) if any(n.lower().endswith(s) for n in inside)), "")
+    else:
+        suffix = os.path.splitext(name)[1].lower()
+    if suffix == ".npy" and (many or is_url(name)) and not os.path.isfile(name):
+        return _joined(name, (".npy",), None, lambda p: _npy(p, None))
+    return _SUFFIXES[suffix](name) if suffix in _SUFFIXES else None
+
+
+__all__ = [
+    "from_arrow",
+    "from_csv",
+    "from_function",
+    "from_hdf5",
+    "from_images",
+    "from_parquet",
+    "from_raw",
+    "from_source",
+    "from_zarr",
+]

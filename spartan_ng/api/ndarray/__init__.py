@@ -1,0 +1,1 @@
+"""The class `ndarray`: its operators, methods and protocols; numbers that are not computed yet."""

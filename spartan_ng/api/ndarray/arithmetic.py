@@ -1,0 +1,344 @@
+"""Python's operators on arrays, each one ufunc; in place they write through the array's views."""
+
+from __future__ import annotations
+
+import array
+import operator
+import sys
+from collections import deque
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.algebra import products
+from spartan_ng.api.core import temporaries
+from spartan_ng.api.core.dispatch import fresh
+from spartan_ng.api.core.handle import Handle, is_subclass, values, wrap, wrap_node
+from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
+
+_NUMBERS = frozenset({int, float, bool, complex})
+_REPEATED = (list, tuple, str, bytes, bytearray, memoryview, array.array, deque)
+"""Sequences, which Python repeats."""
+
+
+def is_operand(other: Any) -> bool:
+    """Whether an operator takes this operand, or leaves it to the operand's own operator."""
+    if isinstance(other, _OPERANDS):
+        return True
+    if isinstance(other, np.ndarray):
+        return not is_subclass(other)
+    foreign = hasattr(other, "__array_ufunc__") or getattr(other, "__array_priority__", 0) > 0
+    return not foreign or is_sparse(other)
+
+
+def _theirs(numpys: Any, a: Any, b: Any) -> Any:
+    """What the other operand's `__array_ufunc__` says; without one it has an operator of its own."""
+    theirs = b if isinstance(a, Handle) else a
+    if isinstance(theirs, np.ndarray) or getattr(theirs, "__array_ufunc__", None) is None:
+        return NotImplemented
+    return numpys(a, b)
+
+
+_KINDS = dict.fromkeys(("add", "subtract", "multiply"), "iufc") | {
+    "divide": "fc",
+    "floor_divide": "iuf",
+    "remainder": "iuf",
+}
+"""The kinds of dtypes of which each operator makes the same dtype."""
+
+
+def _fits(x: np.ndarray[Any, Any], y: Any) -> bool:
+    """Whether an operator on these, done at once, has a result of the shape and dtype of `x`."""
+    if y.__class__ is not np.ndarray:
+        same = y.__class__ is int or (y.__class__ is float and x.dtype.kind in "fc")
+        return same and x.nbytes <= config.small_bytes
+    return y.shape == x.shape and y.dtype == x.dtype and 2 * x.nbytes <= config.small_bytes
+
+
+def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
+    """The operator that is a ufunc of two operands.
+
+    This is the path of programs of many tiny operations: a small array on the driver and a number, or two
+    such arrays, go to NumPy's ufunc without further questions; everything else is for ours. What is larger,
+    and still done at once, is written over an operand that nobody else can see.
+    """
+    numpys: Callable[..., Any] = function.np
+    kinds, repeats = _KINDS.get(function.__name__, ""), function is ufuncs.multiply
+
+    def method(self: Arithmetic, other: Any) -> Any:
+        x, y = self._peek(), other
+        nbytes = sys.maxsize
+        if x.__class__ is np.ndarray:
+            if other.__class__ in _NUMBERS:
+                nbytes = x.nbytes
+            elif isinstance(other, Handle):
+                y = other._peek()
+                if y is not None:
+                    nbytes = x.nbytes * y.nbytes  # no result is larger, however they broadcast
+        if nbytes < temporaries.LEAST_BYTES and nbytes < config.small_bytes:
+            try:
+                return wrap(numpys(y, x) if reflected else numpys(x, y))
+            except ValueError:  # ours name the shapes
+                pass
+        elif x.__class__ is np.ndarray and x.nbytes >= temporaries.LEAST_BYTES and x.dtype.kind in kinds:
+            taken = None
+            if sys.getrefcount(self) == temporaries.OF_FIRST and temporaries.is_own(self, x):
+                taken = self if _fits(x, y) else None
+            elif sys.getrefcount(other) == temporaries.OF_SECOND and y.__class__ is np.ndarray:
+                taken = other if temporaries.is_own(other, y) and _fits(y, x) else None
+            if taken is not None and temporaries.called_by_operator(1):
+                out = taken._cell.value
+                numpys(y, x, out=out) if reflected else numpys(x, y, out=out)
+                return taken
+        if isinstance(other, _REPEATED) and repeats and self._cell.frozen:
+            if reflected or self.dtype.kind not in "iu":
+                return NotImplemented  # Python repeats the sequence, or says that it cannot
+            return other * int(self._force())  # type: ignore[operator]
+        if not is_operand(other):
+            if reflected and function is ufuncs.multiply and isinstance(other, np.ndarray):
+                return other * self._force()  # a matrix asks what the other one is
+            return _theirs(numpys, other, self) if reflected else _theirs(numpys, self, other)
+        return function._two(other, self) if reflected else function._two(self, other)
+
+    return method
+
+
+def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
+    """The operator that is a ufunc of one operand."""
+    numpys: Callable[..., Any] = function.np
+
+    def method(self: Arithmetic) -> Any:
+        x = self._peek()
+        if x.__class__ is np.ndarray and x.nbytes <= config.small_bytes:
+            return wrap(numpys(x))
+        return function(self)
+
+    return method
+
+
+_equal, _not_equal = _operator(ufuncs.equal), _operator(ufuncs.not_equal)
+
+
+class Arithmetic(Handle):
+    """Arrays with operators."""
+
+    __slots__ = ()
+
+    __add__ = _operator(ufuncs.add)
+    __radd__ = _operator(ufuncs.add, reflected=True)
+    __sub__ = _operator(ufuncs.subtract)
+    __rsub__ = _operator(ufuncs.subtract, reflected=True)
+    __mul__ = _operator(ufuncs.multiply)
+    __truediv__ = _operator(ufuncs.divide)
+    __rtruediv__ = _operator(ufuncs.divide, reflected=True)
+    __floordiv__ = _operator(ufuncs.floor_divide)
+    __rfloordiv__ = _operator(ufuncs.floor_divide, reflected=True)
+    __mod__ = _operator(ufuncs.remainder)
+    __rmod__ = _operator(ufuncs.remainder, reflected=True)
+
+    __rmul__ = _operator(ufuncs.multiply, reflected=True)
+
+    def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
+        return ufuncs.divmod(self, other) if is_operand(other) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> tuple[ndarray, ndarray]:
+        return ufuncs.divmod(other, self) if is_operand(other) else NotImplemented
+
+    def __pow__(self, other: Any, mod: Any = None) -> ndarray:
+        if not is_operand(other) or mod is not None:
+            return NotImplemented
+        return _power(self, other)
+
+    __rpow__ = _operator(ufuncs.power, reflected=True)
+
+    def __matmul__(self, other: Any) -> ndarray:
+        return products.matmul(self, other) if is_operand(other) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> ndarray:
+        return products.matmul(other, self) if is_operand(other) else NotImplemented
+
+    __and__ = _operator(ufuncs.bitwise_and)
+    __rand__ = _operator(ufuncs.bitwise_and, reflected=True)
+    __or__ = _operator(ufuncs.bitwise_or)
+    __ror__ = _operator(ufuncs.bitwise_or, reflected=True)
+    __xor__ = _operator(ufuncs.bitwise_xor)
+    __rxor__ = _operator(ufuncs.bitwise_xor, reflected=True)
+    __lshift__ = _operator(ufuncs.left_shift)
+    __rlshift__ = _operator(ufuncs.left_shift, reflected=True)
+    __rshift__ = _operator(ufuncs.right_shift)
+    __rrshift__ = _operator(ufuncs.right_shift, reflected=True)
+    __neg__ = _sign(ufuncs.negative)
+    __pos__ = _sign(ufuncs.positive)
+    __abs__ = _sign(ufuncs.absolute)
+    __invert__ = _sign(ufuncs.invert)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """A number rounded, as NumPy's scalars are."""
+        if not self._cell.frozen:
+            raise TypeError(f"type {type(self).__name__} doesn't define __round__ method")
+        rounded = round(self._force()[()], ndigits)
+        return wrap(rounded) if isinstance(rounded, np.generic) else rounded
+
+    # --- comparisons -------------------------------------------------------------------------------
+
+    __lt__ = _operator(ufuncs.less)
+    __le__ = _operator(ufuncs.less_equal)
+    __gt__ = _operator(ufuncs.greater)
+    __ge__ = _operator(ufuncs.greater_equal)
+
+    def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
+        if isinstance(other, str) or other is None:
+            return _compared(ufuncs.equal, self, other)
+        try:
+            return _equal(self, other)
+        except TypeError:
+            return _unlike(operator.eq, self, other)
+
+    def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
+        if isinstance(other, str) or other is None:
+            return _compared(ufuncs.not_equal, self, other)
+        try:
+            return _not_equal(self, other)
+        except TypeError:
+            return _unlike(operator.ne, self, other)
+
+    def __hash__(self) -> int:
+        """A scalar's hash; an array has none."""
+        if self._cell.frozen:
+            return hash(self._force()[()])
+        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+
+    # --- in place ----------------------------------------------------------------------------------
+
+    def __iadd__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.add, self, other)
+
+    def __isub__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.subtract, self, other)
+
+    def __imul__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.multiply, self, other)
+
+    def __itruediv__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.divide, self, other)
+
+    def __ifloordiv__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.floor_divide, self, other)
+
+    def __imod__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.remainder, self, other)
+
+    def __ipow__(self, other: Any) -> ndarray:  # type: ignore[misc]
+        return _in_place(ufuncs.power, self, other)
+
+    def __iand__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.bitwise_and, self, other)
+
+    def __ior__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.bitwise_or, self, other)
+
+    def __ixor__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.bitwise_xor, self, other)
+
+    def __ilshift__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.left_shift, self, other)
+
+    def __irshift__(self, other: Any) -> ndarray:
+        return _in_place(ufuncs.right_shift, self, other)
+
+    def __imatmul__(self, other: Any) -> ndarray:
+        if self._cell.frozen or not is_operand(other):
+            return NotImplemented
+        if not self.ndim or np.ndim(other) < 2:
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one and the "
+                f"second at least two dimensions (shapes {self.shape} and {np.shape(other)})"
+            )
+        with dtypes_first(np.matmul, (self, other), self):
+            result = products.matmul(self, other)
+        if result.shape[-2:] != self.shape[-2:]:  # stacks are broadcast, matrices are not
+            raise ShapeError(f"matmul: output of shape {self.shape} for a product of shape {result.shape}")
+        return stored("matmul", result, self, True)
+
+
+def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
+    """Equality with a string or None: what cannot be compared is not equal."""
+    kinds = "OUST" if isinstance(other, str) else "O"
+    if a.dtype.kind in kinds or (isinstance(other, str) and a.dtype.kind in "mM"):
+        return function(a, np.asarray(other))  # type: ignore[no-any-return]
+    answer = np.bool_(function is ufuncs.not_equal)
+    if a._cell.frozen:
+        return wrap(answer)
+    return wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape))
+
+
+def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarray:
+    """Equality of what no ufunc compares: records field by field; texts and numbers are never equal."""
+    return fresh(compare(*values(a, other)))  # type: ignore[no-any-return]
+
+
+def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
+    """`a op= other`; a scalar is not changed, Python rebinds the name to the result instead."""
+    if a._cell.frozen or not is_operand(other):
+        return NotImplemented  # type: ignore[no-any-return]
+    target = a._open()
+    if target is not None and target.nbytes <= config.small_bytes:
+        known = other if other.__class__ in _NUMBERS else other._peek() if isinstance(other, Handle) else None
+        if known is not None:
+            try:
+                function.np(target, known, out=target)
+                return a  # type: ignore[return-value]
+            except ValueError:  # read-only memory is copied; our errors name the shapes
+                pass
+    masked = a._masked()
+    if masked is not None:
+        result = function(a, other)
+        again = result._masked()
+        if again is not None:
+            check_cast(function.__name__, again.a.dtype, masked.a.dtype)
+            again.a = build.cast(again.a, masked.a.dtype)
+            a._cell.masked = again
+            return a  # type: ignore[return-value]
+    value = a._peek()
+    operands = small_values((other,))
+    if value is not None and operands is not None and value.nbytes <= config.small_bytes:
+        target = a._in_place()
+        if target is not None:
+            try:
+                function.np(target, operands[0], out=target)
+            except ValueError as error:
+                if "broadcast" in str(error):
+                    raise ShapeError(str(error)) from None
+                raise
+            return a  # type: ignore[return-value]
+    with dtypes_first(function.np, (a, other), a):
+        result = _power(a, other) if function is ufuncs.power else function(a, other)
+    return stored(function.__name__, result, a, True)
+
+
+def _power(a: Handle, b: Any) -> ndarray:
+    """`a ** b`: NumPy squares for 2, takes the root for 0.5, and divides for -1.0."""
+    if isinstance(b, int | float) and not isinstance(b, np.generic) and b is not True:
+        value = a._peek()
+        if value is not None and value.nbytes <= config.small_bytes:
+            return wrap(value**b)
+        kind = a.dtype.kind
+        if b == 2 and (kind in "fc" or (isinstance(b, int) and kind in "iub")):
+            return ufuncs.square(a)  # type: ignore[no-any-return]
+        if kind in "fc" and b == 0.5:
+            return ufuncs.sqrt(a)  # type: ignore[no-any-return]
+        if kind in "fc" and b == -1:
+            return ufuncs.reciprocal(a)  # type: ignore[no-any-return]
+    return ufuncs.power._two(a, b)  # type: ignore[no-any-return]

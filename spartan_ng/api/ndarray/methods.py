@@ -1,0 +1,327 @@
+"""NumPy's array methods that are one call of a function: reshaping, folds, places, sorting."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.algebra import products
+from spartan_ng.api.base import cumulative, indexing, manipulation, reductions
+from spartan_ng.api.elementwise import logic
+from spartan_ng.api.ndarray.arithmetic import Arithmetic
+from spartan_ng.api.ordering import sorting
+from spartan_ng.api.places import rearranging, taking
+from spartan_ng.api.statistics import statistics
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+class _Counted:
+    """How many references a method finds to an object with one name, and to what only the object has."""
+
+    def __init__(self) -> None:
+        self.inner = object()
+
+    def references(self, *given: Any) -> tuple[int, int]:
+        return sys.getrefcount(self), sys.getrefcount(self.inner)
+
+
+_counted = _Counted()
+_ONE_NAME, _ONE_CELL = _counted.references(1)
+
+
+class Methods(Arithmetic):
+    """Arrays with NumPy's methods."""
+
+    __slots__ = ()
+
+    # --- shape -------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
+        """The same elements under another shape."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        seen = manipulation.seen_as(self, wanted) if order == "C" and not copy else None
+        return manipulation.reshape(self, wanted, order=order, copy=copy) if seen is None else seen
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Change the shape in place; new elements are zero. Somebody else's array keeps its shape, as does a
+        scalar.
+
+        Raises
+        ------
+        ValueError : the array is a view, or (with `refcheck`) has another name or a view
+        """
+        if not isinstance(refcheck, int):
+            raise TypeError(f"'{type(refcheck).__name__}' object cannot be interpreted as an integer")
+        if shape in ((), (None,)):
+            return
+        resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
+        if self._cell.frozen:
+            return
+        if resized.size != self.size:
+            if self._views:
+                raise ValueError("cannot resize this array: it does not own its data")
+            if refcheck and (sys.getrefcount(self) > _ONE_NAME or sys.getrefcount(self._cell) > _ONE_CELL):
+                raise ValueError(
+                    "cannot resize an array that references or is referenced\nby another array in this way.\n"
+                    "Use the np.resize function or refcheck=False"
+                )
+        if resized._views:
+            resized = resized.copy()
+        self._cell, self._views, self._state = resized._cell, (), None
+
+    def ravel(self, order: str = "C") -> ndarray:
+        """One axis, as a view where possible."""
+        return manipulation.ravel(self, order)
+
+    def flatten(self, order: str = "C") -> ndarray:
+        """One axis, always a copy."""
+        return manipulation.ravel(self, order).copy()
+
+    def transpose(self, *axes: Any) -> ndarray:
+        """The axes in another order."""
+        if len(axes) == 1 and not isinstance(axes[0], int | np.integer):
+            return manipulation.transpose(self, axes[0])
+        return manipulation.transpose(self, axes or None)
+
+    def swapaxes(self, axis1: int, axis2: int) -> ndarray:
+        """Two axes exchanged."""
+        return manipulation.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> ndarray:
+        """Axes of length 1 removed."""
+        return manipulation.squeeze(self, axis)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
+        """Each element several times."""
+        return rearranging.repeat(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+        """The diagonal."""
+        return manipulation.diagonal(self, offset, axis1, axis2)
+
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> ndarray:
+        """The diagonal's sum."""
+        return products.trace(self, offset, axis1, axis2, dtype, out)
+
+    def dot(self, b: Any, out: Any = None) -> ndarray:
+        """The dot product."""
+        return products.dot(self, b, out)
+
+    # --- folds -------------------------------------------------------------------------------------
+
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The sum along `axis`."""
+        return reductions.reduce("add", self, axis, dtype, out, keepdims, initial, where)
+
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The product along `axis`."""
+        return reductions.reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
+
+    def max(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The greatest element along `axis`."""
+        return reductions.reduce("maximum", self, axis, None, out, keepdims, initial, where)
+
+    def min(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> ndarray:
+        """The least element along `axis`."""
+        return reductions.reduce("minimum", self, axis, None, out, keepdims, initial, where)
+
+    def any(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        dtype: Any = None,
+    ) -> ndarray:
+        """Whether some element is true."""
+        if dtype is not None:
+            return reductions.reduce("logical_or", self, axis, dtype, out, keepdims, where=where)
+        return reductions.any(self, axis, out, keepdims, where=where)
+
+    def all(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        dtype: Any = None,
+    ) -> ndarray:
+        """Whether every element is true."""
+        if dtype is not None:
+            return reductions.reduce("logical_and", self, axis, dtype, out, keepdims, where=where)
+        return reductions.all(self, axis, out, keepdims, where=where)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+        """The index of the first greatest element."""
+        return reductions.extreme_place("argmax", self, axis, out, keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+        """The index of the first least element."""
+        return reductions.extreme_place("argmin", self, axis, out, keepdims)
+
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+    ) -> ndarray:
+        """The arithmetic mean."""
+        return statistics.mean(self, axis, dtype, out, keepdims, where=where)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NONE,
+        correction: Any = _NONE,
+    ) -> ndarray:
+        """The variance."""
+        return statistics.var(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NONE,
+        correction: Any = _NONE,
+    ) -> ndarray:
+        """The standard deviation."""
+        return statistics.std(
+            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+
+    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
+        """Greatest minus least."""
+        return statistics.ptp(self, axis, out, keepdims)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+        """Cumulative sums."""
+        return cumulative.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+        """Cumulative products."""
+        return cumulative.cumprod(self, axis, dtype, out)
+
+    # --- places -------------------------------------------------------------------------------------
+
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements at indices along an axis."""
+        return taking.take(self, indices, axis, out, mode)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Set flat elements."""
+        taking.put(self, indices, values, mode)
+
+    def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+        """Elements from the choice that each element names; the choices one by one, or as a sequence."""
+        return taking.choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
+        """Slices along an axis where a condition holds."""
+        return taking.compress(condition, self, axis, out)
+
+    def nonzero(self) -> tuple[ndarray, ...]:
+        """Indices of the elements that are not zero."""
+        return sorting.nonzero(self)
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **keywords: Any) -> ndarray:
+        """Elements limited to a range."""
+        return logic.clip(self, min, max, out, **keywords)
+
+    def round(self, decimals: int = 0, out: Any = None) -> ndarray:
+        """Elements rounded to decimals."""
+        return logic.round(self, decimals, out)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Sort in place along `axis`."""
+        axis = operator.index(axis)
+        indexing.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
+
+    def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
+        """The indices that sort."""
+        return sorting.argsort(self, axis, kind, order, stable=stable)
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """Partition in place along `axis`."""
+        axis = operator.index(axis)
+        indexing.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
+
+    def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
+        """The indices that partition."""
+        return sorting.argpartition(self, kth, axis, kind, order)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
+        """Where values belong in this sorted array."""
+        return sorting.searchsorted(self, v, side, sorter)
+
+    # --- files and pickles ---------------------------------------------------------------------------
+
+    def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file."""
+        self._force().tofile(file, sep, format)
+
+    def dump(self, file: Any) -> None:
+        """Pickle to a file."""
+        self._force().dump(file)
+
+    def dumps(self) -> bytes:
+        """The pickle of the elements."""
+        return self._force().dumps()  # type: ignore[no-any-return]

@@ -1,0 +1,186 @@
+"""What an array is to Python, to NumPy and to other libraries: numbers, text, their arrays and functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.algebra import products
+from spartan_ng.api.core import printing
+from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
+from spartan_ng.api.core.forcing import value_of
+from spartan_ng.api.core.handle import Handle, as_handle, is_override, settle, wrap
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.ndarray.methods import Methods
+from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.sparse import csr_array
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_NUMPYS = (Handle, np.ndarray, np.generic)
+"""Classes of operands that we know; arrays of other libraries may know us instead."""
+
+
+class Protocols(Methods):
+    """Arrays that other code takes as its own."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    # --- Python's numbers and text -----------------------------------------------------------------
+
+    def _alone(self) -> Any:
+        """The value of an array without axes; TypeError for others."""
+        if self.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
+            )
+        return self._force()
+
+    def __float__(self) -> float:
+        return float(self._alone())
+
+    def __int__(self) -> int:
+        return int(self._alone())
+
+    def __complex__(self) -> complex:
+        return complex(self._alone())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError(
+                "only integer scalar arrays can be converted to a scalar index, "
+                f"not {self.dtype} of shape {self.shape}"
+            )
+        return int(self._force())
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                f"Use a.any() or a.all() (shape {self.shape})"
+            )
+        return bool(self._force())
+
+    def __repr__(self) -> str:
+        return printing.array_repr(self)
+
+    def __str__(self) -> str:
+        return printing.array_str(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.ndim == 0:
+            return format(self._force()[()], spec)
+        if spec:
+            raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
+        return str(self)
+
+    # --- NumPy's protocols ---------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read."""
+        if copy is False:
+            shown = self._to_read()
+            if dtype is not None and shown.dtype != dtype:
+                raise ValueError(f"a copy is needed to convert {shown.dtype} to {np.dtype(dtype)}")
+            return shown
+        value = np.asarray(self._force())
+        if dtype is not None and value.dtype != dtype:
+            return value.astype(dtype)
+        return private_copy(value)
+
+    def _to_read(self) -> np.ndarray[Any, Any]:
+        """The elements' memory on the driver, read-only."""
+        shown = np.asarray(self._force()).view()
+        shown.flags.writeable = False
+        return shown
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """NumPy's ufuncs of our arrays are ours (NEP 13)."""
+        function = getattr(function, "np", function)
+        if not isinstance(function, np.ufunc):
+            raise TypeError(
+                f"__array_ufunc__ takes a ufunc, the name of its method and operands: {function!r}"
+            )
+        if any(map(is_override, (*inputs, *keywords.get("out", ())))):
+            return NotImplemented
+        ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
+        if ours is None or ours.np is not function:
+            if method != "__call__":
+                return gathered(getattr(function, method), *inputs, **keywords)
+            return gathered(function, *inputs, **keywords)
+        out = keywords.get("out")
+        if isinstance(out, tuple) and len(out) == 1:
+            keywords["out"] = out[0]
+        return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """What a NumPy function that knows this protocol has made, as an array of ours or as a number."""
+        return wrap(array[()] if return_scalar else array)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."""
+        function, keywords = func, kwargs
+        for name, given, kind in (("args", args, tuple), ("kwargs", keywords, dict)):
+            if not isinstance(given, kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, not {type(given).__name__}")
+        if not all(issubclass(t, _NUMPYS) for t in types):
+            return NotImplemented
+        ours = FUNCTIONS.get(function)
+        if ours is None:
+            return gathered(function, *args, **keywords)
+        return ours(*args, **keywords)
+
+    # --- other libraries -----------------------------------------------------------------------------
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The array API standard's view of this package; its arrays are arrays of this class, too."""
+        from spartan_ng.api import standard
+
+        if api_version is not None and api_version not in standard.VERSIONS:
+            raise ValueError(f"version {api_version!r} of the array API is none of {standard.VERSIONS}")
+        return standard
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """The elements for another library (DLPack), gathered; read-only unless copied."""
+        value = np.asarray(self._force())
+        shown_only = not self._cell.frozen and not self.flags.writeable  # type: ignore[attr-defined]
+        if shown_only and not copy and max_version is None:
+            raise BufferError("Cannot export readonly array: this version of DLPack has no sign for it")
+        if copy is not False or not (value.flags.c_contiguous or value.flags.f_contiguous):
+            value = value.copy()
+        return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU, in DLPack's numbers."""
+        return np.empty(0).__dlpack_device__()
+
+    # --- the elements as something else -------------------------------------------------------------
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return self._force().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes."""
+        return self._force().tobytes(order)  # type: ignore[no-any-return]
+
+    def toarray(self) -> Any:
+        """A sparse array as a dense NumPy array."""
+        return np.array(self._force())
+
+    def todense(self) -> ndarray:
+        """A sparse array as a dense one."""
+        return wrap(np.asarray(self._force())) if self.format == "csr" else as_handle(self)
+
+    def tocsr(self) -> Any:
+        """The elements as a `scipy.sparse.csr_array`."""
+        settle(self)
+        ref = self._node().data
+        if self.format == "csr" and ref is not None:
+            return csr_array(value_of(ref), copy=True)
+        return csr_array(self._force())

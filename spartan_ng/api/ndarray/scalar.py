@@ -1,0 +1,183 @@
+"""Numbers on the driver: what an array's element is, with NumPy's scalar for all arithmetic.
+
+A loop over elements makes millions of them, so one costs an object and a reference: its cell is made when
+somebody asks for it, and an operator with another number never leaves NumPy's scalars.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.handle import register_scalar
+from spartan_ng.api.core.views import View
+from spartan_ng.api.ndarray.array import compute, ndarray
+
+_NUMBERS = frozenset({int, float, bool, complex})
+_new = object.__new__
+
+
+def _binary(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any) -> Any:
+    """An operator: on two numbers by Python's `function`, else as for arrays.
+
+    An array to the right is quickest as the first operand of the operator `turned` around.
+    """
+
+    def method(self: Scalar, other: Any) -> Any:
+        kind = type(other)
+        if kind is Scalar:
+            other = other._number
+        elif kind not in _NUMBERS:
+            return turned(other, self) if kind is ndarray else of_arrays(self, other)
+        made = _new(Scalar)
+        made._number = function(self._number, other)
+        return made
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any], of_arrays: Any) -> Any:
+    """An operator whose left operand is not a `Scalar`."""
+
+    def method(self: Scalar, other: Any) -> Any:
+        if other.__class__ not in _NUMBERS:
+            return of_arrays(self, other)
+        made = _new(Scalar)
+        made._number = function(other, self._number)
+        return made
+
+    return method
+
+
+def _unary(function: Callable[[Any], Any]) -> Any:
+    def method(self: Scalar) -> Any:
+        made = _new(Scalar)
+        made._number = function(self._number)
+        return made
+
+    return method
+
+
+class Scalar(ndarray, own=True):
+    """An array without axes that stands for a number NumPy returns as a scalar; it cannot be written to."""
+
+    __slots__ = ("_made", "_number")
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """NumPy's scalar type, so that `isinstance(x[0], np.integer)` holds; `type` tells the truth."""
+        return type(self._number)
+
+    _number: Any
+    _made: Cell
+    _views: tuple[View, ...] = ()
+
+    @property
+    def _cell(self) -> Cell:  # type: ignore[override]
+        """The cell, made when it is asked for."""
+        try:
+            return self._made
+        except AttributeError:
+            self._made = Cell(self._number, frozen=True)
+            return self._made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return super().__array__(dtype, copy) if copy is False else np.asarray(self._number, dtype)
+
+    # What some of NumPy's numbers have, and arrays have not. (`__getattr__` would slow every attribute.)
+    as_integer_ratio = property(operator.attrgetter("_number.as_integer_ratio"))
+    bit_count = property(operator.attrgetter("_number.bit_count"))
+    hex = property(operator.attrgetter("_number.hex"))
+    is_integer = property(operator.attrgetter("_number.is_integer"))
+
+    def _peek(self) -> Any:
+        return self._number
+
+    def _force(self) -> Any:
+        return self._number
+
+    @property
+    def ndim(self) -> int:
+        """None."""
+        return 0
+
+    def __reduce__(self) -> Any:
+        return (_again, (compute(self)[0],))
+
+    def __float__(self) -> float:
+        return float(self._number)
+
+    def __int__(self) -> int:
+        return int(self._number)
+
+    def __index__(self) -> int:
+        return operator.index(self._number)
+
+    def __bool__(self) -> bool:
+        return bool(self._number)
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+    __add__ = __iadd__ = _binary(operator.add, ndarray.__add__, ndarray.__radd__)
+    __radd__ = _reflected(operator.add, ndarray.__radd__)
+    __sub__ = __isub__ = _binary(operator.sub, ndarray.__sub__, ndarray.__rsub__)
+    __rsub__ = _reflected(operator.sub, ndarray.__rsub__)
+    __mul__ = __imul__ = _binary(operator.mul, ndarray.__mul__, ndarray.__rmul__)
+    __rmul__ = _reflected(operator.mul, ndarray.__rmul__)
+    __truediv__ = __itruediv__ = _binary(operator.truediv, ndarray.__truediv__, ndarray.__rtruediv__)
+    __rtruediv__ = _reflected(operator.truediv, ndarray.__rtruediv__)
+    __floordiv__ = __ifloordiv__ = _binary(operator.floordiv, ndarray.__floordiv__, ndarray.__rfloordiv__)
+    __rfloordiv__ = _reflected(operator.floordiv, ndarray.__rfloordiv__)
+    __mod__ = __imod__ = _binary(operator.mod, ndarray.__mod__, ndarray.__rmod__)
+    __rmod__ = _reflected(operator.mod, ndarray.__rmod__)
+    __lt__ = _binary(operator.lt, ndarray.__lt__, ndarray.__gt__)
+    __le__ = _binary(operator.le, ndarray.__le__, ndarray.__ge__)
+    __gt__ = _binary(operator.gt, ndarray.__gt__, ndarray.__lt__)
+    __ge__ = _binary(operator.ge, ndarray.__ge__, ndarray.__le__)
+    __eq__ = _binary(operator.eq, ndarray.__eq__, ndarray.__eq__)
+    __ne__ = _binary(operator.ne, ndarray.__ne__, ndarray.__ne__)
+    __neg__ = _unary(operator.neg)
+    __abs__ = _unary(abs)
+
+
+class Number(ndarray, own=True):
+    """An array without axes for a number that has yet to be computed, which NumPy returns as a scalar."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """NumPy's scalar type, so that `isinstance(x.sum(), np.float64)` holds; `type` tells the truth."""
+        return self._cell.dtype.type if self._cell.frozen else ndarray
+
+    def __getattr__(self, name: str) -> Any:
+        """What NumPy's numbers have and arrays have not, as `is_integer`."""
+        if name.startswith("_") or not self._cell.frozen:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._force()[()], name)
+
+
+class Record(ndarray, own=True):
+    """An array without axes that stands for a record NumPy returns as a scalar; its fields may be set."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """NumPy's class, so that `isinstance(x[0], np.void)` holds; `type` tells the truth."""
+        return np.void
+
+
+def _again(number: Any) -> Scalar:
+    """An unpickled number."""
+    made = _new(Scalar)
+    made._number = number
+    return made
+
+
+register_scalar(Scalar, Record, Number)

@@ -1,0 +1,1 @@
+"""On grids and signals: differences, filters, windows, padding, Fourier transforms, polynomials."""

@@ -1,0 +1,377 @@
+"""Index grids, flat indices, triangles and text: small functions of NumPy's indexing and printing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.algebra import matrices
+from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, forced, over_buffer, shape_tuple, wrap, wrap_node
+from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.elementwise import operators, ufuncs
+from spartan_ng.api.ordering import sorting
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+class _Grid:
+    """`mgrid` and `ogrid`: grids from slices."""
+
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        result = self._grid[key]
+        return fresh(result) if isinstance(result, np.ndarray) else tuple(fresh(r) for r in result)
+
+
+mgrid = _Grid(np.mgrid)
+ogrid = _Grid(np.ogrid)
+
+
+class _Joiner:
+    """`r_` and `c_`: arrays joined by an index expression."""
+
+    def __init__(self, joiner: Any) -> None:
+        self._joiner = joiner
+
+    def __getitem__(self, key: Any) -> ndarray:
+        parts = key if isinstance(key, tuple) else (key,)
+        plain = tuple(forced(p) for p in parts)
+        return wrap(np.array(self._joiner[plain]))
+
+
+r_ = _Joiner(np.r_)
+c_ = _Joiner(np.c_)
+
+
+@numpy_function(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
+    """Coordinate matrices from coordinate vectors."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    n = len(xi)
+    lines = []
+    for i, x in enumerate(xi):
+        axis = {0: 1, 1: 0}.get(i, i) if indexing == "xy" and n > 1 else i
+        lines.append(as_handle(x).reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1)))
+    if sparse:
+        return tuple(line.copy() if copy else line for line in lines)
+    if not copy:
+        return manipulation.broadcast_arrays(*lines)
+    shape = np.broadcast_shapes(*(line.shape for line in lines))
+    return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
+
+
+@numpy_function(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """An array of grid indices."""
+    shape = shape_tuple(dimensions)
+    dtype = np.dtype(dtype)
+    grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
+    return grids if sparse else joining.stack(grids) if grids else creation.zeros((0,), dtype)
+
+
+@numpy_function(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **keywords: Any) -> Any:
+    """An array from a function of its coordinates, which it gets as arrays."""
+    return function(*indices(shape_tuple(shape), dtype), **keywords)
+
+
+@numpy_function(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Set the main diagonal in place."""
+    if a.ndim < 2:
+        raise ValueError(f"array must be at least 2-d, not of shape {a.shape}")
+    if a.ndim == 2:
+        step = a.shape[1] + 1
+        end = None if wrap else a.shape[1] * a.shape[1]
+    else:
+        if len(set(a.shape)) > 1:
+            raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
+        step = 1 + sum(a.shape[0] ** i for i in range(1, a.ndim))
+        end = None
+    a.flat[:end:step] = val
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[ndarray, ...]:
+    """The indices of the main diagonal of an array with axes of length `n`."""
+    return (creation.arange(n),) * ndim
+
+
+@numpy_function(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
+    """The indices of the main diagonal."""
+    a = as_handle(arr)
+    if a.ndim < 2:
+        raise ValueError(f"input array must be at least 2-d, not of shape {a.shape}")
+    if len(set(a.shape)) > 1:
+        raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
+    return diag_indices(a.shape[0], a.ndim)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
+    """The indices of the lower triangle of an (n, m) array."""
+    return sorting.nonzero(matrices.tri(n, m, k, bool))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
+    """The indices of the upper triangle of an (n, m) array."""
+    return sorting.nonzero(~matrices.tri(n, m, k - 1, bool))
+
+
+@numpy_function(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
+    """The indices of the lower triangle."""
+    rows, columns = _plane(arr)
+    return tril_indices(rows, k, columns)
+
+
+@numpy_function(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
+    """The indices of the upper triangle."""
+    rows, columns = _plane(arr)
+    return triu_indices(rows, k, columns)
+
+
+def _plane(arr: Any) -> tuple[int, int]:
+    a = as_handle(arr)
+    if a.ndim != 2:
+        raise ValueError(f"input array must be 2-d, not of shape {a.shape}")
+    rows, columns = a.shape
+    return rows, columns
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[ndarray, ...]:
+    """The indices of what a function such as `triu` leaves of an (n, n) array of ones."""
+    return sorting.nonzero(mask_func(creation.ones((n, n), int), k) != 0)
+
+
+@numpy_function(np.ix_)
+def ix_(*args: Any) -> tuple[ndarray, ...]:
+    """One-dimensional sequences as indices of an open mesh."""
+    found = []
+    for i, given in enumerate(args):
+        line = as_handle(given)
+        if line.ndim != 1:
+            raise ValueError(f"Cross index must be 1 dimensional, not of shape {line.shape}")
+        if line.size == 0 and not isinstance(given, Handle | np.ndarray):
+            line = line.astype(np.intp)
+        if line.dtype.kind == "b":
+            (line,) = sorting.nonzero(line)
+        found.append(line.reshape((1,) * i + (-1 if line.size else 0,) + (1,) * (len(args) - i - 1)))
+    return tuple(found)
+
+
+def array_repr(arr: Any, *args: Any, **keywords: Any) -> str:
+    """`repr` with options."""
+    return np.array_repr(as_handle(arr)._force(), *args, **keywords)
+
+
+def array_str(a: Any, *args: Any, **keywords: Any) -> str:
+    """`str` with options."""
+    return np.array_str(as_handle(a)._force(), *args, **keywords)
+
+
+def array2string(a: Any, *args: Any, **keywords: Any) -> str:
+    """Text with options."""
+    return np.array2string(as_handle(a)._force(), *args, **keywords)
+
+
+def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Indices and elements in C order."""
+    return iter(np.ndenumerate(as_handle(arr)._force()))
+
+
+class vectorize:
+    """A function of scalars as a function of arrays; where these lie with the workers, it runs there.
+
+    Takes NumPy's arguments, and may decorate a function.
+    """
+
+    def __init__(self, pyfunc: Any = np._NoValue, *args: Any, **keywords: Any) -> None:
+        self._by_numpy: Any = np.vectorize(pyfunc, *args, **keywords)
+        self._has_options = bool(args or keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        """NumPy's attributes: `pyfunc`, `otypes`, `excluded`, `cache`, `signature`, `__name__`."""
+        return getattr(self.__dict__["_by_numpy"], name)
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]
+        """The function's, or the one that was given."""
+        return self._by_numpy.__doc__
+
+    @property
+    def otypes(self) -> Any:
+        """The results' dtypes, found out by a first call where None."""
+        return self._by_numpy.otypes
+
+    @otypes.setter
+    def otypes(self, value: Any) -> None:
+        self._by_numpy.otypes = value
+
+    def __call__(self, *operands: Any, **named: Any) -> Any:
+        """The function of every element, or of the first argument as its decorator."""
+        if self._by_numpy.pyfunc is np._NoValue:
+            self._by_numpy(*operands, **named)
+            return self
+        lazy = any(isinstance(o, Handle) and o._peek() is None and o.size for o in operands)
+        if lazy and not (named or self._has_options):
+            return _everywhere(self._by_numpy.pyfunc, [as_handle(o) for o in operands])
+        return by_numpy(self._by_numpy, *operands, **named)
+
+
+def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
+    """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
+    first = [a[(0,) * a.ndim] for a in arrays]
+    kind = np.asarray(function(*(f._force()[()] for f in first))).dtype
+    found = operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
+    found._cell.frozen = False  # without axes, NumPy's is an array, too
+    return found
+
+
+class _OfObjects:
+    """NumPy's ufunc of a Python function, with its methods; it works on the driver."""
+
+    def __init__(self, function: Any) -> None:
+        self._by_numpy = function
+
+    def __call__(self, *operands: Any, **keywords: Any) -> Any:
+        return by_numpy(self._by_numpy, *operands, **keywords)
+
+    def __repr__(self) -> str:
+        return repr(self._by_numpy)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__dict__["_by_numpy"], name)
+        return partial(by_numpy, found) if callable(found) else found
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **identity: Any) -> Callable[..., Any]:
+    """A Python function as a ufunc over arrays of objects, on the driver; NumPy's `identity=`, too."""
+    return _OfObjects(np.frompyfunc(func, nin, nout, **identity))
+
+
+_REQUIREMENTS = {
+    **dict.fromkeys(("C", "C_CONTIGUOUS", "CONTIGUOUS"), "C"),
+    **dict.fromkeys(("F", "F_CONTIGUOUS", "FORTRAN"), "F"),
+    **dict.fromkeys(("A", "ALIGNED"), "A"),
+    **dict.fromkeys(("W", "WRITEABLE"), "W"),
+    **dict.fromkeys(("O", "OWNDATA"), "O"),
+    **dict.fromkeys(("E", "ENSUREARRAY"), "E"),
+}
+
+
+@numpy_function(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> ndarray:
+    """An array of a dtype whose flags are set; a copy, where they are not."""
+    asked = {_REQUIREMENTS[r.upper()] for r in requirements or ()} - {"E"}
+    if {"C", "F"} <= asked:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = next((o for o in ("C", "F") if o in asked), "A")
+    found = creation.array(a, dtype, copy=None, order=order)
+    return found if all(found.flags[r] for r in asked) else found.copy(order)
+
+
+def isfortran(a: Any) -> bool:
+    """Whether NumPy would hold the elements in Fortran order only."""
+    flags = as_handle(a).flags
+    return flags.f_contiguous and not flags.c_contiguous
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    """An array over the memory of another library's, through DLPack, or a copy; a view of one of ours."""
+    check_device(device)
+    if isinstance(x, Handle):
+        if x._peek() is not None:
+            np.asarray(x._peek()).__dlpack__(max_version=(1, 0))  # its errors for dtypes and strides
+        return x.copy("K") if copy else x.view()  # type: ignore[attr-defined, no-any-return]
+    return over_buffer(np.from_dlpack(x, device=device, copy=copy))
+
+
+@numpy_function(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    """Flat indices as one array an axis."""
+    lengths = shape_tuple(shape)
+    flat = as_handle(indices)
+    known = small_values((flat,))
+    if known is not None:
+        return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
+    if flat.dtype.kind not in "biu":
+        raise TypeError("only int indices permitted")
+    if flat.ndim and not lengths:
+        raise ValueError("multiple indices are not supported for 0d arrays")
+    flat = flat.astype(np.intp, copy=False)
+    if bool(((flat < 0) | (flat >= prod(lengths))).any()):
+        raise ValueError(f"an index is out of bounds for array with size {prod(lengths)} (shape {lengths})")
+    ordered = lengths if order == "C" else lengths[::-1]
+    strides = [prod(ordered[i + 1 :]) for i in range(len(ordered))]
+    found = tuple((flat // s) % n for s, n in zip(strides, ordered, strict=True))
+    return found if order == "C" else found[::-1]
+
+
+@numpy_function(np.ravel_multi_index, eager=True)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
+    """One array an axis as flat indices."""
+    parts = [as_handle(i) for i in multi_index]
+    lengths = shape_tuple(dims)
+    if len(parts) != len(lengths):
+        raise ValueError(
+            f"parameter multi_index must be a sequence of length {len(lengths)}, not {len(parts)}"
+        )
+    if any(p.dtype.kind not in "biu" for p in parts):
+        raise TypeError("only int indices permitted")
+    if order not in ("C", "F"):
+        raise ValueError("only 'C' or 'F' order is permitted")
+    modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
+    strides = [prod(lengths[i + 1 :] if order == "C" else lengths[:i]) for i in range(len(lengths))]
+    total: Any = 0
+    for part, n, stride, how in zip(parts, lengths, strides, modes, strict=True):
+        if how == "wrap":
+            part = part % n
+        elif how == "clip":
+            part = ufuncs.clip3(part, 0, n - 1)
+        elif bool(((part < 0) | (part >= n)).any()):
+            raise ValueError("invalid entry in coordinates array")
+        total = total + part.astype(np.intp) * stride
+    return total  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "array2string",
+    "array_repr",
+    "array_str",
+    "c_",
+    "diag_indices",
+    "diag_indices_from",
+    "fill_diagonal",
+    "from_dlpack",
+    "fromfunction",
+    "frompyfunc",
+    "indices",
+    "isfortran",
+    "ix_",
+    "mask_indices",
+    "meshgrid",
+    "mgrid",
+    "ndenumerate",
+    "ogrid",
+    "r_",
+    "ravel_multi_index",
+    "require",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "unravel_index",
+    "vectorize",
+]

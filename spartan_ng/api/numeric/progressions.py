@@ -1,0 +1,141 @@
+"""Numbers spaced evenly, by differences or by ratios, between two ends."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation, joining, manipulation, reductions
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.core.operands import common_dtype
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.config import config
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+@numpy_function(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`."""
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    if any(isinstance(v, Handle) and v.ndim and v._peek() is None for v in (start, stop)):
+        return _between_arrays(start, stop, num, endpoint, retstep, dtype, axis)
+    plain = [forced(v) for v in (start, stop)]
+    numbers = all(np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain)
+    if not numbers or num * 16 <= config.small_bytes:
+        result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
+        return (wrap(result[0]), wrap(result[1])) if retstep else wrap(result)
+    div = num - 1 if endpoint else num
+    kind = np.result_type(*plain, float(num))
+    kind = np.dtype(kind) if kind.kind in "fc" else np.dtype(float)
+    low, high = (np.asarray(p).astype(kind)[()] for p in plain)
+    step = (high - low) / div if div > 0 else kind.type(np.nan)
+    index = build.cast(build.iota(num), kind)
+    if div > 0 and step == 0:
+        scaled = build.map_("divide", index, build.constant(np.asarray(div, kind)), dtype=kind)
+        scaled = build.map_("multiply", scaled, build.constant(high - low), dtype=kind)
+    else:
+        scaled = build.map_("multiply", index, build.constant(step if div > 0 else high - low), dtype=kind)
+    node = build.map_("add", scaled, build.constant(low), dtype=kind)
+    if endpoint and num > 1:
+        last = build.broadcast(build.constant(high), (1,))
+        node = build.assign(node, last, ((num - 1, 1),))
+    target = np.dtype(kind if dtype is None else dtype)
+    if target.kind in "iu":
+        node = build.map_("floor", node)
+    result = wrap_node(build.cast(node, target))
+    return (result, wrap(step)) if retstep else result
+
+
+def _between_arrays(
+    start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
+) -> Any:
+    """Evenly spaced arrays between two that lie with the workers."""
+    div = num - 1 if endpoint else num
+    kind = common_dtype(start, stop, 1.0)
+    low, high = (as_handle(v).astype(kind) for v in (start, stop))
+    way = high - low
+    step: Any = way / div if div > 0 else way * np.nan
+    place = creation.arange(num).astype(way.dtype).reshape((-1,) + (1,) * way.ndim)
+    if div > 0 and not reductions.any(step == 0):
+        found = place * step + low
+    else:
+        found = place / max(div, 1) * way + low
+    if endpoint and num > 1:
+        last = manipulation.broadcast_to(high, way.shape)[None]
+        found = joining.concatenate([found[:-1], last])
+    target = np.dtype(kind if dtype is None else dtype)
+    found = ufuncs.floor(found) if target.kind in "iu" else found
+    found = manipulation.moveaxis(found, 0, axis).astype(target)
+    return (found, step) if retstep else found
+
+
+@numpy_function(np.logspace)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> ndarray:
+    """Numbers spaced evenly on a logarithmic scale."""
+    base = forced(base)
+    if np.ndim(base):  # has its axes beside those of the ends, which move by `axis`
+        start, stop, base = (forced(v) for v in (start, stop, base))
+        ndim = np.broadcast(start, stop, base).ndim
+        start, stop, base = (np.array(v, copy=None, ndmin=ndim) for v in (start, stop, base))
+        base = np.expand_dims(base, axis)
+    y = ufuncs.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return y if dtype is None else y.astype(dtype)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.geomspace)
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> ndarray:
+    """Numbers in a geometric progression."""
+    plain = [forced(v) for v in (start, stop)]
+    num = operator.index(num)
+    scalars = not np.ndim(plain[0]) and not np.ndim(plain[1])
+    if scalars and num > 1 and num * 16 > config.small_bytes:
+        kind = np.result_type(*plain, float(num))
+        if kind.kind == "f" and plain[0] * plain[1] > 0:
+            return _geometric(plain[0], plain[1], num, endpoint, kind).astype(
+                kind if dtype is None else dtype
+            )
+    return wrap(np.geomspace(plain[0], plain[1], num, endpoint, dtype, axis))
+
+
+def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[Any]) -> ndarray:
+    """A long progression of one sign: a logarithmic one between its exact ends."""
+    sign = kind.type(np.sign(start))
+    low, high = kind.type(start) * sign, kind.type(stop) * sign
+    middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
+    last = [as_handle(high.reshape(1))] if endpoint else []
+    return joining.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "geomspace",
+    "linspace",
+    "logspace",
+]

@@ -1,0 +1,1 @@
+"""Sorting and searching, sets, and the scans beyond NumPy's."""

@@ -1,0 +1,226 @@
+"""Sets: distinct elements are the changes in a sorted line, membership a search in one."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api.core.handle import as_handle, make, wrap, wrap_node
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.ordering import sorting
+from spartan_ng.graph import build
+from spartan_ng.graph.node import VIEWS, Op
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+_FEW = 128
+"""Distinct elements that parts tell each other of before anything is sorted."""
+_LONG = 1 << 14
+"""Elements of a line for which that may be worth a pass."""
+
+
+UniqueAllResult = namedtuple("UniqueAllResult", ["values", "indices", "inverse_indices", "counts"])  # noqa: PYI024
+
+
+UniqueCountsResult = namedtuple("UniqueCountsResult", ["values", "counts"])  # noqa: PYI024
+
+
+UniqueInverseResult = namedtuple("UniqueInverseResult", ["values", "inverse_indices"])  # noqa: PYI024
+
+
+@numpy_function(np.unique, whole=True)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The sorted distinct elements, and on request where they are, the inverse, and their counts."""
+    a = as_handle(ar)
+    if a.dtype.kind in "OV":
+        return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    if axis is not None:
+        return _unique_slices(a, build.axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
+    flat = a.reshape(-1 if a.size else 0)
+    if flat.size == 0:
+        empty = wrap(np.zeros(0, np.intp))
+        found = [flat.copy()] + [empty] * (return_index + return_counts)
+        if return_inverse:
+            found.insert(1 + return_index, empty.reshape(a.shape))
+        return found[0] if len(found) == 1 else tuple(found)
+    if not return_index:
+        values = _few_values(flat, equal_nan)
+        if values is not None:
+            return _of_values(values, a, return_inverse, return_counts)
+    order = sorting.argsort(flat, kind="stable") if return_index or return_inverse else None
+    line = flat[order] if order is not None else sorting.sort(flat)
+    changed = line[1:] != line[:-1]
+    if equal_nan and a.dtype.kind in "fcmM":
+        changed = changed & ~(ufuncs.isnan(line[1:]) & ufuncs.isnan(line[:-1]))
+    first = joining.concatenate([creation.ones(1, bool), changed])
+    out = [line[first]]
+    if return_index and order is not None:
+        out.append(order[first])
+    if return_inverse and order is not None:
+        rank = cumulative.cumsum(first.astype(np.intp)) - 1
+        node = build.scatter(
+            creation.zeros(flat.size, np.intp)._node(),
+            build.cast(order._node(), np.dtype(np.int64)),
+            rank._node(),
+        )
+        out.append(make(Cell(node=build.reshape(node, a.shape))))
+    if return_counts:
+        starts = sorting.flatnonzero(first)
+        out.append(joining.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _few_values(flat: ndarray, equal_nan: bool) -> Any:
+    """The distinct elements of a line, where they are few and cheap to find: each part's own first.
+
+    None where there are more, and where the elements have yet to be computed.
+    """
+    node = flat._node()
+    while node.op in VIEWS:
+        (node,) = node.inputs
+    if node.op is not Op.DATA or node.format != "dense" or flat.dtype.kind not in "biuf" or flat.size < _LONG:
+        return None
+    found = np.unique(wrap_node(build.distinct(flat._node(), _FEW))._force())
+    nan = found.dtype.kind == "f" and np.isnan(found[-1])
+    return None if len(found) == _FEW or (nan and not equal_nan) else found
+
+
+def _of_values(values: Any, a: ndarray, inverse: bool, counts: bool) -> Any:
+    """What `unique` gives, from the distinct elements: every other element is looked up."""
+    if not (inverse or counts):
+        return wrap(values)
+    place = sorting.searchsorted(values, a)
+    out = [wrap(values), place] if inverse else [wrap(values)]
+    if counts:
+        out.append(sorting.bincount(place.reshape(-1), minlength=len(values)))
+    return tuple(out)
+
+
+def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
+    """The distinct slices along an axis, in lexicographic order, and on request what `unique` gives besides.
+
+    Slices are ranked by ever more of their elements, until no two are equal.
+    """
+    lines = manipulation.moveaxis(a, axis, 0)
+    rows = lines.reshape(a.shape[axis], prod(lines.shape[1:]))
+    rank = creation.zeros(rows.shape[0], np.intp)
+    for k in range(rows.shape[1] if rows.shape[0] else 0):
+        values, place = unique(rows[:, k], return_inverse=True)
+        distinct, rank = unique(rank * values.size + place, return_inverse=True)
+        if distinct.size == rows.shape[0]:
+            break
+    if a.dtype.kind in "fcmM":  # slices with NaN are never equal, but stand where others would
+        holes = reductions.any(ufuncs.isnan(rows), 1)
+        own = ufuncs.multiply(holes, creation.arange(1, rows.shape[0] + 1))
+        _, rank = unique(rank * (rows.shape[0] + 1) + own, return_inverse=True)
+    _, first, counts = unique(rank, return_index=True, return_counts=True)
+    found = manipulation.moveaxis(lines[first], 0, axis)
+    more = [x for x, asked in zip((first, rank, counts), wanted, strict=True) if asked]
+    return (found, *more) if more else found
+
+
+@numpy_function(np.unique_values)  # NumPy's own does not sort
+def unique_values(x: Any) -> ndarray:
+    """The distinct elements."""
+    return unique(x, equal_nan=False)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.unique_counts, whole=True)
+def unique_counts(x: Any) -> Any:
+    """The distinct elements and how often they occur."""
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@numpy_function(np.unique_inverse, whole=True)
+def unique_inverse(x: Any) -> Any:
+    """The distinct elements and the inverse."""
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@numpy_function(np.unique_all, whole=True)
+def unique_all(x: Any) -> Any:
+    """The distinct elements, where they are, the inverse and the counts."""
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+
+
+@numpy_function(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> ndarray:
+    """Whether each element is one of the test elements."""
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    a, tests = as_handle(element), as_handle(test_elements).ravel()
+    if kind == "table" or a.dtype.hasobject or tests.dtype.hasobject:
+        return by_numpy(np.isin, a, tests, assume_unique, invert, kind=kind)  # type: ignore[no-any-return]
+    if tests.size == 0:
+        return creation.full(a.shape, invert, bool)
+    common = np.result_type(a.dtype, tests.dtype)
+    line, a = sorting.sort(tests.astype(common)), a.astype(common)
+    place = ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1)
+    found = line[place] != a if invert else line[place] == a
+    return found if found.ndim else found.copy()  # type: ignore[no-any-return]
+
+
+@numpy_function(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> ndarray:
+    """The distinct elements of both."""
+    return unique(joining.concatenate((ar1, ar2), None))  # type: ignore[no-any-return]
+
+
+@numpy_function(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The distinct elements that are in both."""
+    kind = np.result_type(as_handle(ar1).dtype, as_handle(ar2).dtype)
+    if not return_indices:
+        a = unique(as_handle(ar1).astype(kind))
+        return a[isin(a, ar2)]
+    (a, first), (b, second) = (unique(as_handle(x).astype(kind), return_index=True) for x in (ar1, ar2))
+    both = isin(a, b)
+    return a[both], first[both], second[isin(b, a)]
+
+
+@numpy_function(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
+    """The distinct elements of the first that are not in the second."""
+    a = as_handle(ar1).ravel() if assume_unique else unique(ar1)
+    return a[isin(a, ar2, invert=True)]  # type: ignore[no-any-return]
+
+
+@numpy_function(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
+    """The distinct elements that are in exactly one."""
+    a, b = (as_handle(x).ravel() if assume_unique else unique(x) for x in (ar1, ar2))
+    line, counts = unique(joining.concatenate((a, b)), return_counts=True)
+    return line[counts == 1]  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]

@@ -1,0 +1,1 @@
+"""Elements by their places: taken, put, repeated, rolled, block by block."""

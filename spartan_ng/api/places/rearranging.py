@@ -1,0 +1,367 @@
+"""Rearranging elements: repeated, turned around, rolled, inserted and deleted; functions over axes."""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, forced, make, shape_tuple, values, wrap, wrap_node
+from spartan_ng.api.core.layouts import lie
+from spartan_ng.api.core.operands import converted, small_values
+from spartan_ng.api.core.views import Slice, bounded
+from spartan_ng.api.elementwise import logic, operators, ufuncs
+from spartan_ng.config import config
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+@numpy_function(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
+    """Each element several times."""
+    a = as_handle(a)
+    value = a._peek()
+    if value is not None and repeats.__class__ is int and 0 <= repeats * value.nbytes < config.small_bytes:
+        return wrap(np.repeat(value, repeats, axis))
+    a, where = manipulation.along(a, axis)
+    given = converted(repeats, np.int64)
+    if given.size > 1 and given._peek() is None:
+        return _repeated(a, given, where)
+    counts = given._force()
+    if (counts < 0).any():
+        raise ValueError("repeats may not contain negative values.")
+    known = small_values((a,))
+    if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
+        return wrap(np.repeat(known[0], counts, where))
+    if config.small_bytes and a._peek() is not None and in_process():  # nothing is gained by views of it
+        return wrap(np.repeat(a._peek(), counts, where))
+    if counts.size == 1:
+        n = int(counts.reshape(()))
+        shape = (*a.shape[: where + 1], n, *a.shape[where + 1 :])
+        wide = build.broadcast(
+            build.reshape(a._node(), (*a.shape[: where + 1], 1, *a.shape[where + 1 :])), shape
+        )
+        final = (*a.shape[:where], a.shape[where] * n, *a.shape[where + 1 :])
+        return make(Cell(node=build.reshape(wide, final)))
+    if counts.shape != (a.shape[where],):
+        raise ShapeError(
+            f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
+        )
+    return a.take(np.repeat(np.arange(a.shape[where]), counts), where)  # type: ignore[no-any-return]
+
+
+def _repeated(a: ndarray, counts: Any, axis: int) -> ndarray:
+    """Each slice as often as counts on the workers say: a search in their sums finds the slices."""
+    if counts.shape != (a.shape[axis],):
+        raise ShapeError(
+            f"repeat: operands could not be broadcast together with shape {a.shape} and {counts.shape}"
+        )
+    if reductions.any(counts < 0):
+        raise ValueError("repeats may not contain negative values.")
+    ends = cumulative.cumsum(counts)
+    places = ends.searchsorted(creation.arange(int(ends[-1])), "right")
+    return a.take(places, axis)
+
+
+@numpy_function(np.tile)
+def tile(A: Any, reps: Any) -> ndarray:
+    """An array repeated along its axes."""
+    a = as_handle(A)
+    given = tuple(reps) if np.iterable(reps) else (reps,)
+    counts = tuple(1 if c == 1 else operator.index(c) for c in given)
+    if any(c < 0 for c in counts):
+        raise ShapeError(f"negative dimensions are not allowed: {counts}")
+    ndim = max(a.ndim, len(counts))
+    shape = (1,) * (ndim - a.ndim) + a.shape
+    counts = (1,) * (ndim - len(counts)) + counts
+    inner = [n for pair in zip((1,) * ndim, shape, strict=True) for n in pair]
+    outer = [n for pair in zip(counts, shape, strict=True) for n in pair]
+    final = tuple(c * n for c, n in zip(counts, shape, strict=True))
+    known = small_values((a,))
+    if known is not None and prod(final) * a.itemsize <= config.small_bytes:
+        return wrap(np.tile(known[0], counts))
+    node = build.broadcast(build.reshape(a._node(), tuple(inner)), tuple(outer))
+    return make(Cell(node=build.reshape(node, final)))
+
+
+@numpy_function(np.flip)
+def flip(m: Any, axis: Any = None) -> ndarray:
+    """Axes turned around, as a view."""
+    m = as_handle(m)
+    axes = build.axes_tuple(axis, m.ndim)
+    return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]  # type: ignore[no-any-return]
+
+
+@numpy_function(np.fliplr)
+def fliplr(m: Any) -> ndarray:
+    """Columns turned around."""
+    if as_handle(m).ndim < 2:
+        raise ValueError(f"Input must be >= 2-d, not of shape {np.shape(m)}.")
+    return flip(m, 1)
+
+
+@numpy_function(np.flipud)
+def flipud(m: Any) -> ndarray:
+    """Rows turned around."""
+    if as_handle(m).ndim < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return flip(m, 0)
+
+
+@numpy_function(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
+    """A plane turned by quarter turns."""
+    m = as_handle(m)
+    first, second = (build.axis_index(a, m.ndim) for a in axes)
+    if first == second:
+        raise ValueError(f"Axes must be different, not {axes}.")
+    k %= 4
+    if k == 0:
+        return m[...]  # type: ignore[no-any-return]
+    if k == 2:
+        return flip(flip(m, first), second)
+    if k == 1:
+        return manipulation.swapaxes(flip(m, second), first, second)
+    return flip(manipulation.swapaxes(m, first, second), second)
+
+
+@numpy_function(np.roll, eager=True)
+def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
+    """Elements moved around an axis, the last ones coming first."""
+    a = as_handle(a)
+    if axis is None:
+        return roll(manipulation.ravel(a), int(np.sum(forced(shift))), 0).reshape(a.shape)
+    shifts, axes = np.broadcast_arrays(forced(shift), axis)
+    places = [build.axis_index(i, a.ndim) for i in axes.ravel().tolist()]
+    if shifts.ndim > 1:
+        raise ValueError("'axis' and 'shift' should be scalars or 1D sequences")
+    node = a._node()
+    for by, where in zip(shifts.ravel().tolist(), places, strict=True):
+        n = a.shape[where]
+        by = by % n if n else 0
+        if by:
+            tail, head = (_part(node, where, n - by, by), _part(node, where, 0, n - by))
+            node = build.concatenate([tail, head], where)
+    return wrap_node(node)
+
+
+def _part(node: Any, axis: int, start: int, length: int) -> Any:
+    shape = (*node.shape[:axis], length, *node.shape[axis + 1 :])
+    return Slice(tuple(start if i == axis else 0 for i in range(node.ndim)), (1,) * node.ndim, shape).apply(
+        node
+    )
+
+
+@numpy_function(np.resize)
+def resize(a: Any, new_shape: Any) -> ndarray:
+    """Another size, the elements repeated as needed."""
+    return resized(manipulation.ravel(a), shape_tuple(new_shape), True)
+
+
+def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
+    """Elements in another size: repeated, or followed by zeros (`ndarray.resize`)."""
+    lengths = shape_tuple(shape)
+    size = prod(lengths)
+    flat = manipulation.ravel(a)
+    if size <= flat.size:
+        return flat[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
+    if repeated and flat.size:
+        return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
+    more = creation.zeros(size - flat.size, flat.dtype)
+    return joining.concatenate([flat, more]).reshape(lengths)
+
+
+@numpy_function(np.insert, eager=True)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
+    """Values put in before given places."""
+    a = as_handle(arr)
+    if axis is None:
+        a, axis = manipulation.ravel(a), 0
+    where = build.axis_index(axis, a.ndim)
+    n = a.shape[where]
+    places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
+    if places.dtype == bool:
+        places = np.flatnonzero(places)
+    if places.ndim > 1:
+        raise ValueError("index array argument obj to insert must be one dimensional or scalar")
+    if places.dtype.kind not in "iu" and (places.size or isinstance(obj, Handle | np.ndarray)):
+        raise TypeError(f"insert: places must be integers, not {places.dtype}")
+    scalar = places.ndim == 0 or places.size == 1
+    places = places.astype(np.int64).reshape(-1)
+    if places.size and ((places < -n) | (places > n)).any():
+        raise IndexError(f"index {obj} is out of bounds for axis {where} with size {n}")
+    places = np.where(places < 0, places + n, places)
+    new = as_handle(values, a.dtype)
+    if scalar and places.size == 1:
+        if np.ndim(obj) == 0:
+            new = manipulation.moveaxis(new.reshape((1,) * (a.ndim - new.ndim) + new.shape), 0, where)
+        length = new.shape[where] if new.ndim == a.ndim else 1
+        places = np.repeat(places, length)
+    shape = (*a.shape[:where], places.size, *a.shape[where + 1 :])
+    new = manipulation.broadcast_to(new, shape)
+    if not places.size:
+        return a.copy()
+    if (places == places[0]).all():
+        before = (slice(None),) * where
+        at = int(places[0])
+        return joining.concatenate([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where)
+    order = np.argsort(places, kind="mergesort")
+    total = n + places.size
+    is_new = creation.zeros(total, bool)
+    is_new[places[order] + np.arange(places.size)] = True
+    rank = cumulative.cumsum(is_new)  # how many new slices there are up to each
+    slots = logic.where(
+        is_new, n + as_handle(order).take(ufuncs.maximum(rank - 1, 0)), creation.arange(total) - rank
+    )
+    return joining.concatenate([a, new], where).take(slots, where)
+
+
+@numpy_function(np.delete, eager=True)
+def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
+    """The slices that are left when some go."""
+    a = as_handle(arr)
+    if axis is None:
+        a, axis = manipulation.ravel(a), 0
+    where = build.axis_index(axis, a.ndim)
+    n = a.shape[where]
+    before = (slice(None),) * where
+    if obj is None:
+        raise IndexError("delete: None names no slices")
+    if isinstance(obj, bool | np.bool_) and n != 1:
+        raise ValueError(f"delete: a mask must match the axis length of {n}")
+    if not isinstance(obj, Handle) and np.ndim(obj) == 0 and hasattr(obj, "__index__"):
+        at = bounded(obj, n, where)
+        return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
+    kept = creation.ones(n, bool)
+    if not (isinstance(obj, list | tuple) and not obj):
+        kept[obj] = False
+    return a.compress(kept, where)
+
+
+@numpy_function(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
+    """Values at the end."""
+    if axis is None:
+        return joining.concatenate((manipulation.ravel(arr), manipulation.ravel(values)), 0)
+    return joining.concatenate((arr, values), axis)
+
+
+@numpy_function(np.apply_along_axis)
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: Any) -> ndarray:
+    """A function of each line; the first line is evaluated at once, to see what the function gives."""
+    arr = as_handle(arr)
+    where = build.axis_index(axis, arr.ndim)
+    if arr.ndim < 2 or 0 in arr.shape:
+        return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
+    before, after = arr.shape[:where], arr.shape[where + 1 :]
+    arr = arr.todense()
+    first = arr[(0,) * where + (slice(None),) + (0,) * len(after)]._force()
+    sample = np.asanyarray(func1d(first.copy(), *args, **keywords))
+
+    def lines(boxes: Any, tiles: Any) -> Any:
+        data = np.apply_along_axis(func1d, where, tiles[0], *args, **keywords)
+        ul = [lo for lo, _ in boxes[0]]
+        return (*ul[:where], *(0,) * sample.ndim, *ul[where + 1 :]), data
+
+    cut = 1 if where == 0 else 0
+    shape = before + sample.shape + after
+    joined = operators.join_update(lines, np.add, [arr], [cut], shape, sample.dtype)
+    inner = range(where, where + sample.ndim)  # what the function gives lies innermost, as NumPy stores it
+    return lie(joined, (*(i for i in range(len(shape)) if i not in inner), *inner))
+
+
+@numpy_function(np.apply_over_axes)
+def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
+    """A function of an array and an axis, over one axis after the other, each kept with length 1."""
+    found = as_handle(a)
+    ndim = found.ndim
+    for axis in np.atleast_1d(axes).tolist():
+        where = build.axis_index(axis, ndim)
+        result = as_handle(func(found, where))
+        if result.ndim != ndim:
+            result = result.reshape((*result.shape[:where], 1, *result.shape[where:]))
+            if result.ndim != ndim:
+                raise ValueError("function is not returning an array of the correct shape")
+        found = result
+    return found
+
+
+def nonzero_ends(a: ndarray) -> tuple[int, int]:
+    """Where the non-zero elements of a vector begin and end; (n, 0) if there are none."""
+    n = a.shape[0]
+    there = a if a.dtype == bool else ufuncs.not_equal(a, 0)
+    places = as_handle(creation.arange(n))
+    first, last = values(
+        reductions.min(places, initial=n, where=there), reductions.max(places, initial=-1, where=there)
+    )
+    return int(first), int(last) + 1
+
+
+@numpy_function(np.trim_zeros)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """A view without the zeros at the front ("f"), at the back ("b"), or both, of the axes."""
+    trim = trim.lower()
+    if trim not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    a = as_handle(filt)
+    if isinstance(filt, list | tuple) and a.ndim == 1:
+        first, last = nonzero_ends(a)
+        return filt[first if "f" in trim else None : last if "b" in trim else None] if last else filt[:0]
+    axes = build.axes_tuple(axis, a.ndim)
+    key = [slice(None)] * a.ndim
+    for where in axes:
+        rest = tuple(i for i in range(a.ndim) if i != where)
+        first, last = nonzero_ends(reductions.any(ufuncs.not_equal(a, 0), rest) if rest else a)
+        key[where] = (
+            slice(first if "f" in trim else None, last if "b" in trim else None) if last else slice(0, 0)
+        )
+    return a[tuple(key)]
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """An array's shape."""
+    return as_handle(a).shape
+
+
+def ndim(a: Any) -> int:
+    """An array's number of axes."""
+    return as_handle(a).ndim
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or along an axis."""
+    a = as_handle(a)
+    return a.size if axis is None else prod(a.shape[i] for i in build.axes_tuple(axis, a.ndim))
+
+
+for _numpys, _ours in ((np.shape, shape), (np.ndim, ndim), (np.size, size)):
+    numpy_function(_numpys)(_ours)
+
+__all__ = [
+    "append",
+    "apply_along_axis",
+    "apply_over_axes",
+    "delete",
+    "flip",
+    "fliplr",
+    "flipud",
+    "insert",
+    "ndim",
+    "repeat",
+    "resize",
+    "roll",
+    "rot90",
+    "shape",
+    "size",
+    "tile",
+    "trim_zeros",
+]

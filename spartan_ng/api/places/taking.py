@@ -1,0 +1,355 @@
+"""Elements taken and put by their places: NumPy's indexing routines."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation, indexing, manipulation
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, copied, forced, is_array_like, wrap, wrap_node
+from spartan_ng.api.core.layouts import lie
+from spartan_ng.api.core.operands import WEAK, converted, stored
+from spartan_ng.api.core.views import bounded
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.places import rearranging
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+def _elements(value: Any, dtype: np.dtype[Any]) -> ndarray:
+    """What is put into an array: arrays are cast by force, numbers and lists of them must fit."""
+    if isinstance(value, Handle):
+        if value.ndim or not value._cell.frozen:
+            return value  # type: ignore[return-value]
+        value = value._force()
+    elif isinstance(value, np.ndarray) or is_array_like(value):
+        return as_handle(value)
+    return wrap(np.asarray(value, dtype))
+
+
+class Flat:
+    """`a.flat`: the elements in C order."""
+
+    def __init__(self, array: Handle) -> None:
+        self.base = array
+        self._index = 0
+
+    @property
+    def index(self) -> int:
+        """How many elements have been taken one after the other."""
+        return self._index
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The place of the next element."""
+        found, n = [], self._index
+        for length in self.base.shape[:0:-1]:
+            n, place = divmod(n, length)
+            found.append(place)
+        return (n, *found[::-1]) if self.base.ndim else ()
+
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._index:
+            self._rest = self.base._force().flat
+        if self._index == self.base.size:
+            raise StopIteration
+        value = next(self._rest)
+        self._index += 1
+        return wrap(value)
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Cannot delete iterator elements")
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def _places(self, key: Any) -> Any:
+        """A key as integers, a slice or an array; NumPy's iterator says what lists, flags and others mean."""
+        if isinstance(key, Handle | np.ndarray) and key.dtype == bool and key.shape != (self.base.size,):
+            raise IndexError(
+                f"boolean index did not match indexed flat iterator along axis 0; size of axis is "
+                f"{self.base.size} but size of corresponding boolean axis is {key.size}"
+            )
+        if isinstance(key, int | np.integer | slice | Handle | np.ndarray) and not isinstance(key, bool):
+            return key
+        if key is Ellipsis:
+            return slice(None)
+        return np.arange(self.base.size).flat[key]
+
+    def __getitem__(self, key: Any) -> Any:
+        self._index = 0
+        found = manipulation.ravel(self.base)[self._places(key)]
+        return copied(found) if isinstance(found, Handle) and found.ndim else found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._index = 0
+        if key.__class__ is tuple and not key:
+            raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
+        if self.base.dtype.hasobject:  # a sequence may be one element
+            self.base._force()
+            target = self.base._in_place()
+            if target is not None:
+                target.flat[forced(key)] = forced(value)
+                return
+        single = key if isinstance(key, bool) else 0 if isinstance(key, int | np.integer) else None
+        key = self._places(key)
+        if isinstance(key, int | np.integer):
+            bounded(int(key), self.base.size, 0)
+        if single is not None and np.size(key) and not (isinstance(value, Handle) and value._peek() is None):
+            # NumPy's error, or the element that it takes
+            one = np.zeros(1, self.base.dtype)
+            one.flat[single] = forced(value)
+            value = one[0]
+        value = _elements(value, self.base.dtype)
+        if value.size == 0:
+            return
+        value = _cycled(self.base, key, value)
+        if manipulation.reshapes_without_copy(self.base, (self.base.size,)):
+            indexing.reshaped(self.base, (self.base.size,))[key] = value
+        else:
+            flat = copied(self.base).reshape(-1)
+            flat[key] = value
+            self.base._write(flat.reshape(self.base.shape))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(manipulation.ravel(self.base), dtype)
+
+    def copy(self) -> ndarray:
+        """A flat copy."""
+        return manipulation.ravel(self.base).copy()
+
+
+def _cycled(base: Handle, key: Any, value: Any) -> Any:
+    """Values, at least one, for a flat region, repeated as often as needed."""
+    if value.ndim == 0:
+        return value
+    if isinstance(key, slice):
+        shape: tuple[int, ...] = (len(range(*key.indices(base.size))),)
+    else:
+        shape = (int(ufuncs.not_equal(key, 0).sum()),) if key.dtype == bool else key.shape
+    flat = value.ravel()
+    return flat.reshape(shape) if flat.size == prod(shape) else rearranging.resized(flat, shape, True)
+
+
+def _check_mode(mode: Any) -> None:
+    """NumPy's names of what to do with indices out of bounds."""
+    if mode not in ("raise", "wrap", "clip", 0, 1, 2):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+
+
+@numpy_function(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
+    """Elements (or sub-arrays) at indices along an axis."""
+    a, where = manipulation.along(as_handle(a), axis)
+    index = converted(indices, np.int64, "same_kind")
+    n = a.shape[where]
+    _check_mode(mode)
+    index = _moved(index, n, mode) if n else index
+    result = a[(*(slice(None),) * where, index)] if where else a[index]
+    if out is None and not isinstance(result, Handle):  # an object or a text
+        return result  # type: ignore[no-any-return]
+    if not result.ndim == a.ndim - 1 + index.ndim:
+        raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
+    result = result.copy() if result._views else result
+    return stored("take", lie(result, None) if result.ndim > 1 else result, out)
+
+
+def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
+    """Indices brought into [0, n) where the mode says how."""
+    if mode in ("wrap", 1):
+        return index % n
+    return ufuncs.clip3(index, 0, n - 1) if mode in ("clip", 2) else index
+
+
+@numpy_function(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Set flat elements at indices, in place."""
+    if not isinstance(a, Handle):
+        raise TypeError(f"argument 1 must be an array, not {type(a).__name__}")
+    _check_mode(mode)
+    index = converted(ind, np.int64).ravel()  # true and false are places, too
+    values = _elements(v, a.dtype).ravel()
+    if index.size == 0:
+        return
+    if a.size == 0:
+        raise IndexError("cannot replace elements of an empty array")
+    if values.size == 0:
+        return
+    index = _moved(index, a.size, mode)
+    Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
+
+
+@numpy_function(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarray:
+    """Slices along an axis where a condition holds."""
+    a, where = manipulation.along(as_handle(a), axis)
+    mask = as_handle(condition, bool)
+    if mask.ndim != 1:
+        raise ValueError(f"condition must be a 1-d array, not of shape {mask.shape}")
+    n = a.shape[where]
+    if mask.shape[0] < n:
+        a = a[(*(slice(None),) * where, slice(0, mask.shape[0]))]
+    elif mask.shape[0] > n:
+        if mask[n:].any():
+            raise IndexError(f"index {n} or more is out of bounds for axis {where} with size {n}")
+        mask = mask[:n]
+    result = a[(*(slice(None),) * where, mask)] if where else a[mask]
+    if result._cell.value is not None and result.ndim > 1:
+        lie(result, None)
+    if out is None:
+        return result  # type: ignore[no-any-return]
+    if not np.can_cast(out.dtype, result.dtype, "safe"):  # the elements are collected in a copy of `out`
+        raise TypeError(f"compress: cannot cast {out.dtype!r} to {result.dtype!r} by the rule 'safe'")
+    return stored("compress", result, out, casting="unsafe")
+
+
+@numpy_function(np.extract)
+def extract(condition: Any, arr: Any) -> ndarray:
+    """The elements where a condition is true."""
+    return compress(manipulation.ravel(as_handle(condition).astype(bool)), manipulation.ravel(arr), 0)
+
+
+@numpy_function(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Set the elements where a mask is true to values in turn."""
+    if not isinstance(arr, Handle):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
+    flags = _like(arr, mask, "place")
+    values = converted(vals, arr.dtype).ravel()
+    count = int(flags.sum())
+    if values.size == 0 and count:
+        raise ValueError("Cannot insert from an empty array!")
+    if not count:
+        return
+    indexing.setitem(arr, flags, as_handle(rearranging.resize(values, (count,)), arr.dtype))
+
+
+@numpy_function(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """Set the elements where a mask is true to the values at their places."""
+    if not isinstance(a, Handle):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
+    flags = _like(a, mask, "putmask")
+    new = converted(values, a.dtype).ravel()
+    if new.size:
+        new = rearranging.resize(new, (a.size,)).reshape(a.shape)
+        indexing.setitem(a, ..., wrap_node(build.map_("where", flags._node(), new._node(), a._node())))
+
+
+def _like(a: Handle, mask: Any, name: str) -> ndarray:
+    """A mask with an array's shape: its elements are counted in C order, whatever its own shape."""
+    flags = as_handle(mask, bool).todense()
+    if flags.size != a.size:
+        raise ValueError(
+            f"{name}: mask and data must be the same size, not of shapes {flags.shape} and {a.shape}"
+        )
+    return flags.reshape(a.shape)
+
+
+@numpy_function(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+    """Elements from the choice that each index names."""
+    choices = list(choices)
+    options = [as_handle(c) for c in choices]
+    n = len(options)
+    if not n:
+        raise ValueError("0-length sequence.")
+    index = converted(as_handle(a), np.int64)
+    _check_mode(mode)
+    index = _moved(index, n, mode)
+    if index.size and bool(((index < 0) | (index >= n)).any()):
+        raise ValueError("invalid entry in choice array")
+    kind = np.result_type(*(c if type(c) in WEAK else o.dtype for c, o in zip(choices, options, strict=True)))
+    shape = build.broadcast_shapes("choose", index.shape, *(o.shape for o in options))
+    node = build.broadcast(build.cast(options[0]._node(), kind), shape)
+    for i, option in enumerate(options[1:], 1):
+        node = build.map_("where", (index == i)._node(), build.cast(option._node(), kind), node)
+    if out is not None and out.shape != shape:
+        raise TypeError(f"choose: invalid shape for output array. It is {out.shape}, not {shape}")
+    result = wrap_node(node)
+    return stored("choose", result, out, casting="unsafe")
+
+
+@numpy_function(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> ndarray:
+    """Elements of each line at indices of their own."""
+    a = as_handle(arr)
+    lines = manipulation.ravel(a) if axis is None else a
+    return lines[_along(lines, as_handle(indices), axis)]  # type: ignore[no-any-return]
+
+
+@numpy_function(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Set elements of each line at indices of their own."""
+    lines = manipulation.ravel(arr) if axis is None else arr
+    key = _along(lines, as_handle(indices), axis)
+    if axis is None and not arr.flags.c_contiguous:  # the one line is a copy
+        raise ValueError("assignment destination is read-only: the elements do not lie in one line")
+    lines[key] = values
+
+
+def _along(a: Handle, index: Handle, axis: Any) -> tuple[Any, ...]:
+    """The index of whole lines, with `index` for its axis; None is the one axis there is."""
+    if axis is None and index.ndim != 1:
+        raise ShapeError(
+            f"when axis=None, `indices` must have a single dimension. They are of shape {index.shape}"
+        )
+    where = build.axis_index(0 if axis is None else axis, a.ndim)
+    if index.dtype.kind not in "iu":
+        raise IndexError(f"`indices` must be an integer array, not of {index.dtype}")
+    if index.ndim != a.ndim:
+        raise ShapeError(
+            f"`indices` and `arr` must have the same number of dimensions: shapes {index.shape}, {a.shape}"
+        )
+    grid = (
+        index if i == where else creation.arange(n).reshape((1,) * i + (-1,) + (1,) * (a.ndim - i - 1))
+        for i, n in enumerate(a.shape)
+    )
+    return tuple(grid)
+
+
+@numpy_function(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Copy elements into an array under a casting rule."""
+    if isinstance(dst, np.ndarray):
+        np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
+        return
+    if not isinstance(dst, Handle):
+        raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
+    if not isinstance(src, Handle | np.ndarray):  # numbers of Python's have rules of their own
+        cast = np.empty(np.shape(src), dst.dtype)
+        np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]
+        src = cast
+    new = as_handle(src)
+    if not np.can_cast(new.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
+        )
+    if np.ndim(where) > dst.ndim:
+        raise ShapeError(f"could not broadcast where mask of shape {np.shape(where)} into shape {dst.shape}")
+    while new.ndim > dst.ndim and new.shape[0] == 1:
+        new = new[0]
+    stored("copyto", manipulation.broadcast_to(new, dst.shape), dst, where, casting)
+
+
+__all__ = [
+    "choose",
+    "compress",
+    "copyto",
+    "extract",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "take",
+    "take_along_axis",
+]

@@ -1,0 +1,1 @@
+"""Averages, variances, quantiles, histograms, covariances, with and without NaNs."""

@@ -1,0 +1,219 @@
+"""Histograms: edges by NumPy's estimators, then searches and counts."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import joining, reductions
+from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.handle import as_handle, forced, values, wrap, wrap_node
+from spartan_ng.api.elementwise import logic, ufuncs
+from spartan_ng.api.ordering import sorting
+from spartan_ng.api.statistics import quantiles, statistics
+from spartan_ng.api.statistics.statistics import mean
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+def _spread(a: Any) -> Any:
+    """Greatest minus least; of signed integers unsigned, which cannot overflow."""
+    if a.dtype.kind != "i":
+        return statistics.ptp(a)
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    return reductions.max(a).astype(unsigned) - reductions.min(a).astype(unsigned)
+
+
+def _scott(a: Any) -> Any:
+    return (24.0 * np.pi**0.5 / a.size) ** (1.0 / 3.0) * statistics.std(a)
+
+
+def _quartiles(a: Any) -> Any:
+    high, low = quantiles.percentile(a, [75, 25])
+    return 2.0 * (high - low) * a.size ** (-1.0 / 3.0)
+
+
+def _skewed(a: Any) -> Any:
+    """Doane's width: Sturges's, for skewed values."""
+    n = a.size
+    sigma = statistics.std(a)
+    if n <= 2 or not sigma > 0:
+        return 0.0
+    skew = ufuncs.absolute(mean(((a - mean(a)) / sigma) ** 3))
+    unit = np.sqrt(6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    return _spread(a) / (1.0 + np.log2(n) + ufuncs.log2(1.0 + skew / unit))
+
+
+def _either(a: Any) -> Any:
+    """The less of the quartiles' width and Sturges's, but not less than half of the square root's."""
+    by_quartiles = ufuncs.maximum(_quartiles(a), _WIDTHS["sqrt"](a) / 2)
+    return ufuncs.minimum(by_quartiles, _WIDTHS["sturges"](a))
+
+
+_WIDTHS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": lambda a: _spread(a) / np.sqrt(a.size),
+    "sturges": lambda a: _spread(a) / (np.log2(a.size) + 1.0),
+    "rice": lambda a: _spread(a) / (2.0 * a.size ** (1.0 / 3)),
+    "scott": _scott,
+    "doane": _skewed,
+    "fd": _quartiles,
+    "auto": _either,
+}
+"""The width of a bin by each of NumPy's estimators but Stone's, which tries counts out."""
+
+
+def _trial(a: ndarray, limits: Any) -> int:
+    """Stone's number of bins: of all that are tried, the one with the least estimated loss."""
+    low, high = limits if limits is not None else values(reductions.min(a), reductions.max(a))
+    n, spread = a.size, forced(_spread(a))
+    if n <= 1 or spread == 0:
+        return 1
+    losses = []
+    for bins in builtins.range(1, max(100, int(np.sqrt(n))) + 1):
+        part = histogram(a, bins, (low, high))[0]._force() / n
+        losses.append((2 - (n + 1) * part.dot(part)) / (spread / bins))
+    return int(np.argmin(losses)) + 1
+
+
+def _count_by(name: str, a: ndarray, limits: Any, weights: Any) -> int:
+    """How many bins an estimator asks for, by the values within the limits."""
+    if name != "stone" and name not in _WIDTHS:
+        raise ValueError(f"{name!r} is not a valid estimator for `bins`")
+    if weights is not None:
+        raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
+    low, high = np.histogram_bin_edges(np.zeros(0), 1, limits)
+    if limits is not None:
+        a = a[(a >= low) & (a <= high)]
+    if a.size == 0:
+        return 1
+    count = _trial(a, limits) if name == "stone" else 0
+    spread = as_handle(_spread(a))
+    width, spread = values(as_handle(_WIDTHS[name](a)) if not count else spread / count, spread)
+    if limits is not None:
+        spread = high - low
+    if a.dtype.kind in "iu" and width < 1:
+        width = 1
+    return int(np.ceil(spread / width)) if width else 1
+
+
+def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
+    """The edges of a histogram's bins; looks at the data's range if none is given."""
+    if isinstance(bins, str):
+        bins = _count_by(bins, a, limits, weights)
+    if np.ndim(bins) == 0:
+        try:
+            bins = operator.index(bins)
+        except TypeError:
+            raise TypeError(f"`bins` must be an integer, a string, or an array, not {bins!r}") from None
+        if limits is None and a.size:
+            low, high = values(reductions.min(a), reductions.max(a))
+            limits = (low, high)
+        return np.histogram_bin_edges(np.zeros(0, a.dtype), bins, limits)
+    return np.histogram_bin_edges(np.zeros(0, a.dtype), np.asarray(bins))
+
+
+@numpy_function(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
+    """The edges that `histogram` uses."""
+    return wrap(np.asarray(_edges(as_handle(a).ravel(), bins, range, weights)))
+
+
+def _bin_of(x: ndarray, edges: Any) -> ndarray:
+    """The bin of each value, one too many for what lies outside; the last edge belongs to the last bin."""
+    n = len(edges) - 1
+    place = sorting.searchsorted(wrap(np.asarray(edges)), x, "right") - 1
+    place = logic.where(x == edges[-1], n - 1, place)
+    return logic.where((place < 0) | (place >= n), n, place)  # type: ignore[no-any-return]
+
+
+def _counted(place: Any, length: int, weights: ndarray | None) -> Any:
+    """How often each place stands there, or its summed weights, in their dtype."""
+    if weights is None:
+        return wrap_node(build.bincount(place, length, None))
+    if weights.dtype.kind == "c":
+        parts = [_counted(place, length, w) for w in (weights.real, weights.imag)]
+        return (parts[0] + 1j * parts[1]).astype(weights.dtype)
+    found = wrap_node(build.bincount(place, length, weights.astype(np.float64)._node()))
+    return found.astype(weights.dtype, copy=False)
+
+
+@numpy_function(np.histogram, whole=True)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[ndarray, ndarray]:
+    """How many values fall into each bin, and the bins' edges."""
+    x = as_handle(a).ravel()
+    given = None if weights is None else as_handle(weights).ravel()
+    if given is not None and as_handle(weights).shape != as_handle(a).shape:
+        raise ShapeError(
+            f"weights should have the same shape as a: {as_handle(weights).shape} and {as_handle(a).shape}"
+        )
+    if given is not None and given.dtype.kind not in "biufc":
+        return gathered(np.histogram, a, bins, range, density, weights)  # type: ignore[no-any-return]
+    if given is not None and np.ndim(bins):  # NumPy says which weights it cannot add up
+        np.histogram(np.zeros(1), [0, 1], weights=np.zeros(1, given.dtype))
+    edges = _edges(x, bins, range, weights)
+    n = len(edges) - 1
+    place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
+    counts = _counted(place, n + 1, given)[:n].copy()
+    if density:
+        return counts / np.diff(edges) / counts.sum(), wrap(edges)
+    return counts, wrap(edges)
+
+
+@numpy_function(np.histogramdd, whole=True)
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[ndarray, list[ndarray]]:
+    """How many points fall into each cell of a grid, and the edges along each axis."""
+    points = as_handle(sample) if not isinstance(sample, list | tuple) else joining.stack(sample, 1)
+    d = points.shape[1]
+    each = list(bins) if hasattr(bins, "__len__") else [bins] * d
+    if len(each) != d:
+        raise ValueError(
+            f"The dimension of bins must be equal to the dimension of the sample x: {len(each)} and {d}"
+        )
+    limits = [None] * d if range is None else list(range)
+    edges = [_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
+    flat: Any = 0
+    total = 1
+    for i, e in enumerate(edges):
+        flat = flat * len(e) + _bin_of(points[:, i], e)
+        total *= len(e)
+    place = build.cast(flat._node(), np.dtype(np.int64))
+    counts = _counted(place, total, None if weights is None else as_handle(weights).astype(float))
+    counts = counts.astype(float)
+    counts = counts.reshape([len(e) for e in edges])[tuple(slice(0, len(e) - 1) for e in edges)].copy()
+    if density:
+        number = counts.sum()
+        for i, e in enumerate(edges):
+            counts = counts / np.diff(e).reshape((1,) * i + (-1,) + (1,) * (d - i - 1))
+        counts = counts / number
+    return counts, [wrap(e) for e in edges]
+
+
+@numpy_function(np.histogram2d, whole=True)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[ndarray, ndarray, ndarray]:
+    """How many points fall into each cell of a plane's grid, and the edges."""
+    pair = bins if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
+    counts, edges = histogramdd(
+        joining.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
+    )
+    return counts, edges[0], edges[1]
+
+
+__all__ = [
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+]

@@ -1,0 +1,265 @@
+"""Statistics of what is not NaN: folds over a mask."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import cumulative, reductions
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import as_handle, wrap_node
+from spartan_ng.api.core.operands import mask_of, stored
+from spartan_ng.api.elementwise import logic, ufuncs
+from spartan_ng.api.statistics.statistics import mean, one_of, var
+from spartan_ng.graph import build
+from spartan_ng.ops.functions import UserFunction
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+# --- NumPy's warnings, given where the results of slices are made ---------------------------------------
+
+
+def _warn_of_nan(result: Any) -> Any:
+    """Extremes as they are: one that is NaN had nothing else in its slice."""
+    if np.isnan(result).any():
+        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
+    return result
+
+
+def _mean_of(total: Any, count: Any) -> Any:
+    """Means from sums and counts."""
+    if not np.all(count):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+    return _middle_of(total, count)
+
+
+def _middle_of(total: Any, count: Any) -> Any:
+    """Means, on the way to something else."""
+    with np.errstate(all="ignore"):
+        return np.divide(total, count).astype(total.dtype)
+
+
+def _variance_of(total: Any, free: Any) -> Any:
+    """Variances from sums of squares and degrees of freedom."""
+    few = np.asarray(free <= 0)
+    if few.any():
+        warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=2)
+    return np.where(few, np.nan, total / np.maximum(free, 1)).astype(total.dtype)
+
+
+_FUNCTIONS = {f: UserFunction(f, origin="nan") for f in (_warn_of_nan, _mean_of, _middle_of, _variance_of)}
+
+
+def _made(function: Callable[..., Any], *parts: ndarray) -> ndarray:
+    """A function of this section over whole results, which are small."""
+    return wrap_node(build.map_(_FUNCTIONS[function], *(p._node() for p in parts), dtype=parts[0].dtype))
+
+
+def warned_of_nan(result: ndarray) -> ndarray:
+    """The result; where it is made, NumPy's warning of slices that have nothing but NaN."""
+    return _made(_warn_of_nan, result)
+
+
+def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> ndarray:
+    """`fmin` or `fmax`, with NumPy's warning."""
+    if not has_nan(a):
+        plain = {"fmin": "minimum", "fmax": "maximum"}[name]
+        return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
+    result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
+    result = warned_of_nan(result) if result._peek() is None else result
+    return stored(f"nan{name[1:]}", result, out, casting="unsafe")
+
+
+# --- folds -------------------------------------------------------------------------------------------
+
+
+def has_nan(a: ndarray) -> bool:
+    """Whether the dtype has a NaN."""
+    return a.dtype.kind in "fc"
+
+
+def _filled(a: Any, fill: Any) -> ndarray:
+    a = as_handle(a)
+    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if has_nan(a) else a  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nansum, eager=True)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The sum of what is not NaN."""
+    return reductions.reduce("add", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.nanprod, eager=True)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NONE,
+    where: Any = True,
+) -> ndarray:
+    """The product of what is not NaN."""
+    return reductions.reduce("multiply", _filled(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_function(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative sums, NaN as 0."""
+    return cumulative.cumsum(_filled(a, 0), axis, dtype, out)
+
+
+@numpy_function(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Cumulative products, NaN as 1."""
+    return cumulative.cumprod(_filled(a, 1), axis, dtype, out)
+
+
+@numpy_function(np.nanmin, eager=True)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
+) -> ndarray:
+    """The least of what is not NaN."""
+    return _extreme("fmin", as_handle(a), axis, out, keepdims, initial, where)
+
+
+@numpy_function(np.nanmax, eager=True)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = _NONE, where: Any = True
+) -> ndarray:
+    """The greatest of what is not NaN."""
+    return _extreme("fmax", as_handle(a), axis, out, keepdims, initial, where)
+
+
+def _check_inexact(dtype: Any, out: Any) -> None:
+    """A mean of floats needs a dtype of floats."""
+    if dtype is not None and not np.issubdtype(dtype, np.inexact):
+        raise TypeError(f"If a is inexact, then dtype must be inexact, not {dtype}")
+    if out is not None and not np.issubdtype(out.dtype, np.inexact):
+        raise TypeError(f"If a is inexact, then out must be inexact, not {out.dtype}")
+
+
+@numpy_function(np.nanmean, eager=True)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> ndarray:
+    """The mean of what is not NaN."""
+    a = as_handle(a)
+    if not has_nan(a):
+        return mean(a, axis, dtype, out, keepdims, where=where)
+    _check_inexact(dtype, out)
+    there = ~ufuncs.isnan(a) & mask_of(where)
+    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
+    count = reductions.sum(there, axis, np.intp, None, keepdims)
+    return stored("nanmean", _made(_mean_of, total, count), out, casting="unsafe")
+
+
+@numpy_function(np.nanvar, eager=True)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The variance of what is not NaN."""
+    a = as_handle(a)
+    ddof = one_of(ddof, correction)
+    if not has_nan(a):
+        return var(a, axis, dtype, out, ddof, keepdims, where=where)
+    _check_inexact(dtype, out)
+    if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
+        single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
+        return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
+    there = ~ufuncs.isnan(a) & mask_of(where)
+    count = reductions.sum(there, axis, np.intp, None, True)
+    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
+    middle = _made(_middle_of, total, count)
+    distance = logic.where(there, a - middle, 0)
+    if a.dtype.kind == "c":
+        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
+    else:
+        squares = ufuncs.square(distance)
+    total = reductions.sum(squares, axis, None, None, keepdims)
+    free = (count - ddof).reshape(total.shape)
+    return stored("nanvar", _made(_variance_of, total, free), out, casting="unsafe")
+
+
+@numpy_function(np.nanstd, eager=True)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The standard deviation of what is not NaN."""
+    if has_nan(as_handle(a)):
+        _check_inexact(dtype, out)
+    return stored(
+        "nanstd",
+        ufuncs.sqrt(nanvar(a, axis, dtype, None, one_of(ddof, correction), keepdims, where=where)),
+        out,
+        casting="unsafe",
+    )
+
+
+def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
+    a = as_handle(a)
+    if has_nan(a) and a.size:
+        if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
+            raise ValueError("All-NaN slice encountered")
+        a = _filled(a, np.inf if name == "argmin" else -np.inf)
+    return getattr(reductions, name)(a, axis, out, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the least of what is not NaN."""
+    return _nanarg("argmin", a, axis, out, keepdims)
+
+
+@numpy_function(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
+    """The index of the greatest of what is not NaN."""
+    return _nanarg("argmax", a, axis, out, keepdims)
+
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]

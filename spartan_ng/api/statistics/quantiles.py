@@ -1,0 +1,338 @@
+"""Medians and quantiles: lines of values are sorted, NaN last, and read at the places that a rule names.
+
+The functions that leave NaN out are the same, with as many values in each line as are not NaN. The rules are
+those of Hyndman and Fan, "Sample quantiles in statistical packages" (The American Statistician 50(4), 1996),
+and four plain ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.handle import as_handle, forced
+from spartan_ng.api.core.operands import stored
+from spartan_ng.api.elementwise import logic, ufuncs
+from spartan_ng.api.ordering import sorting
+from spartan_ng.api.places import taking
+from spartan_ng.api.statistics.nans import has_nan, warned_of_nan
+from spartan_ng.api.statistics.statistics import mean, weights_like
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+# --- rules -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Where the quantile of a fraction q stands among n sorted values.
+
+    Parameters
+    ----------
+    name : NumPy's
+    place : of n and q; whole and fraction, counted from 0
+    share : how much of the higher neighbour a place with this fraction takes; None for rules whose places
+        are whole
+    """
+
+    name: str
+    place: Callable[[Any, Any], Any]
+    share: Callable[[Any], Any] | None = lambda fraction: fraction
+
+
+def _between(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
+    """Hyndman and Fan's continuous rules."""
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def _closest(n: Any, q: Any) -> Any:
+    """The nearest value; of two as near, the one at the odd place."""
+    place = n * q - 1.5
+    low = np.floor(place)
+    return np.maximum(np.where((place == low) & (low % 2 == 1), low, low + 1), 0)
+
+
+_ROWS = [
+    Rule("inverted_cdf", lambda n, q: np.maximum(np.ceil(n * q - 1), 0), None),
+    Rule("averaged_inverted_cdf", lambda n, q: n * q - 1, lambda t: np.where(t == 0, 0.5, 1.0)),
+    Rule("closest_observation", _closest, None),
+    Rule("interpolated_inverted_cdf", _between(0, 1)),
+    Rule("hazen", _between(0.5, 0.5)),
+    Rule("weibull", _between(0, 0)),
+    Rule("linear", lambda n, q: (n - 1) * q),
+    Rule("median_unbiased", _between(1 / 3, 1 / 3)),
+    Rule("normal_unbiased", _between(3 / 8, 3 / 8)),
+    Rule("lower", lambda n, q: np.floor((n - 1) * q), None),
+    Rule("higher", lambda n, q: np.ceil((n - 1) * q), None),
+    Rule("midpoint", lambda n, q: (n - 1) * q, lambda t: np.where(t == 0, 0.0, 0.5)),
+    Rule("nearest", lambda n, q: np.rint((n - 1) * q), None),
+]
+
+RULES: dict[str, Rule] = {row.name: row for row in _ROWS}
+"""Every method by its name."""
+
+
+# --- sorted lines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Sorted values along the last axis.
+
+    Parameters
+    ----------
+    values : the lines
+    count : values in each: of all lines, or of each
+    kept : the result's shape with the axes kept
+    skips : whether NaN is left out; else a line that has one gives NaN
+    """
+
+    values: ndarray
+    count: Any
+    kept: tuple[int, ...]
+    skips: bool
+
+    def at(self, place: Any) -> ndarray:
+        """The value of each line at a place, which is moved into the line where it is not."""
+        if isinstance(self.count, int):
+            return self.values[..., int(min(max(place, 0), self.count - 1))]  # type: ignore[no-any-return]
+        place = ufuncs.maximum(ufuncs.minimum(place, self.count - 1), 0).astype(np.intp)
+        return taking.take_along_axis(self.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+
+    def result(self, found: ndarray, keepdims: bool) -> ndarray:
+        """What was found, or NaN where a line has it, or nothing else."""
+        if self.skips:
+            found = warned_of_nan(logic.where(self.count == 0, found.dtype.type(np.nan), found))
+        elif self.values.dtype.kind in "fcmM":
+            last = self.values[..., -1]
+            found = logic.where(ufuncs.isnan(last), last, found)
+        return found.reshape(self.kept) if keepdims else found
+
+
+def _flat_lines(a: ndarray, axis: Any) -> ndarray:
+    """All values of the given axes along the last axis."""
+    axes = build.axes_tuple(axis, a.ndim)
+    rest = [i for i in range(a.ndim) if i not in axes]
+    moved = manipulation.transpose(a, (*rest, *axes))
+    return moved.reshape((*(a.shape[i] for i in rest), prod(a.shape[i] for i in axes)))
+
+
+def _sorted_lines(a: ndarray, axis: Any, skips: bool) -> _Lines:
+    values = sorting.sort(_flat_lines(a, axis), -1)
+    axes = build.axes_tuple(axis, a.ndim)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+    count = reductions.sum(~ufuncs.isnan(values), -1, np.intp) if skips else values.shape[-1]
+    return _Lines(values, count, kept, skips)
+
+
+# --- medians -----------------------------------------------------------------------------------------
+
+
+@numpy_function(np.median, whole=True)
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> ndarray:
+    """The middle of the sorted values, or the mean of the two in the middle."""
+    return _median(as_handle(a), axis, out, keepdims, False)
+
+
+@numpy_function(np.nanmedian, whole=True)
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> ndarray:
+    """The middle of the sorted values that are not NaN."""
+    a = as_handle(a)
+    return _median(a, axis, out, keepdims is not _NONE and keepdims, has_nan(a) and a.size > 0)
+
+
+def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> ndarray:
+    lines = _sorted_lines(a, axis, skips)
+    if lines.values.shape[-1] == 0:
+        return mean(a, axis, None, out, keepdims)
+    n = lines.count
+    kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
+    middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
+    result = lines.result(mean(middle, 0, kind), keepdims)
+    return stored("median", result if result.ndim or keepdims else result[()], out, casting="unsafe")
+
+
+# --- quantiles ---------------------------------------------------------------------------------------
+
+
+@numpy_function(np.quantile, whole=True)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """Values below which given fractions of the values lie, by one of `RULES`."""
+    return _quantile(as_handle(a), q, axis, out, method, keepdims, weights, False)
+
+
+@numpy_function(np.nanquantile, whole=True)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """Values below which given fractions of the values that are not NaN lie."""
+    a = as_handle(a)
+    keepdims = keepdims is not _NONE and keepdims
+    return _quantile(a, q, axis, out, method, keepdims, weights, has_nan(a) and a.size > 0)
+
+
+@numpy_function(np.percentile, whole=True)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """Values below which given percentages of the values lie."""
+    return quantile(a, _fractions(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+@numpy_function(np.nanpercentile, whole=True)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = _NONE,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """Values below which given percentages of the values that are not NaN lie."""
+    return nanquantile(a, _fractions(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def _fractions(q: Any) -> Any:
+    """Percentages as fractions."""
+    if type(q) in (int, float):
+        return q / 100
+    return np.true_divide(forced(q), 100)
+
+
+def _quantile(
+    a: ndarray, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, skips: bool
+) -> ndarray:
+    """Both kinds of quantiles."""
+    if a.dtype.kind == "c":
+        raise TypeError(f"a must be an array of real numbers, not {a.dtype}")
+    weak = type(q) in (int, float)
+    fractions = np.asanyarray(forced(q))
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    if weights is None and method not in RULES:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(RULES)}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    if fractions.ndim > 2:
+        raise ValueError(f"q must be a scalar or 1d, not of shape {fractions.shape}")
+    if not fractions.size and fractions.ndim > 1:
+        raise ValueError(f"q must have elements or one axis, not shape {fractions.shape}")
+    if not fractions.size:
+        one = _quantile(a, np.zeros(1), axis, None, method, keepdims, weights, skips)
+        none = creation.zeros(fractions.shape + one.shape[1:], one.dtype)
+        return stored("quantile", none, out, casting="unsafe")
+    if weights is None:
+        lines = _sorted_lines(a, axis, skips)
+        if lines.values.shape[-1] == 0:
+            raise IndexError(f"cannot take a quantile of an empty array of shape {a.shape}")
+        parts = [_by_rule(RULES[method], lines, f, weak) for f in fractions.ravel()]
+    else:
+        lines, shares = _weighted_lines(a, weights_like(a, weights, axis), axis, skips)
+        parts = [_by_share(lines, shares, f) for f in fractions.ravel()]
+    found = [lines.result(p, keepdims) for p in parts]
+    result = found[0] if fractions.ndim == 0 else joining.stack(found)
+    if fractions.ndim > 1:
+        result = result.reshape(fractions.shape + result.shape[1:])
+    return stored("quantile", result if result.ndim or keepdims else result[()], out, casting="unsafe")
+
+
+def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
+    """One quantile of every line; a `weak` fraction leaves the dtype of floats."""
+    place = rule.place(lines.count, q)
+    if rule.share is None or (rule.name == "linear" and np.result_type(place).kind in "iu"):
+        return lines.at(place)
+    low = np.floor(place)
+    x, y = lines.at(low), lines.at(low + 1)
+    share: Any = rule.share(place - low)
+    kind = lines.values.dtype
+    if not weak or kind.kind != "f":
+        kind = np.result_type(kind if kind.kind in "biufc" else np.float64, share.dtype)
+    step = y - x
+    if not isinstance(lines.count, int):
+        share = share.astype(kind)
+        return logic.where(share >= 0.5, y - step * (1 - share), x + step * share)  # type: ignore[no-any-return]
+    share = kind.type(share)
+    return y - step * (1 - share) if share >= 0.5 else x + step * share  # type: ignore[no-any-return]
+
+
+def _weighted_lines(a: ndarray, weights: ndarray, axis: Any, skips: bool) -> tuple[_Lines, ndarray]:
+    """Sorted lines, and the part of all weights that each value and those before it have."""
+    if reductions.any(weights < 0):
+        raise ValueError("Weights must be non-negative.")
+    values, weights = _flat_lines(a, axis), _flat_lines(weights, axis).astype(np.float64)
+    if skips:
+        weights = logic.where(ufuncs.isnan(values), 0, weights)
+    order = sorting.argsort(values, -1)
+    values, weights = (taking.take_along_axis(x, order, -1) for x in (values, weights))
+    axes = build.axes_tuple(axis, a.ndim)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+    count: Any = reductions.sum(~ufuncs.isnan(values), -1, np.intp) if skips else values.shape[-1]
+    total = reductions.sum(weights, -1, None, None, True)
+    bad = ~(ufuncs.isfinite(total) & (total > 0))
+    if reductions.any(bad[..., 0] & (count > 0) if skips else bad):
+        raise ValueError("Weights included NaN, inf or were all zero.")
+    sums = cumulative.cumsum(weights, -1)
+    shares = sums / logic.where(bad, 1, sums[..., -1:])
+    return _Lines(values, count, kept, skips), logic.where(shares == 0, -1, shares)
+
+
+def _by_share(lines: _Lines, shares: ndarray, q: Any) -> ndarray:
+    """The first value of every line whose share of the weights reaches `q`."""
+    shares = shares.astype(q.dtype) if q.dtype.kind == "f" else shares
+    place = reductions.sum(shares < q, -1, np.intp)
+    place = ufuncs.minimum(place, lines.values.shape[-1] - 1)
+    return taking.take_along_axis(lines.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]

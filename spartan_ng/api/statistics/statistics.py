@@ -1,0 +1,266 @@
+"""Moments, made of folds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from spartan_ng.api.base import manipulation, reductions
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.core.operands import mask_of, stored
+from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+_NONE: Any = np._NoValue
+
+
+def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
+    """NumPy's function of a small array, or None."""
+    value = reductions.promptly(a)
+    flags = where if where is True else where._peek()
+    if value is None or flags is None or not reductions.is_prompt(value):
+        return None
+    more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
+    if flags is not True:
+        more["where"] = flags
+    if any(isinstance(v, Handle) for v in more.values()):
+        return None
+    result = getattr(np, name)(
+        value, axis=axis, keepdims=bool(keepdims) if keepdims is not _NONE else False, **more
+    )
+    return wrap(result)
+
+
+def _plain_keepdims(keepdims: Any) -> bool:
+    return False if keepdims is _NONE else bool(keepdims)
+
+
+# --- moments ---------------------------------------------------------------------------------------
+
+
+@numpy_function(np.mean)
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> ndarray:
+    """The arithmetic mean; integers are summed as float64, float16 as float32."""
+    a = as_handle(a)
+    where = _elements_where(a, where)
+    now = _now("mean", a, axis, keepdims, where, dtype=dtype)
+    if now is not None:
+        return stored("mean", now, out, casting="unsafe")
+    if where is True:
+        build.axes_tuple(axis, a.ndim)  # its error where a sum takes an array without axes as one of one axis
+    kind = np.dtype(dtype) if dtype is not None else None
+    half = kind is None and a.dtype == np.float16
+    if kind is None and a.dtype.kind in "biu":
+        kind = np.dtype(np.float64)
+    total = reductions.reduce(
+        "add", a, axis, np.float32 if half else kind, None, _plain_keepdims(keepdims), _NONE, where
+    )
+    count = reductions.count_of(a, axis, where)
+    if isinstance(count, Handle) and not _plain_keepdims(keepdims):
+        count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
+    result = _divided(total, count)
+    return stored("mean", result.astype(np.float16) if half else result, out, casting="unsafe")
+
+
+def _elements_where(a: ndarray, where: Any) -> Any:
+    """A mask of elements; as NumPy counts them first, one of another shape is a ValueError of any dtype."""
+    shape = np.shape(where)
+    if shape and build.broadcast_shapes("where", shape, a.shape) != a.shape:
+        raise ShapeError(f"where: a mask of shape {shape} does not broadcast to elements of shape {a.shape}")
+    return mask_of(where)
+
+
+def _divided(total: ndarray, count: Any) -> ndarray:
+    """A sum over a count, in the sum's dtype; an empty one warns as NumPy does."""
+    if not isinstance(count, Handle):
+        if count == 0:
+            warn_user("Mean of empty slice.", RuntimeWarning)
+        count = count if total.dtype.kind == "m" else total.dtype.type(count)
+    result = ufuncs.divide(total, count)
+    return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
+
+
+@numpy_function(np.var)
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The variance: the mean of squared distances from the mean."""
+    a = as_handle(a)
+    if a.dtype.hasobject:
+        found = by_numpy(
+            np.var, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+        return found if out is None else stored("var", as_handle(found), out, casting="unsafe")
+    where = _elements_where(a, where)
+    ddof = one_of(ddof, correction)
+    now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
+    if now is not None:
+        return stored("var", now, out, casting="unsafe")
+    kind = np.dtype(dtype) if dtype is not None else None
+    half = kind is None and a.dtype == np.float16
+    if kind is None and a.dtype.kind in "biu":
+        kind = np.dtype(np.float64)
+    kind = np.dtype(np.float32) if half else kind
+    if where is True and mean is _NONE and _plain_floats(a, kind):
+        total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
+        result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
+        return stored("var", result.astype(np.float16) if half else result, out, casting="unsafe")
+    count = reductions.count_of(a, axis, where)
+    middle = mean
+    if middle is _NONE:
+        total = reductions.reduce("add", a, axis, kind, None, True, _NONE, where)
+        middle = ufuncs.divide(total, count if isinstance(count, Handle) else total.dtype.type(count))
+        if middle.dtype != total.dtype:
+            middle = middle.astype(total.dtype)
+    masked = a._masked()
+    distance = ufuncs.subtract(
+        a, middle.reshape(()) if masked is not None and masked.a.ndim == masked.mask.ndim else middle
+    )
+    if a.dtype.kind == "c":
+        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
+    else:
+        squares = ufuncs.square(distance)
+    keep = _plain_keepdims(keepdims)
+    total = reductions.reduce(
+        "add", squares, axis, dtype if a.dtype.kind == "c" else kind, None, keep, _NONE, where
+    )
+    rest = _minus(count, ddof, total)
+    if isinstance(rest, Handle) and not keep and rest.ndim:
+        rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
+    result = ufuncs.divide(total, rest)
+    target = np.dtype(np.float16) if half else total.dtype
+    return stored("var", result if result.dtype == target else result.astype(target), out, casting="unsafe")
+
+
+def one_of(ddof: float, correction: Any) -> float:
+    """The degrees of freedom to leave out, which have two names."""
+    if correction is _NONE:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction  # type: ignore[no-any-return]
+
+
+def _plain_floats(a: ndarray, kind: Any) -> bool:
+    """Whether all elements of a dense array count, as floats."""
+    dense = a.size > 0 and a.dtype.kind in "biuf" and a._masked() is None and a._node().format == "dense"
+    return dense and (kind or a.dtype) in (np.float32, np.float64)
+
+
+def _squared_deviations(a: ndarray, axis: Any, kind: Any, keepdims: bool) -> ndarray:
+    """The sum of squared distances from the mean, in one pass."""
+    axes = build.axes_tuple(axis, a.ndim)
+    node = build.cast(a._node(), kind or a.dtype)
+    total = build.fold("squared deviations", node, axes) if axes else build.map_("subtract", node, node)
+    return wrap_node(reductions.keep(total, a.shape, axes) if keepdims else total)
+
+
+def _minus(count: Any, ddof: float, total: ndarray) -> Any:
+    """Degrees of freedom, not less than zero."""
+    if isinstance(count, Handle):
+        return ufuncs.maximum(count - ddof, 0)  # type: ignore[operator]
+    if count - ddof <= 0:
+        warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
+    return total.dtype.type(max(count - ddof, 0))
+
+
+@numpy_function(np.std)
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = _NONE,
+    correction: Any = _NONE,
+) -> ndarray:
+    """The standard deviation."""
+    a = as_handle(a)
+    squared: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if not isinstance(squared, Handle):  # an object, whose root is its own
+        root: Any = np.sqrt(squared)
+        return root if out is None else stored("std", as_handle(root), out, casting="unsafe")
+    result = ufuncs.sqrt(squared)
+    if result.dtype != squared.dtype:  # integers that were asked for
+        result = result.astype(squared.dtype)
+    return stored("std", result, out, casting="unsafe")
+
+
+@numpy_function(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
+    """Greatest minus least."""
+    high = reductions.max(a, axis, None, keepdims)
+    return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
+
+
+def weights_like(a: ndarray, weights: Any, axis: Any) -> ndarray:
+    """Weights in the shape of `a`; they may be given for the lengths of `axis` only."""
+    w = as_handle(weights)
+    if w.shape == a.shape:
+        return w
+    if axis is None:
+        raise TypeError(f"Axis must be specified when shapes of a {a.shape} and weights {w.shape} differ.")
+    axes = build.axes_tuple(axis, a.ndim)
+    if w.shape != tuple(a.shape[i] for i in axes):
+        raise ValueError(
+            f"Shape of weights {w.shape} must be consistent with shape of a {a.shape} along specified axis."
+        )
+    order = sorted(range(len(axes)), key=lambda i: axes[i])
+    w = manipulation.transpose(w, order)
+    w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
+    return manipulation.broadcast_to(w, a.shape)
+
+
+@numpy_function(np.average, eager=True)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    """The weighted mean."""
+    a = as_handle(a)
+    keepdims = _plain_keepdims(keepdims)
+    if axis is not None:  # no axis of a number is one, as it is for a sum
+        axis = normalize_axis_tuple(axis, a.ndim, argname="axis")
+    if weights is None:
+        result = mean(a, axis, None, None, keepdims)
+        total: Any = wrap(np.asarray(result.dtype.type(a.size / result.size)))
+    else:
+        w = weights_like(a, weights, axis)
+        kind = np.result_type(a.dtype, w.dtype, np.float64 if a.dtype.kind in "biu" else a.dtype)
+        total = reductions.sum(w, axis, kind, None, keepdims)
+        if bool((total == 0).any()):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        result = reductions.sum(ufuncs.multiply(a, w, dtype=kind), axis, kind, None, keepdims) / total
+    if returned:
+        return result, manipulation.broadcast_to(total, result.shape).copy()
+    return result
+
+
+__all__ = [
+    "average",
+    "mean",
+    "ptp",
+    "std",
+    "var",
+]

@@ -1,0 +1,261 @@
+"""A pool of tile buffers within a memory budget: fresh pages cost more than arithmetic, so reuse them.
+
+Large buffers are shared-memory segments (memfd): peers on the same host map them through /proc, and the
+kernel frees them with the last process that has them, however it ends. A buffer goes back to the pool when
+the last array that looks at it dies, so that frames on their way out and readers' leases keep it alive.
+Free segments keep the pages that were in use at once, for the next run of a loop; beyond that, or when
+nothing asks for them for a while, they give their pages back, but keep their address, so peers' mappings
+stay valid.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.errors import MemoryBudgetError, OutOfResources
+from spartan_ng.worker.memory.mapping import Mapping
+
+SHARED_BYTES = 64 * 1024
+"""Buffers of at least this size are segments; smaller ones travel in frames."""
+
+_MAX_FREE_BYTES = 64 << 20
+"""Pages that free segments of an idle worker keep: this or a fifth of what is used."""
+
+_SHARE = 16
+"""Those of a busy worker keep at most one part in so many of the machine's memory."""
+
+_MAX_FREE_SEGMENTS = 128
+"""Each has a descriptor, of which a process may have about a thousand."""
+
+_PUNCH = 0x02 | 0x01
+"""fallocate: PUNCH_HOLE | KEEP_SIZE."""
+
+_serial = count(int.from_bytes(os.urandom(6), "big"))
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Segment:
+    """One shared-memory file and its mapping."""
+
+    __slots__ = ("descriptor", "map", "nbytes", "resident", "serial", "size")
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.descriptor = descriptor
+        self.size = size
+        self.map = Mapping(descriptor, size)
+        self.serial = next(_serial)
+        self.nbytes = 0
+        """Bytes in use by the present tile."""
+        self.resident = 0
+        """Bytes that may have pages."""
+
+    @classmethod
+    def create(cls, size: int) -> Segment:
+        """A new segment, without pages yet; OutOfResources where the system has none to give."""
+        descriptor = -1
+        try:
+            descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(descriptor, size)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            return cls(descriptor, size)
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            raise OutOfResources(
+                f"no shared memory of {size:,} bytes for a tile: {error.strerror or error}"
+            ) from error
+
+    def give_back_pages(self) -> None:
+        """Free the memory, but neither file nor mapping."""
+        _libc.fallocate(
+            ctypes.c_int(self.descriptor), ctypes.c_int(_PUNCH), ctypes.c_long(0), ctypes.c_long(self.size)
+        )
+        self.resident = 0
+
+    def close(self) -> None:
+        """Close the file; the mapping goes with its last array."""
+        self.give_back_pages()
+        os.close(self.descriptor)
+
+
+class BufferPool:
+    """Buffers for tiles within `budget_bytes` (None: no limit). Thread-safe."""
+
+    def __init__(self, budget_bytes: int | None = None) -> None:
+        self.budget_bytes = budget_bytes
+        self.used_bytes = 0
+        self.peak_bytes = 0
+        """The most bytes that have been in use at one time."""
+        self.free_bytes = 0
+        self._busy_peak_bytes = 0
+        """As `peak_bytes`, since the worker was idle last."""
+        self._busy = False
+        """Whether a segment was asked for since the last `rest`."""
+        self._free: dict[int, list[Segment]] = {}
+        self._free_count = 0
+        self._live: dict[int, Segment] = {}
+        self._returned: deque[tuple[int, Segment]] = deque()
+        self._lock = threading.Lock()
+
+    def allocate(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], reclaim: Callable[[int], bool]
+    ) -> np.ndarray[Any, Any]:
+        """An uninitialized array; `reclaim(bytes)` is asked for room, and says whether it made any.
+
+        Raises MemoryBudgetError when there is no room left to make.
+        """
+        nbytes = prod(shape) * dtype.itemsize
+        if nbytes < SHARED_BYTES or dtype.hasobject:
+            return np.empty(shape, dtype)
+        self.reserve(nbytes, reclaim)
+        try:
+            segment = self._take(nbytes)
+        except BaseException:
+            self.unreserve(nbytes)
+            raise
+        return self._array(segment, nbytes).view(dtype).reshape(shape)
+
+    def adopt(
+        self, descriptor: int, size: int, nbytes: int, reclaim: Callable[[int], bool]
+    ) -> np.ndarray[Any, Any]:
+        """The bytes of a segment that another process made and hands over; closes it if there is no room."""
+        try:
+            self.reserve(nbytes, reclaim)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return self._array(Segment(descriptor, size), nbytes)
+
+    def reserve(self, nbytes: int, reclaim: Callable[[int], bool]) -> None:
+        """Count `nbytes` as used, making room first where the budget asks for it."""
+        while True:
+            with self._lock:
+                self._collect()
+                missing = 0 if self.budget_bytes is None else self.used_bytes + nbytes - self.budget_bytes
+                if missing <= 0:
+                    self.used_bytes += nbytes
+                    self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+                    self._busy_peak_bytes = max(self._busy_peak_bytes, self.used_bytes)
+                    if self.budget_bytes is not None:
+                        self._trim(self.budget_bytes - self.used_bytes)
+                    return
+                used = self.used_bytes
+            if nbytes > (self.budget_bytes or 0) or not reclaim(missing):
+                raise MemoryBudgetError(
+                    f"a tile of {nbytes:,} bytes does not fit: {used:,} of the worker's budget of "
+                    f"{self.budget_bytes:,} bytes are in use and cannot be spilled; give the workers more "
+                    "memory (--memory), or use more workers"
+                )
+
+    def unreserve(self, nbytes: int) -> None:
+        """Take back a `reserve` of memory that is not the pool's own."""
+        with self._lock:
+            self.used_bytes -= nbytes
+
+    def locate(self, array: np.ndarray[Any, Any]) -> tuple[Segment, int] | None:
+        """The segment an array lies in and its offset there, or None."""
+        root = array.base if isinstance(array.base, np.ndarray) else array
+        start = _address(root)
+        segment = self._live.get(start)
+        return None if segment is None else (segment, _address(array) - start)
+
+    def collect(self) -> None:
+        """Take back the buffers whose last array has died."""
+        with self._lock:
+            self._collect()
+
+    def rest(self) -> None:
+        """Called now and then: as `collect`, and give back what nothing has asked for since the last call."""
+        with self._lock:
+            self._collect()
+            if not self._busy:
+                self._busy_peak_bytes = self.used_bytes
+                self._trim(self._keep_bytes())
+            self._busy = False
+
+    def close_free(self) -> None:
+        """Close all free segments, and the descriptors that they have."""
+        with self._lock:
+            self._collect()
+            for segments in self._free.values():
+                for segment in segments:
+                    segment.close()
+            self._free.clear()
+            self._free_count = self.free_bytes = 0
+
+    def _take(self, nbytes: int) -> Segment:
+        size = size_class(nbytes)
+        with self._lock:
+            self._busy = True
+            free = self._free.get(size)
+            segment = free.pop() if free else None
+            if segment is not None:
+                self._free_count -= 1
+                self.free_bytes -= segment.resident
+        return segment if segment is not None else Segment.create(size)
+
+    def _array(self, segment: Segment, nbytes: int) -> np.ndarray[Any, Any]:
+        root = segment.map.array(nbytes)
+        segment.nbytes = nbytes
+        segment.resident = max(segment.resident, nbytes)
+        start = _address(root)
+        self._live[start] = segment
+        # Finalizers run anywhere, also inside our own locked parts: they only append.
+        weakref.finalize(root, self._returned.append, (start, segment)).atexit = False
+        return root
+
+    def _collect(self) -> None:
+        while self._returned:
+            start, segment = self._returned.popleft()
+            del self._live[start]
+            self.used_bytes -= segment.nbytes
+            if size_class(segment.size) != segment.size or self._free_count >= _MAX_FREE_SEGMENTS:
+                segment.close()
+                continue
+            self._free.setdefault(segment.size, []).append(segment)
+            self._free_count += 1
+            self.free_bytes += segment.resident
+        self._trim(self._keep_bytes())
+
+    def _keep_bytes(self) -> int:
+        """How much free segments may hold: with what is used, no more than has been in use at once."""
+        busy = min(self._busy_peak_bytes - self.used_bytes, _machine_bytes() // _SHARE)
+        keep = max(_MAX_FREE_BYTES, self.used_bytes // 5, busy)
+        if self.budget_bytes is None:
+            return keep
+        return min(keep, self.budget_bytes - self.used_bytes, self.budget_bytes // 5)
+
+    def _trim(self, keep_bytes: int) -> None:
+        """Give back pages of free segments until they hold at most `keep_bytes`."""
+        if self.free_bytes <= keep_bytes:
+            return
+        for segments in self._free.values():
+            for segment in segments:
+                if segment.resident and self.free_bytes > keep_bytes:
+                    self.free_bytes -= segment.resident
+                    segment.give_back_pages()
+
+
+def size_class(nbytes: int) -> int:
+    """The least of 1, 1.25, 1.5, 1.75 times a power of two, in whole pages, that holds `nbytes`."""
+    step = max(4096, 1 << max(0, (nbytes - 1).bit_length() - 3))
+    return -(-nbytes // step) * step
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])

@@ -1,0 +1,98 @@
+"""Large buffers of an embedded worker, used again: a fresh page costs as much as scanning what it holds.
+
+A buffer comes back when the last array that looks at it dies, and serves the next result of its size class.
+What is kept and what is in use are together never more than what has been in use at once, so that nobody's
+peak grows; and what is kept is bounded by a share of the machine's memory.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.worker.memory.pool import size_class
+
+LEAST_BYTES = 4 << 20
+"""Buffers from this size on are kept; the allocator is as good for smaller ones."""
+SHARE = 8
+"""At most one part in so many of the machine's memory is kept."""
+
+
+class Recycler:
+    """Buffers by size class. Thread-safe."""
+
+    def __init__(self, keep_bytes: int | None = None) -> None:
+        self.keep_bytes = _machine_bytes() // SHARE if keep_bytes is None else keep_bytes
+        self.used_bytes = 0
+        self.peak_bytes = 0
+        self._free: deque[np.ndarray[Any, Any]] = deque()
+        self._returned: deque[np.ndarray[Any, Any]] = deque()
+        self._live: set[int] = set()
+        self._lock = threading.Lock()
+
+    def owns(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the array lies in one of these buffers."""
+        root = array.base if isinstance(array.base, np.ndarray) else array
+        return root.nbytes >= LEAST_BYTES and _address(root) in self._live
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes kept for results to come."""
+        with self._lock:
+            self._collect()
+            return self._kept()
+
+    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """An uninitialized array."""
+        nbytes = prod(shape) * dtype.itemsize
+        if nbytes < LEAST_BYTES or dtype.hasobject:
+            return np.empty(shape, dtype)
+        storage = self._take(size_class(nbytes))
+        self._live.add(_address(storage))
+        root: np.ndarray[Any, Any] = np.frombuffer(storage.data, np.uint8, nbytes)
+        # Finalizers run anywhere, also inside our own locked parts: they only append.
+        weakref.finalize(root, self._returned.append, storage).atexit = False
+        return root.view(dtype).reshape(shape)
+
+    def _take(self, size: int) -> np.ndarray[Any, Any]:
+        with self._lock:
+            self._collect()
+            self.used_bytes += size
+            self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+            for i, storage in enumerate(self._free):
+                if storage.nbytes == size:
+                    del self._free[i]
+                    return storage
+            self._trim()
+        return np.empty(size, np.uint8)
+
+    def _collect(self) -> None:
+        while self._returned:
+            storage = self._returned.popleft()
+            self.used_bytes -= storage.nbytes
+            self._live.discard(_address(storage))
+            self._free.append(storage)
+        self._trim()
+
+    def _trim(self) -> None:
+        """Let the buffers go that came back first."""
+        keep = min(self.keep_bytes, self.peak_bytes - self.used_bytes)
+        while self._free and self._kept() > keep:
+            self._free.popleft()
+
+    def _kept(self) -> int:
+        return sum(s.nbytes for s in self._free)
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,318 @@
+"""A worker's tiles: one tile an array, readable when it is complete.
+
+A key is `(owner, number)`: the owner is a client, or one job of a client, and all that an owner has is
+dropped at once when it goes. A read of a tile that is not there yet parks until it is. With a pool that has
+a budget, the tiles that were used least recently go to anonymous files, and come back when they are read.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays.sparse import csr_array, is_csr
+from spartan_ng.errors import OutOfResources
+from spartan_ng.sources import SourceTile
+from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
+from spartan_ng.worker.memory.recycle import Recycler
+
+Key = tuple[str, int]
+Region = tuple[Any, ...]
+"""`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
+ascending indices."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A tile in memory (`tile`) or on disk (`spilled`)."""
+
+    tile: Any
+    left: int | None
+    """Releases still to come before it is dropped; None: it stays until dropped."""
+    reserved_bytes: int
+    """Bytes counted in the pool for memory that is not the pool's own."""
+    spilled: _Spilled | None = None
+
+
+class Store:
+    """Tiles by key. Thread-safe; callbacks run on the thread that completes the tile."""
+
+    def __init__(self, pool: BufferPool | None = None, recycler: Recycler | None = None) -> None:
+        self.pool = pool
+        self._recycler = recycler
+        self.spilled_bytes = 0
+        """Bytes written to disk since the start."""
+        self._tiles: dict[Key, _Held] = {}
+        self._parked: dict[Key, list[Callable[[], None]]] = {}
+        self._lock = threading.RLock()
+
+    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """An uninitialized buffer for a tile; MemoryBudgetError where it cannot fit."""
+        if self.pool is None:
+            return np.empty(shape, dtype) if self._recycler is None else self._recycler.allocate(shape, dtype)
+        return self.pool.allocate(shape, dtype, self._spill)
+
+    def adopt(
+        self, descriptor: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> np.ndarray[Any, Any]:
+        """A tile in a segment that another process hands over; MemoryBudgetError where it cannot fit."""
+        assert self.pool is not None, "only workers of a cluster adopt segments"
+        nbytes = prod(shape) * dtype.itemsize
+        return self.pool.adopt(descriptor, size, nbytes, self._spill).view(dtype).reshape(shape)
+
+    @contextmanager
+    def room(self, nbytes: int) -> Iterator[None]:
+        """Count memory that is taken outside of the pool for a while; MemoryBudgetError where it cannot
+        fit."""
+        if self.pool is None:
+            yield
+            return
+        self.pool.reserve(nbytes, self._spill)
+        try:
+            yield
+        finally:
+            self.pool.unreserve(nbytes)
+
+    def put(self, key: Key, tile: Any, reads: int | None = None) -> None:
+        """Complete a tile; reads that were parked for it go on.
+
+        With `reads`, the tile is dropped after that many remote reads have been released and the local
+        side has called `release`, too; else it stays until it is dropped.
+        """
+        reserved = 0 if self.pool is None else self._reserve(tile)
+        held = _Held(tile, None if reads is None else reads + 1, reserved)
+        with self._lock:
+            if key in self._tiles:
+                self._forget(self._tiles.pop(key))
+            self._tiles[key] = held
+            waiting = self._parked.pop(key, ()) if self._parked else ()
+        for callback in waiting:
+            callback()
+
+    def get(self, key: Key) -> Any:
+        """The tile; KeyError if it is not complete."""
+        if self.pool is None:
+            return self._tiles[key].tile
+        with self._lock:
+            held = self._tiles.pop(key)
+            self._tiles[key] = held  # now the last to be spilled
+            spilled = held.spilled
+            if spilled is None:
+                return held.tile
+        tile = spilled.load(self.allocate)
+        with self._lock:
+            if held.spilled is spilled:
+                held.tile, held.spilled = tile, None
+                held.reserved_bytes = self._reserve(tile)
+            return held.tile
+
+    def holds(self, key: Key) -> bool:
+        """Whether the tile is complete."""
+        return key in self._tiles
+
+    def is_spilled(self, key: Key) -> bool:
+        """Whether a tile is on disk, so that `get` takes a while."""
+        held = self._tiles.get(key)
+        return held is not None and held.spilled is not None
+
+    def when_ready(self, key: Key, callback: Callable[[], None]) -> None:
+        """Call `callback` as soon as the tile is complete (at once if it is)."""
+        with self._lock:
+            if key not in self._tiles:
+                self._parked.setdefault(key, []).append(callback)
+                return
+        callback()
+
+    def release(self, key: Key) -> None:
+        """One reader less; the last one of a tile with counted reads drops it."""
+        with self._lock:
+            held = self._tiles.get(key)
+            if held is None or held.left is None:
+                return
+            held.left -= 1
+            if held.left == 0:
+                self._forget(self._tiles.pop(key))
+
+    def drop(self, key: Key) -> None:
+        """Forget a tile, and the reads that are parked for it."""
+        with self._lock:
+            self._forget(self._tiles.pop(key, None))
+            self._parked.pop(key, None)
+
+    def drop_owner(self, owner: str) -> None:
+        """Forget all tiles and parked reads of an owner, and of the owner's jobs (`owner/...`)."""
+        jobs = owner + "/"
+        with self._lock:
+            for key in [k for k in self._tiles if k[0] == owner or k[0].startswith(jobs)]:
+                held = self._tiles.pop(key)
+                if held.reserved_bytes:
+                    self._forget(held)
+            for key in [k for k in self._parked if k[0] == owner or k[0].startswith(jobs)]:
+                del self._parked[key]
+
+    def complete(self) -> list[Key]:
+        """The keys of all complete tiles."""
+        with self._lock:
+            return list(self._tiles)
+
+    def _reserve(self, tile: Any) -> int:
+        """Count a tile's memory that did not come from the pool; the bytes counted."""
+        if self.pool is None:
+            return 0
+        foreign = sum(a.nbytes for a in _arrays(tile) if self.pool.locate(a) is None and not _is_mapped(a))
+        if foreign < SHARED_BYTES:
+            return 0
+        self.pool.reserve(foreign, self._spill)
+        return foreign
+
+    def _forget(self, held: _Held | None) -> None:
+        if held is None:
+            return
+        if held.reserved_bytes and self.pool is not None:
+            self.pool.unreserve(held.reserved_bytes)
+
+    def _spill(self, wanted_bytes: int) -> bool:
+        """Write least recently used tiles to disk until `wanted_bytes` are free; whether any were."""
+        freed = 0
+        with self._lock:
+            for held in list(self._tiles.values()):
+                if freed >= wanted_bytes:
+                    break
+                if held.spilled is None and _spillable(held.tile):
+                    freed += self._spill_one(held)
+        if self.pool is not None:
+            self.pool.collect()
+        return freed > 0
+
+    def _spill_one(self, held: _Held) -> int:
+        size = sum(a.nbytes for a in _arrays(held.tile))
+        held.spilled = _Spilled.write(held.tile)
+        held.tile = None
+        if held.reserved_bytes and self.pool is not None:
+            self.pool.unreserve(held.reserved_bytes)
+            held.reserved_bytes = 0
+        self.spilled_bytes += size
+        return size
+
+
+class _Spilled:
+    """A tile in an anonymous temporary file, which the kernel removes however the process ends."""
+
+    __slots__ = ("__weakref__", "_dense", "_descriptor", "_parts", "_shape")
+
+    def __init__(self, descriptor: int, tile: Any) -> None:
+        self._descriptor = descriptor
+        # Closed with the last reader, who may still load it when the tile is dropped.
+        weakref.finalize(self, os.close, descriptor).atexit = False
+        self._dense = isinstance(tile, np.ndarray)
+        self._shape = tile.shape
+        self._parts = [(a.shape, a.dtype) for a in _arrays(tile)]
+
+    @classmethod
+    def write(cls, tile: Any) -> _Spilled:
+        """Write a dense or CSR tile."""
+        try:
+            with tempfile.TemporaryFile(buffering=0) as file:
+                for array in _arrays(tile):
+                    rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+                    while rest:
+                        rest = rest[file.write(rest) :]
+                return cls(os.dup(file.fileno()), tile)
+        except OSError as error:
+            nbytes = sum(a.nbytes for a in _arrays(tile))
+            raise OutOfResources(
+                f"a tile of {nbytes:,} bytes cannot be written to {tempfile.gettempdir()}, where tiles "
+                f"beyond the memory budget go (TMPDIR names another folder): {error.strerror or error}"
+            ) from error
+
+    def load(self, allocate: Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]]) -> Any:
+        """Read the tile back into fresh buffers."""
+        arrays, offset = [], 0
+        for shape, dtype in self._parts:
+            array = allocate(shape, dtype)
+            rest = array.reshape(-1).view(np.uint8).data
+            while rest:
+                count = os.preadv(self._descriptor, [rest], offset)
+                if count == 0:
+                    raise OSError("a spilled tile's file is shorter than the tile")
+                rest, offset = rest[count:], offset + count
+            arrays.append(array)
+        return arrays[0] if self._dense else csr_array(tuple(arrays), shape=self._shape)
+
+
+def read_region(tile: Any, region: Region) -> Any:
+    """A region of a tile: a view of an ndarray, a CSR part (the tile itself, where that is all of it), the
+    updates that meet the box, or what is still to be read of a source."""
+    if isinstance(tile, list):
+        box = tuple((start, stop) for start, stop, _ in region)
+        return [
+            (at, data)
+            for at, data in tile
+            if all(lo < b and a < hi for (lo, hi), (a, b) in zip(at, box, strict=True))
+        ]
+    if isinstance(tile, SourceTile):
+        return tile.region(region)
+    slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
+    if isinstance(tile, np.ndarray):
+        return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays
+    for axis, (chosen, n) in enumerate(zip(slices, tile.shape, strict=True)):
+        if not (isinstance(chosen, slice) and chosen == slice(0, n, 1)):  # SciPy copies
+            tile = tile[chosen] if axis == 0 else tile[:, chosen]
+    return tile
+
+
+def _arrays(tile: Any) -> Sequence[np.ndarray[Any, Any]]:
+    """The arrays that hold a tile's data; none for updates, which are short-lived."""
+    if isinstance(tile, np.ndarray):
+        return (tile,)
+    return (tile.data, tile.indices, tile.indptr) if is_csr(tile) else ()
+
+
+def _is_mapped(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's memory is a file's, which the kernel reads when it is used, and lets go."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
+def _spillable(tile: Any) -> bool:
+    """Whether writing a tile to disk frees memory: it is large, and only the store looks at it."""
+    arrays = _arrays(tile)
+    if any(map(_is_mapped, arrays)):
+        return False
+    if sum(a.nbytes for a in arrays) < SHARED_BYTES or any(a.dtype.hasobject for a in arrays):
+        return False
+    del arrays
+    return not isinstance(tile, np.ndarray) or _looks(tile) <= _ALONE
+
+
+def _looks(tile: np.ndarray[Any, Any]) -> int:
+    """References to a tile and to the buffer below it: every view of it, here or in a frame, adds one."""
+    root = tile.base if isinstance(tile.base, np.ndarray) else tile
+    return sys.getrefcount(tile) + (sys.getrefcount(root) if root is not tile else 0)
+
+
+def _count_alone() -> int:
+    """`_looks` of a tile that nothing but a store looks at, as this interpreter counts references."""
+    held = _Held(np.empty(2, np.uint8)[:1], None, 0)
+    return _looks_through(held)
+
+
+def _looks_through(held: _Held) -> int:
+    tile = held.tile
+    return _looks(tile)
+
+
+_ALONE = _count_alone()

@@ -1,0 +1,1 @@
+"""Tiles between processes: the requester's side and the owner's."""

@@ -1,0 +1,510 @@
+"""Reading and writing tiles that other processes hold: the requester's side.
+
+A read names a tile and a region, and waits at the tile's owner until it is complete. Between processes that
+share memory, large data does not travel: the answer says where it lies, the reader maps it, and tells
+the owner when its last array on it has died. All else comes in frames, without copies on the way.
+
+A connection that breaks is made anew, and goes on where it was (`wire.channel`); what waits for a worker that
+cannot be reached for `timeout_s` fails by name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+import zmq
+from msgspec.structs import replace
+from numpy.lib.stride_tricks import as_strided
+
+from spartan_ng.errors import WorkerLost, WorkerUnreachable
+from spartan_ng.wire.access import Access
+from spartan_ng.wire.channel import Channel, has_header
+from spartan_ng.wire.codec import NOTHING, encode
+from spartan_ng.wire.failures import rebuild
+from spartan_ng.wire.hosts import host_identity
+from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
+from spartan_ng.wire.messages import (
+    FROM_OWNER,
+    GREETED,
+    Borrow,
+    Fetch,
+    GiveBack,
+    Hello,
+    Key,
+    Member,
+    Members,
+    Put,
+    PutShared,
+    Refused,
+    Resume,
+    Resumed,
+    SharedArray,
+    SharedTile,
+    Stored,
+    Tile,
+    TransferFailed,
+    Unlease,
+    Welcome,
+)
+from spartan_ng.wire.pieces import Buffer
+from spartan_ng.wire.port import greeting
+from spartan_ng.wire.values import pack, unpack
+from spartan_ng.worker.memory.mapping import Mapping
+from spartan_ng.worker.memory.pool import SHARED_BYTES, Segment, size_class
+from spartan_ng.worker.memory.store import Region
+from spartan_ng.worker.scheduling.stealing import Offers
+
+_log = logging.getLogger("spartan_ng.worker")
+
+TIMEOUT_S = 30.0
+"""How long a worker may stay out of reach, where nobody says anything else."""
+_LOOK_S = 1.0
+"""How often connections are looked at."""
+_GREET_S = 5.0
+"""A greeting without an answer is repeated after this long."""
+
+_MAPPINGS = 1024
+"""Peers' segments that stay mapped, at most."""
+
+
+@dataclass(slots=True)
+class _Link:
+    """The way to one worker, over one connection after the other."""
+
+    member: Member
+    shared: bool
+    session: int
+    """Tells our channel from others that we had with this worker before."""
+    down_since: float
+    """Since when there is no connection, where there is none."""
+    greeted_at: float = 0.0
+    channel: Channel = field(default_factory=Channel)
+    socket: Socket | None = None
+    is_up: bool = False
+    resumed: bool = False
+    """Whether the worker knows our channel."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """A message that waits for its answer."""
+
+    peer: str
+    message: Fetch | Put | PutShared | Borrow | GiveBack
+    future: Future[Any]
+    keep: Any = None
+    """What must live until the answer is there."""
+    since: int | None = None
+    """The epoch in which the worker has joined that is meant."""
+    asked_at: float = 0.0
+    into: np.ndarray[Any, Any] | None = None
+    """Where the data is wanted."""
+
+
+class Peers:
+    """Reads and writes of tiles on other workers, to whom we say `hello` first.
+
+    `fetch`, `put` and `abort` are thread-safe.
+    """
+
+    def __init__(self, loop: Loop, identity: bytes, hello: Hello, access: Access) -> None:
+        self.timeout_s = TIMEOUT_S
+        """How long a worker may stay out of reach."""
+        self._loop = loop
+        self._hello = hello
+        self._identity = identity
+        self._access = access
+        self._members: dict[str, Member] = {}
+        self._links: dict[str, _Link] = {}
+        self._requests: dict[int, _Request] = {}
+        self._numbers = count(1)
+        self._sessions = count(1)
+        self._mappings = _Mappings()
+        loop.every(_LOOK_S, self._look)
+
+    def fetch(
+        self,
+        peer: str,
+        key: Key,
+        region: Region,
+        since: int | None = None,
+        into: np.ndarray[Any, Any] | None = None,
+    ) -> Future[Any]:
+        """The region of a tile that the worker `peer` holds, as soon as it is complete there; WorkerLost
+        where it has joined in another epoch than `since`. It is `into` itself where it was written there."""
+        picks = any(isinstance(along, np.ndarray) for along in region)
+        box, picked = ((), pack(region)) if picks else (region, NOTHING)
+        message = Fetch(next(self._numbers), key, box, True, picked)
+        return self._ask(_Request(peer, message, Future(), since=since, into=into))
+
+    def put(self, peer: str, key: Key, tile: Any, since: int | None = None) -> Future[Any]:
+        """Give a tile to the worker `peer`; done when it is there."""
+        number = next(self._numbers)
+        member = self._members.get(peer)
+        near = member is not None and member.host == host_identity() != ""
+        if near and isinstance(tile, np.ndarray) and tile.nbytes >= SHARED_BYTES and not tile.dtype.hasobject:
+            segment, array = _copy_out(tile)
+            return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment, since))
+        return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile, since))
+
+    def borrow(self, peer: str, job: str) -> Future[Any]:
+        """Ask the worker `peer` for a task of a job."""
+        return self._ask(_Request(peer, Borrow(next(self._numbers), (job, 0)), Future()))
+
+    def give_back(self, peer: str, job: str, offer: int, task: int, result: Any) -> Future[Any]:
+        """Give a borrowed task's result to the worker `peer`."""
+        message = GiveBack(next(self._numbers), (job, offer), task, pack(result))
+        return self._ask(_Request(peer, message, Future(), result))
+
+    def abort(self, matches: Callable[[Key], bool], error: Exception) -> None:
+        """Fail all waiting reads of keys that match."""
+        self._loop.call(lambda: self._fail(lambda r: matches(r.message.key), error))
+
+    def use(self, members: Members) -> None:
+        """Take the new address book; requests to workers that are gone fail. On the loop's thread."""
+        self._members = {m.name: m for m in members.members}
+        for lost in members.lost:
+            self.lose(lost.name, f"{lost.label} died")
+        for name in [n for n in self._links if n not in self._members]:
+            self.lose(name, f"{self._links[name].member.label} left")
+
+    def lose(self, peer: str, why: str) -> None:
+        """Fail all that waits for `peer`. On the loop's thread."""
+        self._give_up(peer, WorkerLost(f"worker {why}; its tiles are lost"))
+
+    def _give_up(self, peer: str, error: Exception) -> None:
+        link = self._links.pop(peer, None)
+        if link is not None and link.socket is not None:
+            self._loop.release(link.socket)
+            link.socket = None
+        self._fail(lambda r: r.peer == peer, error)
+
+    def close(self, error: Exception) -> None:
+        """Fail all that waits, and leave all workers. On the loop's thread."""
+        for peer in list(self._links):
+            self._give_up(peer, error)
+        self._fail(lambda r: True, error)
+
+    def _ask(self, request: _Request) -> Future[Any]:
+        self._loop.call(partial(self._send, request))
+        return request.future
+
+    def _send(self, request: _Request) -> None:
+        link = self._link(request.peer)
+        if link is None or request.since not in (None, link.member.since):
+            gone = WorkerLost(f"worker {request.peer} is not a member of the cluster any more")
+            _settle(request.future, gone)
+            return
+        message = request.message
+        if isinstance(message, Fetch) and not link.shared:
+            message = request.message = replace(message, shared=False)
+        request.asked_at = self._loop.now()
+        self._requests[message.number] = request
+        self._transmit(link, link.channel.send(encode(message)))
+
+    def _transmit(self, link: _Link, messages: Sequence[Frames]) -> None:
+        for frames in messages:
+            assert link.socket is not None, "an open channel has a socket"
+            send_frames(link.socket, frames)
+
+    def _link(self, peer: str) -> _Link | None:
+        link = self._links.get(peer)
+        if link is None:
+            member = self._members.get(peer)
+            if member is None:
+                return None
+            shared = member.host == host_identity() != ""
+            link = _Link(member, shared, next(self._sessions), self._loop.now())
+            self._links[peer] = link
+            self._connect(peer, link)
+        return link
+
+    def _connect(self, peer: str, link: _Link) -> None:
+        """Connect, or connect again: a socket whose connection broke may hold half of what was under way."""
+        if link.socket is not None:
+            self._loop.release(link.socket)
+        link.is_up = False
+        link.greeted_at = self._loop.now()
+        link.channel.close()
+        notice = partial(self._connection_event, peer, link)
+        key = link.member.key.encode()
+        socket = self._loop.dealer(link.member.address, self._identity, self._access, key, notice)
+        link.socket = socket
+        broken = partial(self._broken, peer, link)
+        self._loop.receive(socket, partial(self._receive, peer, link, socket), broken)
+        send_frames(socket, greeting(self._hello))
+
+    def _broken(self, peer: str, link: _Link, error: Exception) -> None:
+        """What a worker says cannot be read, so nothing that is under way there will come."""
+        _log.error("%s is not understood", link.member.label, exc_info=error)
+        if self._links.get(peer) is link:
+            self.lose(peer, f"{link.member.label} said what cannot be read ({type(error).__name__}: {error})")
+
+    def _connection_event(self, peer: str, link: _Link, event: int) -> None:
+        if self._links.get(peer) is not link:
+            return
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            link.is_up = True
+        elif event == zmq.EVENT_DISCONNECTED and link.is_up:
+            link.is_up = False
+            link.down_since = self._loop.now()
+            link.channel.close()
+            self._loop.call(partial(self._connect_again, peer, link))
+
+    def _connect_again(self, peer: str, link: _Link) -> None:
+        if self._links.get(peer) is link:
+            self._connect(peer, link)
+
+    def _look(self) -> None:
+        """Give up who is out of reach for too long; tell the others what we have, and what we wait for."""
+        now = self._loop.now()
+        asked: dict[str, float] = {}
+        for request in self._requests.values():
+            asked.setdefault(request.peer, request.asked_at)
+        for peer, link in list(self._links.items()):
+            wanted = peer in asked or link.channel.unconfirmed
+            if link.channel.is_open:
+                if wanted or link.channel.owes:
+                    self._transmit(link, [link.channel.note()])
+            elif not link.is_up and now - max(link.down_since, asked.get(peer, 0.0)) > self.timeout_s:
+                if wanted:
+                    self._give_up(peer, self._unreachable(link))
+            elif link.is_up and now - link.greeted_at > _GREET_S:
+                link.greeted_at = now
+                assert link.socket is not None, "what is connected has a socket"
+                send_frames(link.socket, greeting(self._hello))
+
+    def _unreachable(self, link: _Link) -> WorkerUnreachable:
+        return WorkerUnreachable(
+            f"the worker {link.member.label} at {link.member.address} is a member of the cluster, but "
+            f"{self._hello.label or 'this process'} has not reached it for {self.timeout_s:g} s"
+        )
+
+    def _receive(self, peer: str, link: _Link, socket: Socket, frames: Sequence[Buffer]) -> None:
+        if link.socket is not socket:
+            return  # given up a moment ago
+        if has_header(frames):
+            self._hear(peer, link, socket, frames)
+            return
+        message = GREETED(frames)
+        match message:
+            case Welcome():
+                send(socket, Resume(link.session, link.resumed, link.channel.heard))
+            case Resumed():
+                link.resumed = True
+                self._transmit(link, link.channel.open(message.heard))
+            case Refused():
+                self.lose(peer, f"{link.member.label} refused the connection: {message.message}")
+
+    def _hear(self, peer: str, link: _Link, socket: Socket, frames: Frames) -> None:
+        """A message of the channel."""
+        if not link.channel.is_open:
+            return  # it comes again
+        match link.channel.take(frames):
+            case "gap":
+                link.channel.close()
+                send(socket, Resume(link.session, link.resumed, link.channel.heard))
+            case "new":
+                self._take(link, FROM_OWNER(frames[1:]))
+                if link.channel.is_due:
+                    self._transmit(link, [link.channel.note()])
+
+    def _take(self, link: _Link, message: Any) -> None:
+        match message:
+            case Tile():
+                request = self._requests.get(message.number)
+                if request is not None:
+                    self._answer(message.number, unpack(message.data, make=partial(_place, request.into)))
+            case Stored():
+                self._answer(message.number, None)
+            case SharedTile():
+                self._map(link, message)
+            case TransferFailed():
+                self._answer(message.number, rebuild(message.kind, message.message))
+
+    def _answer(self, number: int, result: Any) -> None:
+        request = self._requests.pop(number, None)
+        if request is not None:
+            _settle(request.future, result)
+
+    def _map(self, link: _Link, message: SharedTile) -> None:
+        """Answer a read with a view of the owner's memory, or read again where it may not be mapped."""
+        give_back = partial(self._unlease, link, message.lease)
+        request = self._requests.get(message.number)
+        if request is None:  # aborted meanwhile
+            give_back()
+            return
+        try:
+            array = self._mappings.view(message.array, lambda: self._loop.call(give_back))
+        except OSError:
+            give_back()
+            link.shared = False
+            self._send(request)
+            return
+        self._answer(message.number, array)
+
+    def _unlease(self, link: _Link, lease: int) -> None:
+        if self._links.get(link.member.name) is link:
+            self._transmit(link, link.channel.send(encode(Unlease((lease,)))))
+
+    def _fail(self, matches: Callable[[_Request], bool], error: Exception) -> None:
+        for number in [n for n, r in self._requests.items() if matches(r)]:
+            _settle(self._requests.pop(number).future, error)
+
+
+class RankedPeers:
+    """The workers of one job by rank, as the executor sees them."""
+
+    def __init__(self, peers: Peers, names: Sequence[str], offers: Offers) -> None:
+        self._peers = peers
+        self._names = tuple(names)
+        self.offers = offers
+
+    def borrow(self, job: str, rank: int) -> Future[Any]:
+        """What the worker on `rank` has to lend, see `Offers.lend`."""
+        return self._peers.borrow(self._names[rank], job)
+
+    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
+        """Give a borrowed task's result to the worker on `rank`; done when it has arrived."""
+        return self._peers.give_back(self._names[rank], job, offer, task, result)
+
+    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+        """The region of the tile on `rank`, as soon as it is complete there: an array (read-only), a CSR
+        array or updates; WorkerLost if that worker dies."""
+        return self._peers.fetch(self._names[rank], key, region)
+
+
+class _Mappings:
+    """Other processes' segments, mapped read-only; the ones used least recently are let go."""
+
+    def __init__(self) -> None:
+        self._maps: OrderedDict[tuple[int, int, int], Mapping] = OrderedDict()
+
+    def view(self, where: SharedArray, when_dead: Callable[[], None]) -> np.ndarray[Any, Any]:
+        """The array at `where`; OSError if its process's memory may not be mapped."""
+        mapped = self._map(where)
+        root = mapped.array(where.size_bytes)
+        weakref.finalize(root, when_dead).atexit = False
+        if where.dtype.itemsize == 0 or 0 in where.shape:
+            return np.empty(where.shape, where.dtype)
+        return _strided(root, where)
+
+    def _map(self, where: SharedArray) -> Mapping:
+        key = (where.pid, where.segment, where.size_bytes)
+        mapped = self._maps.get(key)
+        if mapped is not None:
+            _check_inside(where)
+            self._maps.move_to_end(key)
+            return mapped
+        descriptor = open_shared(where, os.O_RDONLY)
+        try:
+            mapped = Mapping(descriptor, where.size_bytes, writable=False)
+        finally:
+            os.close(descriptor)
+        self._maps[key] = mapped
+        if len(self._maps) > _MAPPINGS:
+            self._maps.popitem(last=False)
+        return mapped
+
+
+def open_shared(where: SharedArray, flags: int) -> int:
+    """A descriptor of our own for another process's segment.
+
+    Raises OSError where it may not be had, ValueError where it is no segment of that size, or the array does
+    not lie in it: memory that is not there ends the process that reads it.
+    """
+    _check_inside(where)
+    try:
+        descriptor = os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
+    except OSError as error:
+        text = f"shared memory of {where.size_bytes:,} bytes cannot be opened: {error.strerror}"
+        raise OSError(error.errno, text) from error
+    try:
+        _check_segment(descriptor, where.size_bytes)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_inside(where: SharedArray) -> None:
+    last = sum((n - 1) * s for n, s in zip(where.shape, where.strides, strict=True) if n > 0)
+    if where.offset < 0 or min(where.shape + where.strides, default=0) < 0:
+        raise ValueError("an array in shared memory begins before its segment")
+    if where.offset + last + where.dtype.itemsize > where.size_bytes:
+        raise ValueError("an array in shared memory ends behind its segment")
+
+
+def _check_segment(descriptor: int, size_bytes: int) -> None:
+    try:
+        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+    except OSError as error:
+        raise ValueError("what is named as shared memory is none") from error
+    if not seals & fcntl.F_SEAL_SHRINK or os.fstat(descriptor).st_size != size_bytes:
+        raise ValueError(f"a segment is not of {size_bytes:,} bytes for good")
+
+
+def describe_shared(segment: Segment, offset: int, array: np.ndarray[Any, Any]) -> SharedArray:
+    """Where `array` lies, for a process that maps our memory."""
+    return SharedArray(
+        os.getpid(),
+        segment.descriptor,
+        segment.serial,
+        segment.size,
+        offset,
+        array.dtype,
+        array.shape,
+        array.strides,
+    )
+
+
+def _strided(root: np.ndarray[Any, Any], where: SharedArray) -> np.ndarray[Any, Any]:
+    """The array of `where` inside the bytes `root`; negative strides never occur in a region."""
+    first = root[where.offset : where.offset + where.dtype.itemsize].view(where.dtype)
+    view: np.ndarray[Any, Any] = as_strided(first, where.shape, where.strides, writeable=False)
+    return view
+
+
+class _Handover:
+    """A segment that another process takes over: we close our descriptor, its pages live on there."""
+
+    def __init__(self, segment: Segment) -> None:
+        weakref.finalize(self, os.close, segment.descriptor).atexit = False
+
+
+def _copy_out(tile: np.ndarray[Any, Any]) -> tuple[_Handover, SharedArray]:
+    """A copy of `tile` in a segment of its own, in C order."""
+    segment = Segment.create(size_class(tile.nbytes))
+    target = segment.map.array(tile.nbytes).view(tile.dtype).reshape(tile.shape)
+    target[...] = tile
+    return _Handover(segment), describe_shared(segment, 0, target)
+
+
+def _place(
+    into: np.ndarray[Any, Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Where an array that has come in pieces is put together."""
+    if into is None or into.shape != shape or into.dtype != dtype or not into.flags.c_contiguous:
+        return np.empty(shape, dtype)
+    return into
+
+
+def _settle(future: Future[Any], result: Any) -> None:
+    """Complete a future, unless its reader has cancelled it."""
+    if not future.set_running_or_notify_cancel():
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

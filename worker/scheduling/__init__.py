@@ -1,0 +1,1 @@
+"""What runs where and when: jobs, tasks, threads, and who takes tasks over."""

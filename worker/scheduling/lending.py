@@ -1,0 +1,132 @@
+"""Tasks that idle workers take over: what goes with them, and how a borrower does them.
+
+See `stealing` for who decides. What a borrower gets is the tasks' blocks and their part of the operands; it
+interprets them as the owner would have done, block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.compressed import is_compressed
+from spartan_ng.error_state import entered
+from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.kernels.blocks import box_around
+from spartan_ng.kernels.body import Body, slicer
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import reducer_of
+from spartan_ng.kernels.sampled import runner
+from spartan_ng.plan.plan import Fused
+from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.worker.scheduling.stealing import Offer
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+Blocks = tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lending:
+    """How a pass lends its tasks: see `Offer`; `accept` gives the value that takes the task's place."""
+
+    nbytes: int
+    pack: Callable[[int], Any]
+    accept: Callable[[int, Any], Any]
+
+    def offer(self, stage: int, results: list[Any]) -> Offer:
+        """An offer that puts what comes back into `results`."""
+
+        def accept(task: int, result: Any) -> None:
+            results[task] = self.accept(task, result)
+
+        return Offer(stage, len(results), self.nbytes, self.pack, accept)
+
+
+def lending(
+    run: Run,
+    stage: Fused,
+    task: Task,
+    operands: Sequence[Any],
+    runs: Sequence[Blocks],
+    accept: Callable[[int, Any], Any],
+) -> Lending | None:
+    """How the interpreted pass of a task over `runs` of blocks lends them; None where it does not."""
+    if run.index not in run.program.lends or stage is not run.plan.stages[run.index] or task.blas:
+        return None
+    if any(o.dtype.hasobject for o in operands) or len(runs) < 2:
+        return None
+    assert task.box is not None, "a pass has a box"
+    box = task.box
+    cutters = [slicer(replace(read, expand=False), box) for read in stage.reads]
+
+    def pack(number: int) -> Any:
+        around = box_around(runs[number])
+        parts = [cut(o, around) for cut, o in zip(cutters, operands, strict=True)]
+        whole = tuple(np.asarray(p, order="C") if isinstance(p, np.ndarray) else p for p in parts)
+        return around, tuple(runs[number]), whole
+
+    (write,) = stage.writes
+    made = sum(run.plan.slots[s].nbytes for s in write.slots) // max(run.plan.workers, 1)
+    nbytes = (sum(_nbytes(o) for o in operands) + made) // len(runs)
+    return Lending(nbytes, pack, accept)
+
+
+def borrow(ex: Executor, run: Run, rank: int) -> bool | None:
+    """Ask `rank` for a task and do it: whether there was one; None where it has done its part of the job."""
+    try:
+        found = _answer(ex, run, ex.transfer.borrow(run.job, rank))
+        if not found:
+            return None if found is None else False
+        number, stage, task, needed = found
+        result = _done(ex, run, run.plan.stages[stage], *needed)
+        _answer(ex, run, ex.transfer.give_back(run.job, rank, number, task, result))
+    except (WorkerLost, ConnectionFailed):
+        return None  # who needs that worker's tiles hears of it, too
+    return True
+
+
+def _answer(ex: Executor, run: Run, future: Future[Any]) -> Any:
+    while True:
+        try:
+            return future.result(timeout=0.1)
+        except FutureTimeout:
+            if future.done():  # it may have come since
+                return future.result()
+            ex.check(run)
+
+
+def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, operands: tuple[Any, ...]) -> Any:
+    """A borrowed task's result: the run's state, or each block's values; None if it cannot be had."""
+    assert isinstance(stage, Fused), "only passes over blocks lend tasks"
+    sizes = tuple(max(b[d][1] - b[d][0] for b in blocks) for d in range(len(around)))
+    (write,) = stage.writes
+    reducer = reducer_of(stage, write)
+    one = runner(Body(stage), list(operands), around, sizes)
+
+    def made(block: Box) -> Any:
+        ex.check(run)
+        registers = one.run(block)
+        if reducer is None:
+            return np.array(dense(registers[write.register]))
+        return block, reducer.block([registers[a] for a in reducer.row.args], block)
+
+    try:
+        with entered(ex.errstate):
+            values: Iterator[Any] = map(made, blocks)
+            return tuple(values) if reducer is None else reducer.run_state(values)
+    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
+        return None  # the owner does the task itself and says what is wrong
+
+
+def _nbytes(operand: Any) -> int:
+    if isinstance(operand, np.ndarray) or is_compressed(operand):
+        return int(operand.nbytes)
+    return int(operand.data.nbytes + operand.indices.nbytes + operand.indptr.nbytes)

@@ -1,0 +1,1 @@
+"""A handler for each kind of stage: operands in, tiles out."""

@@ -1,0 +1,212 @@
+"""Joins: tile functions whose updates go anywhere, and the few whose reads depend on data.
+
+Spartan (ATC '15), section 3.1, `join_update`: each task joins its part along the joined axes with whole
+other inputs, and yields updates at locations; the owners of the output pull what meets their tiles
+and accumulate it, in the order of the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape, intersect
+from spartan_ng.errors import UserFunctionError
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.plan import Accumulate, Join
+from spartan_ng.worker.memory.regions import lookup, resolve
+from spartan_ng.worker.scheduling.program import Task
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+
+def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Dispatch on what kind of join it is."""
+    if task.box is not None:
+        _JOINS[stage.how](ex, run, stage, task)
+
+
+def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """The rows of the output's part: found in the mask, then looked up where they lie."""
+    assert task.box is not None, "checked by the caller"
+    mask = dense(ex.load(run, task.operands[0]))
+    lo, hi = task.box[0]
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    read = stage.reads[0]
+    box = (*((0, n) for n in mask.shape), *task.box[1:])
+    whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
+    is_read = run.plan.slots[read.slot].chunks is not None
+    if not is_read and all(p.rank == ex.rank for p in whole.pieces):
+        rows = dense(ex.load(run, whole))
+        _compress_here(
+            ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out
+        )
+        ex.put(run, stage.slot, out)
+        return
+    places = np.flatnonzero(mask)[lo:hi]
+    if places.size:
+        inner = prod(mask.shape[1:])
+        rest = [(0, n) for n in mask.shape[1:]] + list(task.box[1:])
+        part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
+        flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
+        np.take(flat, rows * inner + places % inner, axis=0, out=out)
+    ex.put(run, stage.slot, out)
+
+
+_PIECE = 1 << 16
+"""Rows of a mask whose places still lie in the cache when they are looked up."""
+
+
+def _compress_here(ex: Executor, run: Run, rows: Any, mask: Any, lo: int, out: Any) -> None:
+    """The kept rows from number `lo` on that `out` has room for: counted piece by piece, then copied."""
+    pieces = [slice(at, at + _PIECE) for at in range(0, mask.size, _PIECE)]
+    small = len(pieces) <= 1
+    counts = ex.parallel(run, pieces, lambda: lambda p: np.count_nonzero(mask[p]), small)
+    ends = np.cumsum(counts) - lo
+
+    def copy(item: tuple[slice, int, int]) -> None:
+        """Copy a piece's rows, but for those before and after `out`."""
+        piece, begin, end = item
+        first, last = max(begin, 0), min(end, len(out))
+        if first < last:
+            places = np.flatnonzero(mask[piece])[first - begin : last - begin]
+            np.take(rows[piece], places, axis=0, out=out[first:last], mode="clip")  # in range, so not checked
+
+    items = [(p, int(e) - c, int(e)) for p, c, e in zip(pieces, counts, ends, strict=True)]
+    ex.parallel(run, items, lambda: copy, small)
+
+
+def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Look up rows: those that are asked for are read from where they lie, and no others."""
+    assert task.box is not None, "checked by the caller"
+    (axis,) = stage.params
+    indices = dense(ex.load(run, task.operands[0]))
+    box = (*task.box[:axis], (0, 0), *task.box[axis + indices.ndim :])
+    found, rows = _looked_up(ex, run, stage, indices, axis, box)
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    np.take(found, rows, axis=axis, out=out)
+    ex.put(run, stage.slot, out)
+
+
+def _looked_up(
+    ex: Executor, run: Run, stage: Join, indices: Any, axis: int, box: Box
+) -> tuple[np.ndarray[Any, Any], Any]:
+    """The join's first operand at `box`, but along `axis` only rows that `indices` ask for, or more where all
+    are here; and for each index its row in that."""
+    read = stage.reads[0]
+    slot = run.plan.slots[read.slot]
+    first, last = int(indices.min()), int(indices.max())
+    around = (*box[:axis], (first, last + 1), *box[axis + 1 :])
+    whole = resolve(read, around, slot, ex.rank)
+    if slot.chunks is None and all(p.rank == ex.rank for p in whole.pieces):
+        return dense(ex.load(run, whole)), indices - first
+    wanted = np.unique(indices)
+    operand = lookup(read, around, axis, wanted, slot, ex.rank)
+    return dense(ex.load(run, operand)), np.searchsorted(wanted, indices)
+
+
+def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Indices that fall into the own part of the base; later ones win, or all accumulate."""
+    (accumulate,) = stage.params
+    base, indices, values = (dense(x) for x in ex.load_all(run, task.operands))
+    assert task.box is not None, "checked by the caller"
+    lo, hi = task.box[0]
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate((hi - lo,), slot.dtype)
+    np.copyto(out, base)
+    mine = (indices >= lo) & (indices < hi)
+    if accumulate:
+        ELEMENTWISE[accumulate].function.at(out, indices[mine] - lo, values[mine])  # type: ignore[attr-defined]
+    else:
+        out[indices[mine] - lo] = values[mine]
+    ex.put(run, stage.slot, out)
+
+
+def _user(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """Call the user's join on the task's tiles and keep its updates for their owners."""
+    assert stage.fn is not None, "a user's join has a function"
+    tiles = ex.load_all(run, task.operands)
+    axes, _ = stage.params
+    assert task.box is not None, "checked by the caller"
+    extents = tuple(
+        tuple(task.box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
+        for read, axis in zip(stage.reads, axes, strict=True)
+    )
+    updates = call_user(stage.fn, "join_update", extents, tuple(tiles), taken=_pairs)
+    ex.put(run, stage.slot, list(_located(stage.fn, updates)))
+
+
+def _pairs(updates: Any) -> list[tuple[Any, np.ndarray[Any, Any]]]:
+    """The user's function gives one `(location, data)` pair, or several."""
+    single = isinstance(updates, tuple) and len(updates) == 2 and _is_location(updates[0])
+    return [(location, np.asarray(data)) for location, data in ([updates] if single else updates)]
+
+
+def _located(
+    fn: UserFunction, updates: list[tuple[Any, np.ndarray[Any, Any]]]
+) -> Iterator[tuple[Box, np.ndarray[Any, Any]]]:
+    """`(extent, data)` for each update."""
+    for location, array in updates:
+        at = np.atleast_1d(np.asarray(location, np.int64))
+        if at.shape != (array.ndim,):
+            raise UserFunctionError(
+                f"join_update: {fn} (at {fn.origin}) gave data with {array.ndim} axes at location {location}"
+            )
+        yield tuple((int(a), int(a) + n) for a, n in zip(at, array.shape, strict=True)), array
+
+
+def _is_location(value: Any) -> bool:
+    """Whether a value is an index into the output: an int, or one for each axis."""
+    items = value if isinstance(value, tuple | list | np.ndarray) else [value]
+    return all(isinstance(v, int | np.integer) for v in items)
+
+
+def run_accumulate(ex: Executor, run: Run, stage: Accumulate, task: Task) -> None:
+    """Pull the updates that meet the own tile from every rank of the join, in order."""
+    if task.box is None:
+        return
+    slot = run.plan.slots[stage.slot]
+    out = ex.store.allocate(box_shape(task.box), slot.dtype)
+    out[...] = 0
+    written = np.zeros(out.shape, bool)
+    combine = _accumulator(stage.accumulate)
+    region = tuple((lo, hi, 1) for lo, hi in task.box)
+    for part in range(stage.grid.parts[0]):
+        rank = ex.rank if stage.grid.duplicate else stage.grid.rank((part,))
+        (updates,) = ex.fetch_all(run, stage.updates, [(rank, region)])
+        for at, data in updates:
+            common = intersect(at, task.box)
+            if common is None:
+                continue
+            source = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(common, at, strict=True))
+            place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(common, task.box, strict=True))
+            new, old, seen = data[source], out[place], written[place]
+            out[place] = np.where(seen, combine(old, new), new) if seen.any() else new
+            written[place] = True
+    ex.put(run, stage.slot, out)
+
+
+def _accumulator(accumulate: str | UserFunction) -> Callable[[Any, Any], Any]:
+    if isinstance(accumulate, UserFunction):
+        return guarded(accumulate, "join_update")
+    if accumulate == "replace":
+        return lambda old, new: new
+    function: Callable[[Any, Any], Any] = ELEMENTWISE[accumulate].function
+    return function
+
+
+_JOINS: dict[str, Callable[[Executor, Run, Join, Task], None]] = {
+    "compress": _compress,
+    "scatter": _scatter,
+    "take": _take,
+    "user": _user,
+}

@@ -1,0 +1,119 @@
+"""Where the results of one pass go: tiles that blocks fill, and states that are put together by their boxes.
+
+Fusion plans (SystemML), section 2.2: the template MAgg.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.kernels.body import labelled_box
+from spartan_ng.ops.folds import State
+from spartan_ng.plan.plan import Write
+from spartan_ng.worker.scheduling.program import Task
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+States = list[dict[Box, Any]]
+"""For each result what a run knows of it (`Reducer.run_state`), by the box of the result; empty for plain
+ones."""
+
+
+class InTurn:
+    """A state of all runs, to which each adds its own: in their order, whichever comes first.
+
+    Runs over a source may be more than memory has room for states of.
+    """
+
+    def __init__(self, combine: Callable[[State, State], State]) -> None:
+        self.total: Any = None
+        self._combine = combine
+        self._next = 0
+        self._early: dict[int, State] = {}
+        self._lock = threading.Lock()
+
+    def add(self, turn: int, state: State) -> None:
+        """The state of run number `turn`; it may be changed."""
+        with self._lock:
+            self._early[turn] = state
+            while self._next in self._early:
+                found = self._early.pop(self._next)
+                self.total = found if self.total is None else self._combine(self.total, found)
+                self._next += 1
+
+
+class Places:
+    """Where the results of a pass lie: the tile of each, and the part of a tile that belongs to a block."""
+
+    def __init__(self, ex: Executor, run: Run, writes: tuple[Write, ...], tile: Box, own: Any = None) -> None:
+        """`own` is an array to put the first plain result into, instead of a new one."""
+        self.writes = writes
+        self.slots = [run.plan.slots[w.slots[0]] for w in writes]
+        self.own = [self.box(k, tile) for k in range(len(self.writes))]
+        self.plain = [k for k, w in enumerate(self.writes) if w.reducer is None]
+        self.tiles: list[Any] = [None] * len(self.writes)
+        for k in self.plain:
+            self.tiles[k] = (
+                own if own is not None else ex.store.allocate(box_shape(self.own[k]), self.slots[k].dtype)
+            )
+            own = None
+
+    def box(self, k: int, block: Box) -> Box:
+        """The box of result `k` that a block of the domain makes."""
+        write = self.writes[k]
+        return labelled_box(write.labels, self.slots[k].shape[len(write.partial) :], block)
+
+    def targets(self, block: Box) -> list[Any]:
+        """For each plain result the part of its tile that the block fills; None for the others."""
+        out: list[Any] = [None] * len(self.writes)
+        for k in self.plain:
+            out[k] = self.tiles[k][(*within(self.box(k, block), self.own[k]), ...)]
+        return out
+
+
+def merged(k: int, every: list[States]) -> dict[Box, list[Any]]:
+    """What all runs know of result `k`, in order, by its boxes."""
+    found: dict[Box, list[Any]] = {}
+    for states in every:
+        for box, state in states[k].items():
+            found.setdefault(box, []).append(state)
+    return found
+
+
+def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, state: State) -> None:
+    """One more block's state of result `k`, added to what there is of its box."""
+    reducer = task.reducers[k]
+    assert reducer is not None, "only reduced results have states"
+    if reducer.units:
+        known.setdefault(box, []).append((block, state))
+    else:
+        known[box] = state if box not in known else reducer.combine(known[box], state)
+
+
+def finish(ex: Executor, run: Run, task: Task, k: int, runs: dict[Box, list[Any]], places: Places) -> None:
+    """Put a reduced result's tile, or the tiles of its partial states."""
+    write, reducer = places.writes[k], task.reducers[k]
+    assert reducer is not None, "only reduced results are finished"
+    assert task.box is not None, "a task with results has a box"
+    slots = [run.plan.slots[s] for s in write.slots]
+    outs: list[Any] = []
+    for box, states in runs.items():
+        values = reducer.values(states, task.box, write.partial)
+        lead = np.shape(values[0])[: len(write.partial)]
+        outs = outs or [ex.store.allocate((*lead, *box_shape(places.own[k])), s.dtype) for s in slots]
+        place = within(box, places.own[k])
+        for out, value in zip(outs, values, strict=True):
+            out[(slice(None),) * len(lead) + place] = value
+    for slot, out in zip(write.slots, outs, strict=True):
+        ex.put(run, slot, out)
+
+
+def within(box: Box, outer: Box) -> tuple[slice, ...]:
+    """A box as slices of the array that covers `outer`."""
+    return tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(box, outer, strict=True))

@@ -1,0 +1,470 @@
+"""One handler for each kind of stage: operands in, tiles out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays.sparse import stacked
+from spartan_ng.compressed import is_compressed
+from spartan_ng.kernels.blocks import Cell, Cut
+from spartan_ng.kernels.body import Runner, labelled_box
+from spartan_ng.kernels.compiled.bound import Bound
+from spartan_ng.kernels.compiled.prepared import Compiled
+from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.sampled import Sampled
+from spartan_ng.kernels.compiled.whole import WholeRunner
+from spartan_ng.kernels.contract import laid_out
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.packed import packed_cut
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.sampled import runner
+from spartan_ng.plan.plan import (
+    WHOLE,
+    Accumulate,
+    Assemble,
+    Combine,
+    Fused,
+    Join,
+    MergeParts,
+    ScanOffsets,
+    ScanTile,
+    ScanTotals,
+    SortParts,
+    Write,
+)
+from spartan_ng.worker.scheduling.lending import lending
+from spartan_ng.worker.scheduling.program import Task, cover
+from spartan_ng.worker.stages.joins import run_accumulate, run_join
+from spartan_ng.worker.stages.nonzeros import run_nonzeros
+from spartan_ng.worker.stages.products import multiplied
+from spartan_ng.worker.stages.results import InTurn
+from spartan_ng.worker.stages.scans import run_scan, run_scan_offsets, run_scan_totals
+from spartan_ng.worker.stages.sorting import run_merge_parts, run_sort_parts
+from spartan_ng.worker.stages.sweep import run_sweep
+from spartan_ng.worker.stages.windows import Bands, opened
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+_SMALL = 1 << 20
+"""Operations on the elements of a tile's domain below which threads cost more than they bring."""
+
+
+Target = Callable[[Box], Any]
+"""The part of the result's tile that belongs to a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
+
+    cells: list[Cell]
+    worker: Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]
+    """`worker(out, target)` makes a thread's work on a run of blocks: it fills `out`, the result's tile, or
+    gives the run's state."""
+    small: bool
+    blas: bool
+    operands: list[Any] | None = None
+    """Of an interpreted pass: what a worker that takes a task over would need a part of."""
+    bands: Bands | None = None
+    """Who reads what runs of blocks need."""
+
+
+def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """A pass over the blocks of the task's box."""
+    if task.box is None:
+        return
+    if task.parts:
+        run_parts(ex, run, stage, task)
+        return
+    after = task.finish.operands if task.finish is not None else []
+    if stage.band is not None:
+        with opened(ex, run, stage, task, ex.unread_all(run, task.operands)) as (found, bands):
+            run_loaded(ex, run, stage, task, found, ex.load_all(run, after), bands)
+        return
+    operands = ex.load_all(run, [*task.operands, *after], packed=True)
+    run_loaded(ex, run, stage, task, operands[: len(task.operands)], operands[len(task.operands) :])
+
+
+def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
+    (reducer,) = task.reducers
+    assert reducer is not None, "only a reduced dimension is cut into parts"
+    total: Any = None
+    arriving = ex.start_all(run, task.parts[0].operands)
+    for n, part in enumerate(task.parts):
+        operands = ex.finish_all(run, arriving, packed=True)
+        arriving = []  # what has been put together is let go before more arrives
+        if n + 1 < len(task.parts):
+            arriving = ex.start_all(run, task.parts[n + 1].operands)
+        state = tuple(_made(ex, run, stage, part, operands))
+        total = state if total is None else reducer.combine(total, state)
+        del operands, state
+    _store(ex, run, stage, task, list(total), None)
+
+
+def run_loaded(
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    task: Task,
+    operands: list[Any],
+    after: list[Any],
+    bands: Bands | None = None,
+) -> None:
+    """The pass, once its operands (and its finish's, `after`) are there, or as they are read in `bands`."""
+    values = _made(ex, run, stage, task, operands, bands)
+    if values:
+        _store(ex, run, stage, task, values, after)
+
+
+def _store(
+    ex: Executor, run: Run, stage: Fused, task: Task, values: list[Any], after: list[Any] | None
+) -> None:
+    """Put a reduced result's arrays into their slots, or through the finish."""
+    if stage.finish is None:
+        (write,) = stage.writes
+        for number, value in zip(write.slots, values, strict=True):
+            ex.put(run, number, value)
+        return
+    assert task.finish is not None, "prepared with the program"
+    (value,) = values
+    loaded = ex.load_all(run, task.finish.operands) if after is None else after
+    run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
+
+
+def _made(
+    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], bands: Bands | None = None
+) -> list[Any]:
+    """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
+    product = None if bands is not None else multiplied(ex, run, stage, operands)
+    if product is not None:
+        return product
+    task = _packed(stage, task, operands)
+    if stage.steps:
+        operands = _laid_out(stage, operands)
+    body, box, tier = task.body, task.box, task.tier
+    assert body is not None, "a task with a box has a body"
+    assert box is not None, "a task with a box"
+    assert tier is not None, "a task with a box has tiers"
+
+    small = task.flops < _SMALL
+    if bands is not None and tier.is_hot:
+        bands.show_end(box)
+    choice = tier.choose(operands, ex.errstate)
+    if choice is None:
+        body = tier.interpreted(body, operands, ex.errstate)
+        task = task if body is task.body else replace(task, body=body)
+
+    def interpreter() -> Runner:
+        return runner(body, operands, box, task.sizes)
+
+    blas = task.blas and (choice is None or choice.calls_blas)
+    start = time.perf_counter()
+    values: list[Any] = []
+    if len(stage.writes) > 1:
+        assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
+        run_sweep(ex, run, stage, task, operands, choice, small, blas, bands)
+    elif isinstance(choice, Sampled):
+        values = run_nonzeros(ex, run, stage, task, Bound(choice, operands))
+    else:
+        (write,) = stage.writes
+        (reducer,) = task.reducers
+        if choice is None:
+            work = _interpreted(interpreter, write, reducer)
+            lent = None if bands is not None else operands
+            how = Pass(_cells(task.cut), work, small, blas, lent, bands)
+        else:
+            work = _compiled(choice.body, operands, reducer)
+            how = Pass(_cells(choice.cut), work, small, blas, bands=bands)
+        if reducer is not None:
+            values = _reduced(ex, run, stage, write, task, how, reducer)
+        else:
+            _plain(ex, run, stage, write, task, how, interpreter)
+    if choice is None:
+        tier.record(time.perf_counter() - start)
+    return values
+
+
+def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:
+    """The task with its rows cut for what is compressed among its operands."""
+    if stage.driver < 0 or not is_compressed(operands[stage.driver]):
+        return task
+    if stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return task
+    packed = frozenset(i for i, o in enumerate(operands) if is_compressed(o))
+    assert task.box is not None, "a task with operands has a box"
+    matrix = operands[stage.driver]
+    key = packed, len(matrix.coding.groups), len(matrix.plain_columns)
+    if key not in task.packed:
+        sizes, cut = packed_cut(stage, task.box, matrix, packed)
+        task.packed[key] = replace(task, sizes=sizes, cut=cut)
+    return task.packed[key]
+
+
+def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
+    """Operands of a product of whole reads as its blocks want them in memory, once for all blocks."""
+    (write,) = stage.writes
+    row = write.reducer
+    if row is None or row.kind != "contract" or max(row.args) >= len(operands) or len(set(row.args)) < 2:
+        return operands
+    a, b = row.args
+    la, lb, _ = row.params
+    operands = list(operands)
+    operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
+    return operands
+
+
+def _cells(cut: Cut) -> list[Cell]:
+    assert isinstance(cut, list), "a stage with one result is cut into cells"
+    return cut
+
+
+def _interpreted(
+    interpreter: Callable[[], Runner], write: Write, reducer: Reducer | None
+) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
+    """Tier 0's workers."""
+
+    def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
+        one = interpreter()
+
+        def block_state(block: Box) -> Any:
+            assert reducer is not None, "only reduced stages have states"
+            registers = one.run(block)
+            return block, reducer.block([registers[a] for a in reducer.row.args], block)
+
+        def fill(blocks: tuple[Box, ...]) -> None:
+            for block in blocks:
+                place = target(block)
+                value = one.run(block, {write.register: place})[write.register]
+                if value is not place:
+                    np.copyto(place, dense(value), casting="unsafe")
+
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
+
+    return worker
+
+
+def _compiled(
+    body: Compiled, operands: list[Any], reducer: Reducer | None
+) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
+    """Tier 2's workers."""
+
+    def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
+        if body.is_whole:
+            whole = WholeRunner(body, operands, [out])
+            return lambda blocks: whole.run(blocks)[0]
+        one = CompiledRunner(body, operands, [reducer])
+
+        def block_state(block: Box) -> Any:
+            return block, one.run(block, [])[0]
+
+        def fill(blocks: tuple[Box, ...]) -> None:
+            for block in blocks:
+                one.run(block, [target(block)])
+
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
+
+    return worker
+
+
+def _plain(
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    write: Write,
+    task: Task,
+    how: Pass,
+    interpreter: Callable[[], Runner],
+) -> None:
+    """Every block fills its part of the output tile."""
+    slot = run.plan.slots[write.slots[0]]
+    assert task.box is not None, "checked by the caller"
+    own = labelled_box(write.labels, slot.shape, task.box)
+    runs = [r for cell in how.cells for r in cell.runs]
+    blocks = [b for r in runs for b in r]
+    if slot.format == "csr":
+        parts = ex.parallel(run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas)
+        places = [labelled_box(write.labels, slot.shape, b) for b in blocks]
+        ex.put(run, write.slots[0], _stacked(places, parts))
+        return
+    if len(blocks) == 1 and stage.heavy and how.bands is None:
+        value = _block_value(interpreter(), write)(blocks[0])
+        ex.put(run, write.slots[0], np.ascontiguousarray(value))
+        return
+    out = ex.store.allocate(box_shape(own), slot.dtype)
+
+    def target(block: Box) -> Any:
+        part = labelled_box(write.labels, slot.shape, block)
+        place: tuple[Any, ...] = tuple(
+            slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True)
+        )
+        return out[(*place, ...)]  # the ellipsis keeps a 0-d target an array
+
+    def filled(number: int, values: Any) -> None:
+        for block, value in zip(runs[number], values, strict=True):
+            np.copyto(target(block), value, casting="unsafe")
+
+    lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, filled)
+    work = lambda: how.worker(out, target)  # noqa: E731
+    ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands)
+    ex.put(run, write.slots[0], out)
+
+
+def _stacked(places: list[Box], parts: list[Any]) -> Any:
+    """A CSR tile from its blocks, which lie in the order of their rows, then columns."""
+    bands: dict[tuple[int, int], list[Any]] = {}
+    for (rows, _), part in zip(places, parts, strict=True):
+        bands.setdefault(rows, []).append(part)
+    return stacked(bands.values())
+
+
+def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
+    return lambda block: runner.run(block)[write.register]
+
+
+def _own_state(number: int, state: Any) -> Any:
+    """A state that came from another worker, in memory that combining may write to; states of units are only
+    read."""
+    if isinstance(state, list):
+        return state
+    return tuple(np.array(s) if isinstance(s, np.ndarray) else s for s in state)
+
+
+def _no_target(block: Box) -> Any:
+    raise AssertionError("a reduced stage gives states")
+
+
+def _reduced(
+    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
+) -> list[Any]:
+    """Every run of blocks gives a state; a cell's states combine in order."""
+    assert task.box is not None, "checked by the caller"
+
+    runs = [r for cell in how.cells for r in cell.runs]
+    lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
+    work = lambda: how.worker(None, _no_target)  # noqa: E731
+    if how.bands is not None and reducer.combines_in_turn:
+        totals = [InTurn(reducer.combine) for _ in how.cells]
+        places = {r: (totals[c], k) for c, cell in enumerate(how.cells) for k, r in enumerate(cell.runs)}
+        make: Callable[[], Any] = work
+        ex.parallel(run, runs, lambda: _adding(make(), places), how.small, how.blas, bands=how.bands)
+        states = iter([[t.total] for t in totals])
+    else:
+        found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
+        states = iter([[next(found) for _ in cell.runs] for cell in how.cells])
+    slots = [run.plan.slots[s] for s in write.slots]
+    shape = slots[0].shape[len(write.partial) :]
+    own = labelled_box(write.labels, shape, task.box)
+    in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
+    outs: list[Any] = []
+    for cell in how.cells:
+        values = reducer.values(next(states), cell.box, write.partial)
+        tile_shape = (*np.shape(values[0])[: len(write.partial)], *box_shape(own))
+        if in_place:
+            return [_owned(v, s.dtype).reshape(tile_shape) for v, s in zip(values, slots, strict=True)]
+        outs = outs or [ex.store.allocate(tile_shape, s.dtype) for s in slots]
+        part = labelled_box(write.labels, shape, cell.box)
+        place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
+        for out, value in zip(outs, values, strict=True):
+            out[(slice(None),) * len(write.partial) + place] = value
+    return outs
+
+
+def _adding(
+    one: Callable[[tuple[Box, ...]], Any], places: dict[tuple[Box, ...], tuple[InTurn, int]]
+) -> Callable[[tuple[Box, ...]], None]:
+    """A thread's work on runs, whose states go to the totals of their cells."""
+
+    def work(blocks: tuple[Box, ...]) -> None:
+        total, turn = places[blocks]
+        total.add(turn, one(blocks))
+
+    return work
+
+
+def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The value as a contiguous array that shares no memory with an operand."""
+    array = np.ascontiguousarray(value, dtype)
+    return array if array.flags.owndata else array.copy()
+
+
+def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
+    """Partial states in index order, then the value."""
+    if task.box is None:
+        return
+    (reducer,) = task.reducers
+    assert reducer is not None, "prepared with the program"
+    states = ex.load_all(run, task.operands)
+    total: Any = None
+    if stage.spans:
+        total = reducer.grown(tuple(states), stage.spans)
+    else:
+        for index in np.ndindex(*states[0].shape[: stage.lead]):
+            new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
+            total = new if total is None else reducer.combine(total, new)
+    if stage.finish is not None:
+        assert task.finish is not None, "prepared with the program"
+        after = ex.load_all(run, task.finish.operands)
+        run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
+        return
+    slot = run.plan.slots[stage.slot]
+    value = np.asarray(reducer.finalize(total), slot.dtype)
+    ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
+
+
+def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
+    """Regions of the inputs at their places in the output tile."""
+    if task.box is None:
+        return
+    slot = run.plan.slots[stage.slot]
+    shape = box_shape(task.box)
+    if stage.how == "reshape":
+        ex.put(run, stage.slot, _reshaped(ex, run, stage, task, shape, slot.shape))
+        return
+    out = ex.store.allocate(shape, slot.dtype)
+    for place, value in zip(task.places, ex.load_all(run, task.operands), strict=True):
+        np.copyto(out[place], dense(value))
+    ex.put(run, stage.slot, out)
+
+
+def _reshaped(
+    ex: Executor, run: Run, stage: Assemble, task: Task, shape: tuple[int, ...], whole: tuple[int, ...]
+) -> Any:
+    """The tile's run of the flat index space, cut out of the covering box."""
+    (read,) = stage.reads
+    assert task.box is not None, "checked by the caller"
+    covering = ex.load(run, task.operands[0])
+    size = prod(shape)
+    first = task.box[0][0] * prod(whole[1:]) if whole else 0
+    lows = _first_index(read.shape, first, first + size - 1)
+    offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
+    flat = np.ascontiguousarray(dense(covering)).reshape(-1)[offset : offset + size]
+    out = ex.store.allocate(shape, flat.dtype)
+    np.copyto(out, flat.reshape(shape))
+    return out
+
+
+def _first_index(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:
+    return tuple(lo for lo, _ in cover(shape, first, last))
+
+
+HANDLERS: dict[type, Callable[[Executor, Run, Any, Task], None]] = {
+    Fused: run_fused,
+    Combine: run_combine,
+    ScanTotals: run_scan_totals,
+    ScanOffsets: run_scan_offsets,
+    ScanTile: run_scan,
+    Assemble: run_assemble,
+    Join: run_join,
+    Accumulate: run_accumulate,
+    SortParts: run_sort_parts,
+    MergeParts: run_merge_parts,
+}

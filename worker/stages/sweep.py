@@ -1,0 +1,142 @@
+"""One pass for several results: every run of blocks fills its part of the plain ones, and gives states of
+the reduced ones.
+
+Results are reduced over different dimensions, so the pass goes through the tile along one of them: of a
+result that follows this dimension each run has its own part, of the others each run has a state, combined
+in the order of the runs. States are kept by the box of the result that they are of.
+
+Fusion plans (SystemML), section 2.2: the template MAgg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.kernels.blocks import Sweep
+from spartan_ng.kernels.compiled.prepared import Compiled
+from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.select import Choice
+from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import block_states, sums_on_the_way
+from spartan_ng.kernels.sampled import runner
+from spartan_ng.ops.folds import State
+from spartan_ng.plan.plan import Fused
+from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged
+from spartan_ng.worker.stages.windows import Bands
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+
+def run_sweep(
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    task: Task,
+    operands: list[Any],
+    choice: Choice | None,
+    small: bool,
+    blas: bool,
+    bands: Bands | None = None,
+) -> None:
+    """Run a stage of several results."""
+    assert task.box is not None, "checked by the caller"
+    places = Places(ex, run, stage.writes, task.box)
+    cut = task.cut if choice is None else choice.cut
+    assert isinstance(cut, Sweep), "a stage of several results is swept"
+    if choice is None:
+        make = _interpreted(task, operands, places)
+        first: States = [{} for _ in stage.writes]
+    elif choice.body.is_whole:
+        shared = _shared_states(choice.body, cut, places)
+        make = _whole(choice.body, operands, places, shared)
+        first = [{places.own[k]: (s,)} if s is not None else {} for k, s in enumerate(shared)]
+    else:
+        make = _compiled(choice.body, operands, task, places)
+        first = [{} for _ in stage.writes]
+    every = [first, *ex.parallel(run, cut.runs, make, small, blas, bands=bands)]
+    for k, write in enumerate(stage.writes):
+        if write.reducer is None:
+            ex.put(run, write.slots[0], places.tiles[k])
+        else:
+            finish(ex, run, task, k, merged(k, every), places)
+
+
+def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:
+    """Tier 0's workers."""
+    assert task.body is not None, "a task with a box has a body"
+    assert task.box is not None, "checked by the caller"
+    body, box, sums = task.body, task.box, sums_on_the_way(places.writes)
+
+    def make() -> Callable[[Any], States]:
+        one = runner(body, operands, box, task.sizes)
+
+        def states_of(block: Box) -> list[State | None]:
+            targets = places.targets(block)
+            wanted = {places.writes[k].register: targets[k] for k in places.plain}
+            registers = one.run(block, wanted)
+            for register, place in wanted.items():
+                if registers[register] is not place:
+                    np.copyto(place, dense(registers[register]), casting="unsafe")
+            states: list[State | None] = [None] * len(task.reducers)
+            block_states(task.reducers, sums, registers.__getitem__, block, states)
+            return states
+
+        return lambda blocks: _collect(task, places, blocks, states_of)
+
+    return make
+
+
+def _compiled(
+    body: Compiled, operands: list[Any], task: Task, places: Places
+) -> Callable[[], Callable[[Any], States]]:
+    """Tier 2's workers where NumPy calls stand between loops."""
+
+    def make() -> Callable[[Any], States]:
+        one = CompiledRunner(body, operands, task.reducers)
+        return lambda blocks: _collect(
+            task, places, blocks, lambda block: one.run(block, places.targets(block))
+        )
+
+    return make
+
+
+def _whole(
+    body: Compiled, operands: list[Any], places: Places, shared: list[Any]
+) -> Callable[[], Callable[[Any], States]]:
+    """Tier 2's workers where the stage is all loops: states have the tile's size."""
+    outs = [s if s is not None else t for s, t in zip(shared, places.tiles, strict=True)]
+
+    def make() -> Callable[[Any], States]:
+        one = WholeRunner(body, operands, outs)
+        return lambda blocks: [
+            {} if state is None else {places.own[k]: state} for k, state in enumerate(one.run(blocks))
+        ]
+
+    return make
+
+
+def _shared_states(body: Compiled, sweep: Sweep, places: Places) -> list[Any]:
+    """States that all runs fill together, each its own part; None for the other results."""
+    return [
+        first_state(body, -1 - k, body.tile) if w.reducer is not None and sweep.split in w.labels else None
+        for k, w in enumerate(places.writes)
+    ]
+
+
+def _collect(
+    task: Task, places: Places, blocks: tuple[Box, ...], states: Callable[[Box], list[State | None]]
+) -> States:
+    """The states of a run's blocks, combined where they are of one box."""
+    out: States = [{} for _ in task.reducers]
+    for block in blocks:
+        for k, state in enumerate(states(block)):
+            if state is not None:
+                add_state(task, k, out[k], places.box(k, block), block, state)
+    return out
