@@ -24,6 +24,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats
 from spartan_ng.callers import user_place
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
@@ -34,12 +35,10 @@ from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import Recipe, computed_again, record
 from spartan_ng.memory import available_bytes
 from spartan_ng.ops.functions import named, users_of
-from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
@@ -370,7 +369,7 @@ def _left_out() -> frozenset[str]:
 
 
 def _settings(
-    profile: ClusterProfile,
+    profile: Profile,
     workers: int,
     duplicate_bytes: int | None,
     taken_bytes: int,
@@ -469,7 +468,7 @@ def in_process() -> bool:
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
-    return is_dearer_than_writing(node, stored, Rates.of(current().backend.profile))
+    return is_dearer_than_writing(node, stored, current().backend.profile)
 
 
 def shares_files() -> bool:

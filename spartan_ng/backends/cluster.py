@@ -27,10 +27,10 @@ from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.wire.access import Access, is_local
@@ -140,13 +140,13 @@ class ClusterBackend:
         return count
 
     @property
-    def profile(self) -> ClusterProfile:
+    def profile(self) -> Profile:
         """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
         the work each can take: by its threads, and by its memory where that is less. One worker is assumed
         where there are none yet."""
         members = self._settled.members
         memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
-        usual = ClusterProfile(workers=max(1, len(members)), weights=_weights(members))
+        usual = Profile(workers=max(1, len(members)), weights=_weights(members))
         return replace(usual, memory_bytes=memory, limited=True) if memory else usual
 
     def status(self) -> Status:

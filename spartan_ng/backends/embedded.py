@@ -14,10 +14,10 @@ from typing import Any
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.costs import Profile
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor, NoPeers
@@ -40,7 +40,7 @@ class EmbeddedBackend:
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
-        self._profile = ClusterProfile(
+        self._profile = Profile(
             memory_bytes_s=THREAD_BYTES_S * self.threads, flops_s=THREAD_FLOPS_S * self.threads
         )
         limited = memory_bytes is not None
@@ -66,7 +66,7 @@ class EmbeddedBackend:
         return 1
 
     @property
-    def profile(self) -> ClusterProfile:
+    def profile(self) -> Profile:
         """The rates of one worker: what to fuse and to keep depends on them."""
         return self._profile
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
 from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Plan, Read, Slot, Stage
 
@@ -23,7 +23,7 @@ SLABS = 9
 they are read, what the source gives beside the place where it goes."""
 
 
-def projected_peak(plan: Plan, profile: ClusterProfile) -> int:
+def projected_peak(plan: Plan, profile: Profile) -> int:
     """Bytes of arrays on one worker at the stage with the most; what kernels need for blocks is not
     counted."""
     first, last = _lives(plan)
