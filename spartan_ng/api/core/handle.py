@@ -327,14 +327,21 @@ class Handle:
         return layout_of(cell.shape, cell.dtype, self._views, cell.order)
 
 
-class Late:
+class _Late:
     """What is defined after this module, because it is made of it."""
 
-    ndarray: Any = Handle
-    scalar: Any = Handle
-    record: Any = Handle
-    number: Any = Handle
-    stack: Any = None
+    __slots__ = ("ndarray", "number", "record", "scalar", "stack")
+
+    def __init__(self) -> None:
+        self.ndarray: Any = Handle
+        self.scalar: Any = Handle
+        self.record: Any = Handle
+        self.number: Any = Handle
+        self.stack: Any = None
+
+
+Late = _Late()
+"""An object, because every array that is made asks it: Python finds a slot faster than what a class has."""
 
 
 def register(cls: type[Handle], stack: Any) -> None:
@@ -369,7 +376,7 @@ def wrap(value: Any) -> ndarray:
 
     A NumPy scalar stays one, and so does an array of a subclass.
     """
-    if value.__class__ is not np.ndarray:
+    if type(value) is not np.ndarray:
         if not isinstance(value, np.ndarray):
             return scalar(value)
         if is_subclass(value):
