@@ -25,6 +25,7 @@ from spartan_ng.api.core.handle import (
     copied,
     forced,
     in_order,
+    is_subclass,
     make,
     over_buffer,
     register,
@@ -198,7 +199,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        values = as_handle(value)
+        values = creation.asarray(np.asarray(value) if is_subclass(value) else value)
         if values.size:
             taking.Flat(self)[:] = values
 
@@ -433,7 +434,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     ) -> ndarray:
         """The elements as another dtype."""
         value = self._peek()
-        if copy and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
+        if copy is True and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
             return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
         return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
 
@@ -451,9 +452,12 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         for asked in (dtype, type):
             if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
                 return self._shown_as(asked, None if asked is dtype else dtype)  # type: ignore[no-any-return]
-        if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
+        if dtype is None or dtype is ndarray:
             return make(self._cell, self._views)
-        step = Recast(np.dtype(dtype))
+        seen = np.dtype(dtype)
+        if seen == self.dtype and seen.type is self.dtype.type:
+            return make(self._cell, self._views)
+        step = Recast(seen)
         value = self._peek()
         if self._cell.frozen and value is not None:
             return fresh(value.view(dtype))  # type: ignore[no-any-return]
