@@ -25,6 +25,7 @@ from spartan_ng.backends.protocol import Backend, Losing, RunStats
 from spartan_ng.callers import user_place
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs import Profile
+from spartan_ng.costs.measured import measure_later
 from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
@@ -400,11 +401,11 @@ def current() -> Session:
     with _session_lock:
         if _session is None:
             address = os.environ.get(MASTER_VARIABLE)
-            backend: Backend = (
-                _connect(address, os.environ.get(KEYS_VARIABLE))
-                if address
-                else EmbeddedBackend(config.threads, config.memory_bytes)
-            )
+            if address:
+                backend: Backend = _connect(address, os.environ.get(KEYS_VARIABLE))
+            else:
+                backend = EmbeddedBackend(config.threads, config.memory_bytes)
+                measure_later(backend.threads)
             _session = Session(backend)
         return _session
 

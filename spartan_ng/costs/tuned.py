@@ -46,3 +46,10 @@ which threads bring more than they cost. (`benchmarks cold`)"""
 
 SMALL_FLOPS = 1 << 20
 """Operations of a task below which it is done on one thread. (`benchmarks cold`)"""
+
+THREAD_BYTES_S = 13_000_000_000
+"""Bytes a second that a thread of an embedded worker is taken to stream in compiled loops, until the machine
+is measured. (`benchmarks functions`: medians of sums and maps)"""
+
+THREAD_FLOPS_S = 10_000_000_000
+"""Operations a second of the same, as the tables of functions count them. (`benchmarks functions`)"""
