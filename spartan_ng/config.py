@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -24,8 +25,6 @@ MASTER_VARIABLE = "SPARTAN_NG_MASTER"
 """Environment variable with the address of the master that programs connect to."""
 KEYS_VARIABLE = "SPARTAN_NG_KEYS"
 """Environment variable with the directory of CurveZMQ keys."""
-TRACE_VARIABLE = "SPARTAN_NG_TRACE"
-"""Environment variable with the file that the program's trace goes to."""
 
 
 _SMALL_BYTES = 1 << 25
@@ -48,6 +47,8 @@ class Config:
     threads : threads of an embedded worker, None for all cores
     memory_bytes : memory budget of an embedded worker: arrays that plans read and make take no more at a
         time. None plans for two thirds of what the machine, or the container, has, and leaves the limit to it
+    disk_folder : where arrays go that memory has no room for, None for the system's folder of temporary
+        files; workers of clusters have their own (`TMPDIR`)
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     retries : how many losses of workers a computation survives; what they held is computed again
     keep_uploads : bytes of arrays that came from the driver to keep there, so that they can be sent again
@@ -68,6 +69,7 @@ class Config:
     disabled_passes: frozenset[str] = frozenset()
     threads: int | None = None
     memory_bytes: int | None = None
+    disk_folder: str | None = None
     duplicate_bytes: int | None = None
     timeout_s: float = 30.0
     retries: int = 8
@@ -147,8 +149,8 @@ _LEAST = {
     "job_timeout_s": 1e-3,
 }
 """The least values of options that are numbers."""
-_NONE_CHOOSES = frozenset({"threads", "memory_bytes", "duplicate_bytes", "job_timeout_s"})
-"""Options of numbers that None leaves to the package, or sets no limit to."""
+_NONE_CHOOSES = frozenset({"threads", "memory_bytes", "disk_folder", "duplicate_bytes", "job_timeout_s"})
+"""Options that None leaves to the package, or sets no limit to."""
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -163,6 +165,10 @@ def _checked(name: str, value: Any) -> Any:
         return frozenset(value)
     if value is None and name in _NONE_CHOOSES:
         return None
+    if name == "disk_folder":
+        if not isinstance(value, str | os.PathLike) or not os.path.isdir(value):
+            raise OptionError(f"config: disk_folder={value!r} is no folder")
+        return os.fspath(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"config: {name}={value!r} is not a number")
     if not value >= _LEAST[name]:

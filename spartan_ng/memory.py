@@ -1,8 +1,10 @@
-"""The memory that this process may use: the machine's, or what its control group leaves of it."""
+"""The memory that this process may use: the machine's, or what its control group leaves of it; and the disk,
+for what memory has no room for."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,6 +22,17 @@ def budget_bytes() -> int:
         return config.memory_bytes
     part, whole = SHARES
     return available_bytes() * part // whole
+
+
+def disk_folder() -> str:
+    """Where arrays go that do not fit: `config.disk_folder`, or the system's folder for temporary files."""
+    return config.disk_folder or tempfile.gettempdir()
+
+
+def free_disk_bytes() -> int:
+    """What the disk of that folder has room for."""
+    found = os.statvfs(disk_folder())
+    return found.f_bavail * found.f_frsize
 
 
 @cache

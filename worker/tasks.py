@@ -24,7 +24,7 @@ from spartan_ng.worker.executor import Executor, Run, data_bytes
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region
 from spartan_ng.worker.scheduling.program import Program, read_slots, task_of, written_slots
 from spartan_ng.worker.scheduling.stealing import Offers
-from spartan_ng.worker.stages.sorting import part_sizes, sample_regions
+from spartan_ng.worker.stages.sorted_parts import samples_of
 from spartan_ng.worker.stages.stages import HANDLERS
 
 _PROGRAMS = 1024
@@ -90,8 +90,7 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
         ranks = [stage.grid.rank((part,)) for part in range(stage.grid.parts[0])]
         found += [Wanted(stage.updates, r, region) for r in ranks if r != rank]
     if isinstance(stage, MergeParts) and not stage.grid.duplicate and not stage.spans:
-        samples = enumerate(sample_regions(part_sizes(plan, stage)))
-        every = [Wanted(stage.values, stage.grid.rank((p,)), region) for p, region in samples]
+        every = [Wanted(stage.values, stage.grid.rank((p,)), region) for p, region in samples_of(plan, stage)]
         found += [w for w in every if w.rank != rank]
     found += [
         Wanted(operand.slot, piece.rank, piece.region)

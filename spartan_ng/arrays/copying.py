@@ -1,4 +1,4 @@
-"""Copies of NumPy arrays at the memory's speed: large ones are made by several threads, a part each.
+"""Copies of NumPy arrays: of large ones at the memory's speed, by several threads; and of runs of elements.
 
 One core alone writes half of what the memory takes, less where pages are fresh.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,25 @@ def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     with ThreadPoolExecutor(parts) as threads:
         list(threads.map(copy_part, pairwise(bounds)))
     return out
+
+
+def copy_run(value: np.ndarray[Any, Any], first: int, out: np.ndarray[Any, Any]) -> None:
+    """Copy a run of elements in C order, from position `first` on, to the contiguous 1-d array `out`.
+
+    However the array lies in memory, there is no other copy of it.
+    """
+    if value.flags.c_contiguous or value.ndim <= 1:
+        np.copyto(out, value.reshape(-1)[first : first + len(out)])
+        return
+    row = prod(value.shape[1:])
+    start = 0
+    while start < len(out):
+        at, inside = divmod(first + start, row)
+        rows = (len(out) - start) // row
+        if inside or not rows:
+            stop = min(start + row - inside, len(out))
+            copy_run(value[at], inside, out[start:stop])
+        else:
+            stop = start + rows * row
+            np.copyto(out[start:stop].reshape(rows, *value.shape[1:]), value[at : at + rows])
+        start = stop

@@ -44,6 +44,7 @@ class ArrayRef:
         "dtype",
         "format",
         "nnz",
+        "on_disk",
         "origin",
         "private",
         "serial",
@@ -78,6 +79,8 @@ class ArrayRef:
         """Whether the rows of a CSR array are so unequal that its plan looks at them."""
         self.also: tuple[ArrayRef, ...] = ()
         """The same array in other tilings, where the workers keep it more than once."""
+        self.on_disk = False
+        """Whether the value lies in a file because memory had no room for it."""
         self.private = False
         """Whether nobody else sees the value's memory, though it is a view of a buffer."""
         self.backend: object | None = None
@@ -106,7 +109,7 @@ class ArrayRef:
     @property
     def is_mapped(self) -> bool:
         """Whether the elements are in the memory of a file, here or on the workers."""
-        return self.source is not None and self.value is not None
+        return self.on_disk or (self.source is not None and self.value is not None)
 
     def on_release(self, backend: object, release: Callable[[int], None]) -> None:
         """Record that `backend` holds tiles, to be dropped by `release(serial)` with this reference."""

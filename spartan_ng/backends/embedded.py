@@ -6,42 +6,48 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
-from spartan_ng.costs import Profile
-from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor, NoPeers
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
+from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Key, Store
+
+THREAD_BYTES_S = 13_000_000_000
+"""Bytes that compiled loops of one thread stream, and"""
+THREAD_FLOPS_S = 10_000_000_000
+"""operations they do, as tables of functions count them: measured medians of sums, maps and functions."""
 
 
 class EmbeddedBackend:
     """Runs plans in this process on `threads` threads (all cores if None).
 
     With `memory_bytes` arrays that plans read and make take no more than that at a time: what plans make is
-    cut so that it fits, or goes to disk, and what cannot fit is a MemoryBudgetError.
+    cut so that it fits, or goes to disk.
     """
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
-        bytes_s, flops_s = rates(self.threads)
-        self._profile = Profile(
-            memory_bytes_s=bytes_s,
-            flops_s=flops_s,
-            memory_bytes=memory_bytes or budget_bytes(),
-            limited=memory_bytes is not None,
+        self._profile = ClusterProfile(
+            memory_bytes_s=THREAD_BYTES_S * self.threads, flops_s=THREAD_FLOPS_S * self.threads
         )
+        limited = memory_bytes is not None
+        self._profile = replace(self._profile, memory_bytes=memory_bytes or budget_bytes(), limited=limited)
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
         self._jobs = count(1)
@@ -63,7 +69,7 @@ class EmbeddedBackend:
         return 1
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> ClusterProfile:
         """The rates of one worker: what to fuse and to keep depends on them."""
         return self._profile
 
@@ -117,13 +123,17 @@ class EmbeddedBackend:
         finally:
             store.drop_owner(job)
         stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
-        return [self._result(plan, s, v) for s, v in zip(plan.outputs, values, strict=True)], stats
+        given = [ref.value for ref in inputs if ref.is_mapped]
+        return [self._result(plan, s, v, given) for s, v in zip(plan.outputs, values, strict=True)], stats
 
-    def _result(self, plan: Plan, number: int, value: Any) -> ArrayRef:
+    def _result(self, plan: Plan, number: int, value: Any, given: Sequence[Any]) -> ArrayRef:
         slot = plan.slots[number]
         nnz = int(value.nnz) if slot.format == "csr" else None
         ref = ArrayRef(slot.shape, slot.dtype, value=value, format=slot.format, nnz=nnz)
-        ref.private = slot.format == "dense" and self._recycler.owns(value)
+        if slot.format == "dense":
+            ref.on_disk = is_mapped(value)
+            lent = any(np.may_share_memory(value, g) for g in given)
+            ref.private = self._recycler.owns(value) or (ref.on_disk and not lent)
         return ref
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:

@@ -13,6 +13,14 @@ _MOST = 1024
 """Samples of one part."""
 _FLOPS = {"sort": 22, "argsort": 56}
 """Operations that each of the `n log2(n)` steps of NumPy's sorts takes the time of, as measured."""
+_HELD = 3
+"""What is there of a part when it is sorted in memory: the part, sorted, and merged."""
+_RUNS = 16
+"""Runs that there is memory for: two threads have some each, and their indices."""
+_SHORTEST = 1 << 12
+"""Elements of the shortest run."""
+_RUN_STEP, _MOST_OF_RUN = 1 << 8, 1 << 13
+"""Elements between samples of a run, and the most samples."""
 SHORT_END = 12
 """From so many places at an end on, elements are searched for, and not just read."""
 _PICKED = 40
@@ -29,6 +37,18 @@ def sort_flops(name: str, n: int) -> int:
 def sample_step(n: int) -> int:
     """Of a sorted part of n elements, each how many-th is a sample."""
     return max(isqrt(n) // 6, n // _MOST, 1)
+
+
+def run_length(n: int, element_bytes: int, memory_bytes: int) -> int:
+    """Elements in a run, where a part of n elements and what is sorted of it do not fit; else 0."""
+    if _HELD * n * element_bytes <= memory_bytes:
+        return 0
+    return max(memory_bytes // (_RUNS * element_bytes), _SHORTEST)
+
+
+def run_step(n: int) -> int:
+    """Of a sorted run of n elements, each how many-th is a sample: what lies between is searched on disk."""
+    return max(_RUN_STEP, n // _MOST_OF_RUN)
 
 
 def merge_bytes(n: int, key_bytes: int, element_bytes: int, parts: int) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
@@ -101,6 +101,8 @@ class Explanation:
     fusion: ExplainedFusion | None = None
     projected_bytes: int = 0
     """Bytes of arrays that a worker has at one time, at most: the projected peak."""
+    disk_bytes: int = 0
+    """Bytes of arrays that it has on disk then."""
 
     @property
     def predicted_bytes(self) -> int:
@@ -126,6 +128,7 @@ class Explanation:
             "predicted_bytes": self.predicted_bytes,
             "predicted_seconds": self.predicted_seconds,
             "projected_bytes": self.projected_bytes,
+            "disk_bytes": self.disk_bytes,
             "measured_bytes": self.measured_bytes,
             "measured_seconds": self.measured_seconds,
             "arrays": [_plain(s) for s in self.slots],
@@ -135,7 +138,8 @@ class Explanation:
 
     def __str__(self) -> str:
         worker = "" if self.workers == 1 else " on a worker"
-        lines = [summary(self), f"projected peak {size_text(self.projected_bytes)}{worker}", ""]
+        disk = f", and {size_text(self.disk_bytes)} on disk" if self.disk_bytes else ""
+        lines = [summary(self), f"projected peak {size_text(self.projected_bytes)}{worker}{disk}", ""]
         width = max((len(str(s.number)) for s in self.stages), default=1)
         indent = " " * (width + 4)
         for role, title in (("input", "inputs"), ("output", "outputs")):
@@ -180,8 +184,8 @@ class Explanation:
 def explain(
     plan: Plan,
     stats: Measured | None = None,
-    profile: Profile | None = None,
-    peak: Profile | None = None,
+    profile: ClusterProfile | None = None,
+    peak: ClusterProfile | None = None,
     alternatives: Mapping[int, Sequence[Alternative]] | None = None,
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
@@ -199,7 +203,7 @@ def explain(
     fusion : what the policies for fusion are predicted to cost
     """
     weighed = _by_stage(plan, alternatives or {})
-    profile = profile or Profile(workers=plan.workers)
+    profile = profile or ClusterProfile(workers=plan.workers)
     measured = list(stats.stages) if stats is not None else []
     predicted = plan.predicted_bytes or (0,) * len(plan.stages)
     stages = []
@@ -228,7 +232,9 @@ def explain(
     slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
     seconds = None if stats is None else stats.seconds
     projected = projected_peak(plan, peak or profile)
-    return Explanation(plan.workers, slots, tuple(stages), seconds, fusion, projected)
+    return Explanation(
+        plan.workers, slots, tuple(stages), seconds, fusion, projected.memory_bytes, projected.disk_bytes
+    )
 
 
 def _condensed(tiers: Sequence[str]) -> list[str]:

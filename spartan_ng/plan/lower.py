@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.line_sorts import merge_bytes
+from spartan_ng.ops.line_sorts import merge_bytes, run_length
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.fusion.policies import form_stages
@@ -28,6 +27,7 @@ from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.memory import least_parts
 from spartan_ng.optimizer.tiling.options import canonical, project
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, has_product, is_heavy
 from spartan_ng.plan.bands import band_of
@@ -66,7 +66,7 @@ NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 class Settings:
     """What a plan depends on besides its graph."""
 
-    profile: Profile
+    profile: ClusterProfile
     forced_tiling: str | None = None
     fusion: str = "cost"
     solver: str = "exact"
@@ -437,14 +437,15 @@ class Lowering:
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
         element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
+        length = run_length(-(-a.size // grid.parts[0]), element, self.settings.profile.memory_bytes)
         if node.fn == "places":
             _, spans = node.params
-            self._emit(SortParts("sort parts", read, values, None, grid, spans), read_bytes)
-            self._emit(MergeParts("pick places", values, None, draft.slot, grid, spans), picked_bytes)
+            self._emit(SortParts("sort parts", read, values, None, grid, spans, length), read_bytes)
+            self._emit(MergeParts("pick places", values, None, draft.slot, grid, spans, length), picked_bytes)
             return
         moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
-        self._emit(SortParts(f"{name} parts", read, values, indices, grid), read_bytes - moved)
-        merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid)
+        self._emit(SortParts(f"{name} parts", read, values, indices, grid, (), length), read_bytes - moved)
+        merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid, (), length)
         self._emit(merge, moved)
 
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:

@@ -1,8 +1,8 @@
-"""What a plan has in memory at one time: its projected peak, and what can never fit.
+"""What a plan has in memory at one time: its projected peak, what goes to disk, and what can never fit.
 
 Arrays live from the stage that makes them to the last one that reads them; a worker has its share of each.
-What lies outside takes no memory but for what is read at a time. Where memory is limited, what a stage does
-not need goes to disk meanwhile.
+What lies outside takes no memory but for what is read at a time. Where memory is limited, what it has no room
+for goes to disk.
 
 Cubed (https://cubed-dev.github.io/cubed): every plan has a projected memory, known before it runs.
 """
@@ -10,48 +10,54 @@ Cubed (https://cubed-dev.github.io/cubed): every plan has a projected memory, kn
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
 from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Plan, Read, Slot, Stage
 
-_LEAST = 1 << 16
-"""Smaller tiles are not counted."""
 SLABS = 9
 """Parts of a source that are in memory at one time with two threads: being worked on, read ahead, and, while
 they are read, what the source gives beside the place where it goes."""
 
 
-def projected_peak(plan: Plan, profile: Profile) -> int:
-    """Bytes of arrays on one worker at the stage with the most; what kernels need for blocks is not
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The bytes of arrays that a worker has at the stage with the most; what kernels need for blocks is not
     counted."""
+
+    stage: str
+    memory_bytes: int
+    disk_bytes: int
+    """What lies on disk then, because memory has no room for it."""
+
+
+def projected_peak(plan: Plan, profile: ClusterProfile) -> Peak:
+    """What a plan takes at one time on one worker."""
     first, last = _lives(plan)
-    peak = sum(_share(plan.slots[n]) for n in plan.inputs)
+    name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
     for i, stage in enumerate(plan.stages):
         live = sum(_share(s) for n, s in enumerate(plan.slots) if first.get(n, i + 1) <= i <= last.get(n, -1))
-        reading = sum(read_bytes(plan, stage))
-        needed = reading + sum(_share(plan.slots[n]) for n in {*_slots(stage)})
-        if profile.limited:
-            live = min(live, max(needed - reading, profile.memory_bytes - reading))
-        peak = max(min(peak, profile.memory_bytes) if profile.limited else peak, live + reading)
-    return peak
+        total = live + sum(read_bytes(plan, stage))
+        if total >= peak:
+            name, peak = stage.name, total
+    memory = min(peak, profile.memory_bytes) if profile.limited else peak
+    return Peak(name, memory, peak - memory)
 
 
-def check(plan: Plan, limit_bytes: int) -> None:
-    """Raise MemoryBudgetError where a stage makes or reads at one time what no worker has room for."""
-    for stage in plan.stages:
-        made = [(plan.slots[n].shape, _share(plan.slots[n])) for n in estimate.written_slots(stage)]
-        read = [(r.shape, n) for r, n in _whole(plan, stage)]
-        for what, every in (("makes", made), ("reads", read)):
-            shape, nbytes = max(every, key=lambda one: one[1], default=((), 0))
-            if nbytes > max(limit_bytes, _LEAST):
-                raise MemoryBudgetError(
-                    f"{stage.name} {what} an array of shape {shape}, of which a worker has {nbytes:,} bytes "
-                    f"at one time, with a budget of {limit_bytes:,} bytes: fold it, write it to a file "
-                    "(np.save and np.to_zarr have a few blocks in memory), use more workers, or raise "
-                    "config.memory_bytes"
-                )
+def check(plan: Plan, profile: ClusterProfile, free_bytes: int) -> None:
+    """Raise MemoryBudgetError where the disk, of which `free_bytes` are free, has no room for what the memory
+    of all workers has none for."""
+    peak = projected_peak(plan, profile)
+    if peak.disk_bytes * plan.workers > free_bytes:
+        every = peak.memory_bytes + peak.disk_bytes
+        raise MemoryBudgetError(
+            f"{peak.stage}: a worker has arrays of {every:,} bytes at one time, with a budget of "
+            f"{profile.memory_bytes:,} bytes, and the disk has {free_bytes:,} for the rest: "
+            "fold them, write them to a file (np.save and np.to_zarr have a few blocks in memory), raise "
+            "config.memory_bytes, or name another folder in config.disk_folder"
+        )
 
 
 def read_bytes(plan: Plan, stage: Stage) -> Iterator[int]:

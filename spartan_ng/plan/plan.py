@@ -290,7 +290,8 @@ class Join:
 @dataclass(frozen=True, slots=True)
 class SortParts:
     """Sort each part of a 1-d array by itself into `values`, and where its elements came from into
-    `indices` (None: not asked for). With `spans`, only these ranks of the array are asked for."""
+    `indices` (None: not asked for). With `spans`, only these ranks of the array are asked for. With a
+    `length`, a part does not fit: it is sorted in runs of so many elements."""
 
     name: str
     read: Read
@@ -298,13 +299,15 @@ class SortParts:
     indices: int | None
     grid: Tiling
     spans: tuple[tuple[int, int], ...] = ()
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MergeParts:
     """Each output tile is a range of ranks: find the cuts of the sorted parts, pull and merge them.
 
-    With `spans`, the output has the elements of these ranks, and lies on one worker.
+    With `spans`, the output has the elements of these ranks, and lies on one worker. With a `length`, parts
+    are sorted in runs of so many elements, and as many are merged at a time.
     """
 
     name: str
@@ -313,6 +316,7 @@ class MergeParts:
     slot: int
     grid: Tiling
     spans: tuple[tuple[int, int], ...] = ()
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy
 import pytest
@@ -82,10 +83,30 @@ def test_cumulative_sums_that_do_not_fit_go_to_a_file(file, tmp_path):
     numpy.testing.assert_allclose(numpy.load(tmp_path / "found.npy"), expected, rtol=1e-9)
 
 
+SORTED = {
+    "along an axis": lambda xp, x: xp.sort(x, axis=0),
+    "all": lambda xp, x: xp.sort(x.reshape(-1)),
+    "indices": lambda xp, x: xp.argsort(x.reshape(-1), kind="stable"),
+    "turned": lambda xp, x: xp.sort(x.T.reshape(-1))[::-1],
+}
+
+
 @pytest.mark.usefixtures("little_memory")
-def test_what_cannot_be_written_in_parts_leaves_the_old_file(file, tmp_path):
+@pytest.mark.parametrize("name", SORTED)
+def test_what_does_not_fit_is_sorted_into_a_file(file, name, tmp_path):
+    np.save(tmp_path / "found.npy", SORTED[name](np, np.load(file)))
+    numpy.testing.assert_array_equal(
+        numpy.load(tmp_path / "found.npy"), SORTED[name](numpy, numpy.load(file))
+    )
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_what_neither_memory_nor_disk_can_hold_leaves_the_old_file(file, tmp_path):
     np.save(tmp_path / "found.npy", np.arange(3))
-    with pytest.raises(MemoryBudgetError):
+    with (
+        patch.object(session, "free_disk_bytes", return_value=BUDGET),
+        pytest.raises(MemoryBudgetError, match=rf"budget of {BUDGET:,} bytes.* the disk has {BUDGET:,}"),
+    ):
         np.save(tmp_path / "found.npy", np.sort(np.load(file), axis=0))
     assert numpy.load(tmp_path / "found.npy").tolist() == [0, 1, 2]
     assert sorted(os.listdir(tmp_path)) == ["found.npy", "large.npy"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.copying import copy_run, private_copy
 from spartan_ng.config import config
 
 N = 1200
@@ -37,3 +39,16 @@ def test_numpys_copy(name):
     assert not np.shares_memory(made, value)
     assert made.flags.writeable
     np.testing.assert_array_equal(made, plain)
+
+
+@pytest.mark.parametrize("axes", list(permutations(range(3))))
+def test_runs_of_elements_in_any_layout(axes):
+    value = np.arange(4 * 5 * 6).reshape(4, 5, 6).transpose(axes)
+    for steps in ((1, 1, 1), (1, -1, 2), (2, 1, 1)):
+        part = value[tuple(slice(None, None, s) for s in steps)]
+        flat = part.reshape(-1)
+        for first in range(0, part.size, 3):
+            for count in {0, 1, 7, 31, part.size - first}:
+                out = np.full(min(count, part.size - first), -1)
+                copy_run(part, first, out)
+                np.testing.assert_array_equal(out, flat[first : first + len(out)])

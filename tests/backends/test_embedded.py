@@ -15,9 +15,10 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.interrupts import run_interruptibly
 from spartan_ng.config import config
-from spartan_ng.errors import MemoryBudgetError, UserFunctionError
+from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
+from spartan_ng.worker.memory.scratch import is_mapped
 from tests.cluster.programs import evaluate, total, user
 from tests.test_programs import running_on
 from tests.waiting import endless_in_c, endless_in_python, until
@@ -90,15 +91,22 @@ def test_ctrl_c_stops_a_job_and_the_next_one_runs() -> None:
 
 
 def test_a_memory_budget() -> None:
-    """Arrays that fit go on fitting, and what cannot is an error that says how much it wants."""
+    """Arrays that fit go on fitting, and what does not goes to disk."""
     value = np.arange(500_000.0).reshape(500, 1000)
     backend = EmbeddedBackend(2, memory_bytes=9_000_000)
     with running_on(backend), config.override(small_bytes=0):
         x = sp.asarray(value)
         for i in range(5):
             np.testing.assert_array_equal((x * i + x).compute(), value * i + value)
-        with pytest.raises(MemoryBudgetError, match="8,000,000 bytes does not fit"):
-            sp.compute(x * 2 + 1, x.T @ x, x * 3 - 1)
+        y, square, z = sp.persist(x * 2 + 1, x.T @ x, x * 3 - 1)
+        assert is_mapped(np.asarray(square, copy=False))
+        for found, expected in ((y, value * 2 + 1), (square, value.T @ value), (z, value * 3 - 1)):
+            np.testing.assert_allclose(found, expected)
+        np.testing.assert_allclose((square + 1).compute() - 1, square)
+        del y, z
+        square[3] = 0  # where it lies
+        assert is_mapped(np.asarray(square, copy=False))
+        assert (np.asarray(square).sum(axis=1) == 0).tolist() == [k == 3 for k in range(1000)]
         assert float((x * x).sum()) == (value * value).sum()
         assert not backend._store.complete()
 
@@ -107,8 +115,9 @@ def test_the_option_for_memory_is_heeded() -> None:
     try:
         with config.override(memory_bytes=5_000_000, small_bytes=0):
             session.embed()
-            with pytest.raises(MemoryBudgetError, match="budget of 5,000,000 bytes"):
-                (sp.arange(1_000_000.0) + 1).compute()
+            x = (sp.arange(1_000_000.0) + 1).persist()
+            assert is_mapped(np.asarray(x, copy=False))
+            np.testing.assert_array_equal(x, np.arange(1_000_000.0) + 1)
     finally:
         session.embed()
 

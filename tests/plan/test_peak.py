@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy
 import pytest
@@ -16,8 +19,8 @@ from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
-from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -43,7 +46,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_worker_takes_more_than_projected(name: str, workers: int) -> None:
-    profile = Profile(memory_bytes=50_000_000, limited=True)
+    profile = ClusterProfile(memory_bytes=50_000_000, limited=True)
     with running_on(SimulatedBackend(workers, profile)):
         for x in (np.array(VALUE), over(Recorder(VALUE, (500, 50)))):
             y = PROGRAMS[name](x)
@@ -65,14 +68,30 @@ def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("workers", [0, 3])
 def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
-    profile = Profile(memory_bytes=1_000_000, limited=True)
+    profile = ClusterProfile(memory_bytes=1_000_000, limited=True)
     source = Recorder(VALUE)
-    backend = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
-    with running_on(backend):
+    backend: Any = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
+    backend.is_local = True
+    room = patch.object(session, "free_disk_bytes", return_value=2_000_000)
+    with running_on(backend), room:
         for program in (lambda x: x * 2, lambda x: np.sort(x, axis=0)):
-            with pytest.raises(MemoryBudgetError, match=r"1,000,000 bytes"):
+            with pytest.raises(MemoryBudgetError, match=r"1,000,000 bytes.* disk has 2,000,000"):
                 np.compute(program(over(source)))
     assert source.asked == []
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_what_memory_has_no_room_for_goes_to_disk(workers: int) -> None:
+    profile = ClusterProfile(memory_bytes=1_000_000, limited=True)
+    backend = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
+    with running_on(backend):
+        x = over(Recorder(VALUE))
+        numpy.testing.assert_array_equal(x * 2, VALUE * 2)
+        numpy.testing.assert_array_equal(np.sort(x, axis=0), numpy.sort(VALUE, axis=0))
+        found = np.explain(x * 2)
+        assert found.projected_bytes == 1_000_000
+        assert 0.8 < (found.projected_bytes + found.disk_bytes) * max(workers, 1) / VALUE.nbytes < 1.5
+        assert re.search(r"projected peak 1 MB.*, and \S+ MB on disk", str(found))
 
 
 def test_the_budget_is_two_thirds_of_what_the_process_has() -> None:
@@ -121,6 +140,11 @@ work = {
     "store": lambda x: np.to_zarr(x * 2 + 1, file + ".zarr"),
     "scan": lambda x: np.save(file + ".out.npy", np.cumsum(x, axis=0)),
     "turned": lambda x: np.save(file + ".out.npy", x.T + 0),
+    "reshaped": lambda x: np.save(file + ".out.npy", x.T.reshape(-1) + 0),
+    "stored": lambda x: (x * 2 + 1).persist(),
+    "sort": lambda x: np.save(file + ".out.npy", np.sort(x.reshape(-1))),
+    "argsort": lambda x: np.argsort(x.reshape(-1)).persist(),
+    "median": lambda x: numpy.asarray(np.median(x)),
 }[row.removeprefix("mapped ")]
 if row == "large product":
     x = np.from_function(box, (20_000, 400), chunks=(50, 400))
@@ -144,7 +168,8 @@ print(max(peak - before, 0))
 
 MEASURED = (
     *("fold", "product", "large product", "deviations", "file", "store"),
-    *("mapped fold", "mapped product", "mapped file", "mapped scan", "mapped turned"),
+    *("mapped fold", "mapped product", "mapped file", "mapped scan", "mapped turned", "mapped reshaped"),
+    *("sort", "median", "stored", "mapped sort", "mapped argsort", "mapped median"),
 )
 
 

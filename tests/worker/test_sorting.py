@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.graph import build
+from spartan_ng.ops import line_sorts
+from spartan_ng.optimizer.fusion import labels
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.session import Session
 from tests.sampling import examples
+from tests.sources.recorder import Recorder
 
 
-def sort_on(workers: int, x: np.ndarray, name: str) -> np.ndarray:
-    backend = SimulatedBackend(workers)
+def sort_on(workers: int, x: np.ndarray, name: str, memory: int | None = None) -> np.ndarray:
+    """The sort; with a budget of memory, of an array that lies outside."""
+    profile = ClusterProfile() if memory is None else ClusterProfile(memory_bytes=memory, limited=True)
+    backend = SimulatedBackend(workers, profile)
     try:
         dtype = x.dtype if name == "sort" else np.dtype(np.intp)
-        node = build.along_axis(name, [build.constant(x)], 0, dtype=dtype)
+        outside = build.data(ArrayRef(x.shape, x.dtype, source=Recorder(x)))
+        node = build.along_axis(name, [build.constant(x) if memory is None else outside], 0, dtype=dtype)
         (ref,) = Session(backend).evaluate([node])
         return backend.value(ref)
     finally:
@@ -35,16 +45,45 @@ def test_few_distinct_values(values: list[float], workers: int) -> None:
     np.testing.assert_array_equal(sort_on(workers, x, "argsort"), np.argsort(x, kind="stable"))
 
 
+@examples(60)
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.5, np.nan, np.inf]), min_size=1, max_size=90),
+    st.sampled_from([1, 2, 3]),
+)
+def test_few_distinct_values_in_short_runs(values: list[float], workers: int) -> None:
+    x = np.array(values)
+    with patch.multiple(line_sorts, _SHORTEST=4, _RUN_STEP=2), patch.object(labels, "_LONG_LINE_BYTES", 0):
+        np.testing.assert_array_equal(sort_on(workers, x, "sort", 64), np.sort(x))
+        np.testing.assert_array_equal(sort_on(workers, x, "argsort", 64), np.argsort(x, kind="stable"))
+
+
+NAT = np.datetime64("NaT", "s")
+LINES = {
+    "random": lambda rng, n: rng.standard_normal(n),
+    "sorted": lambda rng, n: np.arange(n, dtype=float)[::-1].copy(),
+    "constant": lambda rng, n: np.ones(n),
+    "skewed": lambda rng, n: rng.zipf(1.5, n).astype(float),
+    "times": lambda rng, n: np.where(rng.random(n) < 0.1, NAT, rng.integers(0, 99, n).astype("M8[s]")),
+    "texts": lambda rng, n: rng.integers(0, 999, n).astype("U3"),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("kind", LINES)
+def test_what_does_not_fit_is_sorted_in_runs(workers: int, kind: str) -> None:
+    n = 60_013
+    x = LINES[kind](np.random.default_rng(0), n)
+    with patch.object(labels, "_LONG_LINE_BYTES", 0):
+        memory = x.nbytes // 5
+        np.testing.assert_array_equal(sort_on(workers, x, "sort", memory), np.sort(x))
+        np.testing.assert_array_equal(sort_on(workers, x, "argsort", memory), np.argsort(x, kind="stable"))
+
+
 @pytest.mark.parametrize("workers", [2, 5])
 @pytest.mark.parametrize("kind", ["random", "sorted", "constant", "skewed"])
 def test_large_enough_to_be_sampled(workers: int, kind: str) -> None:
     rng = np.random.default_rng(0)
     n = 20_011
-    x = {
-        "random": rng.standard_normal(n),
-        "sorted": np.arange(n, dtype=float)[::-1].copy(),
-        "constant": np.ones(n),
-        "skewed": rng.zipf(1.5, n).astype(float),
-    }[kind]
+    x = LINES[kind](rng, n)
     np.testing.assert_array_equal(sort_on(workers, x, "sort"), np.sort(x))
     np.testing.assert_array_equal(sort_on(workers, x, "argsort"), np.argsort(x, kind="stable"))

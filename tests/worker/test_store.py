@@ -1,5 +1,6 @@
 """Tiles: parking, counted reads, the pool's reuse, the budget, and spilling."""
 
+import errno
 import gc
 import os
 import resource
@@ -7,6 +8,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,9 +17,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse import random as random_csr
 
+from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.worker.memory import pool as pool_module
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool, size_class
+from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Store
 
 F8 = np.dtype(np.float64)
@@ -191,15 +195,42 @@ def test_csr_tiles_spill_too():
     assert (store.get(("c", 0)) != array).nnz == 0
 
 
-def test_what_cannot_fit_names_the_bytes():
+def test_what_does_not_fit_lies_on_disk(tmp_path):
+    pool, before = BufferPool(4 << 20), len(os.listdir("/proc/self/fd"))
+    store = Store(pool)
+    with config.override(disk_folder=tmp_path):
+        large = filled(store, 8 * MB, 1)
+        store.put(("c", 1), large)
+        held = [filled(store, MB, i) for i in range(4)]
+        other = filled(store, MB, 2)
+        assert is_mapped(large)
+        assert is_mapped(other)
+        assert not any(map(is_mapped, held))
+        assert pool.used_bytes == 4 << 20
+        assert store.spilled_bytes == 9 << 20
+        np.testing.assert_array_equal(store.get(("c", 1)), np.ones(8 * MB))
+    del held
+    assert not is_mapped(store.allocate((4 * MB,), F8))
+    assert os.listdir(tmp_path) == []
+    del large, other
+    store.drop_owner("c")
+    pool.collect()
+    pool.close_free()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_full_disk_is_an_error_that_says_where():
+    with (
+        patch.object(os, "posix_fallocate", side_effect=OSError(errno.ENOSPC, "No space left on device")),
+        pytest.raises(OutOfResources, match=r"8,388,608 bytes .*disk_folder.*No space left"),
+    ):
+        Store(BufferPool(4 << 20)).allocate((8 * MB,), F8)
+
+
+def test_what_others_made_and_cannot_fit_names_the_bytes():
     store = Store(BufferPool(4 << 20))
     with pytest.raises(MemoryBudgetError, match=r"8,388,608 bytes.*4,194,304 bytes"):
-        store.allocate((8 * MB,), F8)
-    held = [filled(store, MB, i) for i in range(4)]
-    with pytest.raises(MemoryBudgetError, match="cannot be spilled"):
-        store.allocate((MB,), F8)
-    del held
-    assert store.allocate((4 * MB,), F8).nbytes == 4 << 20
+        store.put(("c", 1), np.ones(8 * MB))
 
 
 def test_a_dropped_spilled_tile_leaves_no_file():

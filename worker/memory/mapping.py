@@ -25,29 +25,34 @@ _NORESERVE = 0x4000
 class Mapping:
     """The first `size` bytes of the open file `descriptor`; it lives as long as an array on it."""
 
-    __slots__ = ("__weakref__", "_address", "_writable")
+    __slots__ = ("__weakref__", "_address", "_writable", "of_file")
 
-    def __init__(self, descriptor: int, size: int, writable: bool = True) -> None:
+    def __init__(self, descriptor: int, size: int, writable: bool = True, of_file: bool = False) -> None:
         access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
         address = _libc.mmap(None, size, access, mmap.MAP_SHARED, descriptor, 0)
         if address == _FAILED:
             number = ctypes.get_errno()
             raise OSError(number, f"{size:,} bytes cannot be mapped: {os.strerror(number)}")
         self._address, self._writable = address, writable
+        self.of_file = of_file
+        """Whether it is a file on a disk, and not in memory."""
         weakref.finalize(self, _libc.munmap, address, size).atexit = False
 
     def array(self, nbytes: int) -> np.ndarray[Any, Any]:
         """The first `nbytes` bytes, as an array whose views all hold on to it."""
-        return np.asarray(_Part(self, self._address, nbytes, self._writable))
+        return np.asarray(_Part(self, self._address, nbytes, self._writable, self.of_file))
 
 
 class _Part:
     """What an array looks at, in NumPy's words."""
 
-    __slots__ = ("__array_interface__", "_mapping")
+    __slots__ = ("__array_interface__", "_mapping", "of_file")
 
-    def __init__(self, mapping: Mapping | Reservation, address: int, nbytes: int, writable: bool) -> None:
+    def __init__(
+        self, mapping: Mapping | Reservation, address: int, nbytes: int, writable: bool, of_file: bool = False
+    ) -> None:
         self._mapping = mapping
+        self.of_file = of_file
         self.__array_interface__ = {
             "version": 3,
             "data": (address, not writable),

@@ -7,10 +7,8 @@ a budget, the tiles that were used least recently go to anonymous files, and com
 
 from __future__ import annotations
 
-import mmap
 import os
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
-from spartan_ng.errors import OutOfResources
-from spartan_ng.events import record
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
+from spartan_ng.worker.memory.scratch import is_mapped, nameless, no_room, on_disk
 
 Key = tuple[str, int]
 Region = tuple[Any, ...]
@@ -59,10 +58,17 @@ class Store:
         self._lock = threading.RLock()
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """An uninitialized buffer for a tile; MemoryBudgetError where it cannot fit."""
+        """An uninitialized buffer for a tile: in a file, where memory has no room for it."""
         if self.pool is None:
+            if prod(shape) * dtype.itemsize > budget_bytes():
+                return on_disk(shape, dtype)
             return np.empty(shape, dtype) if self._recycler is None else self._recycler.allocate(shape, dtype)
-        return self.pool.allocate(shape, dtype, self._spill)
+        try:
+            return self.pool.allocate(shape, dtype, self._spill)
+        except MemoryBudgetError:
+            found = on_disk(shape, dtype)
+            self.spilled_bytes += found.nbytes
+            return found
 
     def adopt(
         self, descriptor: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -171,7 +177,7 @@ class Store:
         """Count a tile's memory that did not come from the pool; the bytes counted."""
         if self.pool is None:
             return 0
-        foreign = sum(a.nbytes for a in _arrays(tile) if self.pool.locate(a) is None and not _is_mapped(a))
+        foreign = sum(a.nbytes for a in _arrays(tile) if self.pool.locate(a) is None and not is_mapped(a))
         if foreign < SHARED_BYTES:
             return 0
         self.pool.reserve(foreign, self._spill)
@@ -186,7 +192,7 @@ class Store:
     def _spill(self, wanted_bytes: int) -> bool:
         """Write least recently used tiles to disk until `wanted_bytes` are free; whether any were."""
         freed = 0
-        with record.span("spill"), self._lock:
+        with self._lock:
             for held in list(self._tiles.values()):
                 if freed >= wanted_bytes:
                     break
@@ -224,18 +230,14 @@ class _Spilled:
     def write(cls, tile: Any) -> _Spilled:
         """Write a dense or CSR tile."""
         try:
-            with tempfile.TemporaryFile(buffering=0) as file:
+            with nameless() as file:
                 for array in _arrays(tile):
                     rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
                     while rest:
                         rest = rest[file.write(rest) :]
                 return cls(os.dup(file.fileno()), tile)
         except OSError as error:
-            nbytes = sum(a.nbytes for a in _arrays(tile))
-            raise OutOfResources(
-                f"a tile of {nbytes:,} bytes cannot be written to {tempfile.gettempdir()}, where tiles "
-                f"beyond the memory budget go (TMPDIR names another folder): {error.strerror or error}"
-            ) from error
+            raise no_room(sum(a.nbytes for a in _arrays(tile)), error) from error
 
     def load(self, allocate: Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]]) -> Any:
         """Read the tile back into fresh buffers."""
@@ -280,18 +282,10 @@ def _arrays(tile: Any) -> Sequence[np.ndarray[Any, Any]]:
     return (tile.data, tile.indices, tile.indptr) if is_csr(tile) else ()
 
 
-def _is_mapped(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array's memory is a file's, which the kernel reads when it is used, and lets go."""
-    base = array.base
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, mmap.mmap)
-
-
 def _spillable(tile: Any) -> bool:
     """Whether writing a tile to disk frees memory: it is large, and only the store looks at it."""
     arrays = _arrays(tile)
-    if any(map(_is_mapped, arrays)):
+    if any(map(is_mapped, arrays)):
         return False
     if sum(a.nbytes for a in arrays) < SHARED_BYTES or any(a.dtype.hasobject for a in arrays):
         return False

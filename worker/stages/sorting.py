@@ -1,23 +1,26 @@
 """Sort a line over the workers: sorted parts, exact cuts, one merge for each output tile.
 
-Every output tile is a range of global ranks. Its two cuts are found exactly: samples of all sorted parts
-bracket the element of a rank, the brackets are read (of an element so frequent that the samples show it,
-the ends of its runs alone), and equal elements are taken from the parts in order, so that the sort is
-stable. Only then do elements move, each once.
+Every output tile is a range of global ranks, whose two cuts are found exactly (`sorted_parts`). Only then do
+elements move, each once. A part that does not fit is sorted in runs, on disk; then each of its runs is a
+part, and output tiles are merged some ranks at a time.
+
+Knuth, "The Art of Computer Programming", volume 3, section 5.4: external sorting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.ops.line_sorts import sample_step
-from spartan_ng.plan.plan import MergeParts, Plan, SortParts
-from spartan_ng.worker.memory.store import Region
+from spartan_ng.arrays import box_shape
+from spartan_ng.plan.plan import MergeParts, SortParts
+from spartan_ng.sources import Unread
 from spartan_ng.worker.scheduling.program import Task
-from spartan_ng.worker.stages.picking import Asked, pick
+from spartan_ng.worker.stages.picking import pick
+from spartan_ng.worker.stages.sorted_parts import Parts
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -29,6 +32,9 @@ _FEW = 16
 def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
     """Sort the own part; with indices, stably, and as positions in the whole array."""
     if task.box is None:
+        return
+    if stage.length:
+        _sort_runs(ex, run, stage, task)
         return
     x = ex.load(run, task.operands[0])
     if stage.spans and len(x) == stage.read.shape[0]:
@@ -42,6 +48,44 @@ def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None
     ex.put(run, stage.indices, order + task.box[0][0])
 
 
+def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
+    """Sort the own part run by run."""
+    assert task.box is not None, "checked by the caller"
+    fill = _filling(ex, run, task)
+    shape, first = box_shape(task.box), task.box[0][0]
+    values = ex.store.allocate(shape, run.plan.slots[stage.values].dtype)
+    places = None
+    if stage.indices is not None:
+        places = ex.store.allocate(shape, run.plan.slots[stage.indices].dtype)
+
+    def one(lo: int) -> None:
+        hi = min(lo + stage.length, len(values))
+        part = values[lo:hi]
+        fill(part, lo, hi)
+        if places is None:
+            part.sort()
+            return
+        order = np.argsort(part, kind="stable")
+        part[...] = part[order]
+        np.add(order, first + lo, out=places[lo:hi])
+
+    ex.parallel(run, range(0, len(values), stage.length), lambda: one, False)
+    ex.put(run, stage.values, values)
+    if stage.indices is not None:
+        ex.put(run, stage.indices, places)
+
+
+def _filling(ex: Executor, run: Run, task: Task) -> Callable[[Any, int, int], None]:
+    """What fills an array with a range of the task's line: read where it is wanted, if a source has it."""
+    (operand,) = task.operands
+    (line,) = ex.unread_all(run, [operand])
+    if isinstance(line, Unread):
+        if not operand.is_turned:
+            return lambda part, lo, hi: line.part(0, lo, hi).into(part)
+        line = operand.present(ex.read(line))
+    return lambda part, lo, hi: np.copyto(part, line[lo:hi])
+
+
 def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> None:
     """Pull the own range of ranks out of every sorted part and merge."""
     if task.box is None:
@@ -52,34 +96,31 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         found = [pick(parts.at, parts.sizes.tolist(), a, b) for a, b in stage.spans]
         ex.put(run, stage.slot, np.concatenate(found)[lo:hi])
         return
-    first, last = parts.cuts([lo, hi])
-    (values,) = parts.read(stage.values, [(first, last)])
-    merged = np.concatenate(values)
-    slot = run.plan.slots[stage.slot]
-    out = ex.store.allocate((hi - lo,), slot.dtype)
-    if stage.indices is None:
-        merged.sort(kind="stable")
-        out[...] = merged
-    else:
+    if ex.world == 1 and len(parts.sizes) == 1:
+        made = stage.values if stage.indices is None else stage.indices
+        ex.put(run, stage.slot, ex.store.get(run.keys[made]))
+        return
+    out = ex.store.allocate((hi - lo,), run.plan.slots[stage.slot].dtype)
+    ranks = [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
+    cuts = list(zip(ranks, parts.cuts(ranks), strict=True))
+
+    def merge(ends: tuple[tuple[int, Any], tuple[int, Any]]) -> None:
+        (start, first), (stop, last) = ends
+        part = out[start - lo : stop - lo]
+        (values,) = parts.read(stage.values, [(first, last)])
+        if stage.indices is None:
+            np.concatenate(values, out=part)
+            part.sort(kind="stable")
+            return
         (places,) = parts.read(stage.indices, [(first, last)])
-        np.take(np.concatenate(places), np.argsort(merged, kind="stable"), out=out)
+        np.take(np.concatenate(places), np.argsort(np.concatenate(values), kind="stable"), out=part)
+
+    if ex.world == 1:
+        ex.parallel(run, list(pairwise(cuts)), lambda: merge, not stage.length)
+    else:  # what peers have is asked for from here
+        for ends in pairwise(cuts):
+            merge(ends)
     ex.put(run, stage.slot, out)
-
-
-Range = tuple[Any, Any]
-"""For each part a start, and for each a stop."""
-
-
-def part_sizes(plan: Plan, stage: MergeParts) -> Any:
-    """How many elements each sorted part has."""
-    (n,) = plan.slots[stage.values].shape
-    bounds = [stage.grid.cut(0, n, p) for p in range(stage.grid.parts[0])]
-    return np.array([hi - lo for lo, hi in bounds])
-
-
-def sample_regions(sizes: Any) -> list[Region]:
-    """The samples of each part that every merge looks at first."""
-    return [((0, int(n), sample_step(int(n))),) for n in sizes]
 
 
 def _sorted_in(x: Any, spans: Sequence[tuple[int, int]]) -> Any:
@@ -91,94 +132,3 @@ def _sorted_in(x: Any, spans: Sequence[tuple[int, int]]) -> Any:
     for a, b in spans:
         out[a:b].sort()
     return out
-
-
-class Parts:
-    """The sorted parts of one line, read piece by piece from where they lie."""
-
-    def __init__(self, ex: Executor, run: Run, stage: MergeParts) -> None:
-        self._ex, self._run, self._stage = ex, run, stage
-        self.sizes = part_sizes(run.plan, stage)
-        self._steps = np.array([sample_step(int(n)) for n in self.sizes])
-        self._samples: list[Any] = []
-
-    def read(self, slot: int, ranges: Sequence[Range]) -> list[list[Any]]:
-        """Of every sorted part elements from a start to a stop, for each of the ranges; all at once."""
-        reads = [
-            (self._rank(p), ((int(a), int(b), 1),))
-            for starts, stops in ranges
-            for p, (a, b) in enumerate(zip(starts, stops, strict=True))
-        ]
-        found = iter(self._ex.fetch_all(self._run, slot, reads))
-        return [[next(found) for _ in self.sizes] for _ in ranges]
-
-    def at(self, asked: Sequence[Asked]) -> list[Any]:
-        """The elements at positions in sorted parts, all at once."""
-        reads: list[tuple[int, Region]] = [(self._rank(p), ((r.start, r.stop, r.step),)) for p, r in asked]
-        return list(self._ex.fetch_all(self._run, self._stage.values, reads))
-
-    def _rank(self, part: int) -> int:
-        grid = self._stage.grid
-        return self._ex.rank if grid.duplicate else grid.rank((part,))
-
-    def cuts(self, ranks: Sequence[int]) -> list[Any]:
-        """For each global rank, how many elements of each part come before it."""
-        total = self.sizes.sum()
-        found = {r: self.sizes if r >= total else 0 * self.sizes for r in ranks}
-        inner = [r for r in found if 0 < r < total]
-        if inner and not self._samples:
-            reads = [(self._rank(p), region) for p, region in enumerate(sample_regions(self.sizes))]
-            self._samples = self._ex.fetch_all(self._run, self._stage.values, reads)
-        values = [self._common(r) for r in inner]
-        asked = [
-            self._bracket(r) if v is None else self._edges(v) for r, v in zip(inner, values, strict=True)
-        ]
-        windows = iter(self.read(self._stage.values, [window for ranges in asked for window in ranges]))
-        for rank, value, ranges in zip(inner, values, asked, strict=True):
-            seen = [next(windows) for _ in ranges]
-            lows = [low for low, _ in ranges]
-            if value is None:
-                value = np.sort(np.concatenate(seen[0]), kind="stable")[rank - lows[0].sum()]
-                lows, seen = 2 * lows, 2 * seen
-            before = lows[0] + [np.searchsorted(w, value, "left") for w in seen[0]]
-            upto = lows[1] + [np.searchsorted(w, value, "right") for w in seen[1]]
-            found[rank] = _taken(before, upto - before, rank)
-        return [found[r] for r in ranks]
-
-    def _common(self, rank: int) -> Any:
-        """The element of `rank` where it is so frequent that the samples tell, else None."""
-        values = np.unique(np.concatenate(self._samples))
-        below = [np.searchsorted(s, values, "left") for s in self._samples]
-        upto = [np.searchsorted(s, values, "right") for s in self._samples]
-        most = self._reach(below)[1].sum(axis=0)
-        least = self._reach(upto)[0].sum(axis=0)
-        found = np.flatnonzero((most <= rank) & (least > rank))
-        return values[found[0]] if found.size else None
-
-    def _edges(self, value: Any) -> list[Range]:
-        """In each part where elements equal to `value` begin, and where they end."""
-        sides: tuple[Literal["left", "right"], ...] = ("left", "right")
-        reach = [self._reach([np.searchsorted(s, [value], side) for s in self._samples]) for side in sides]
-        return [(low[:, 0], high[:, 0]) for low, high in reach]
-
-    def _reach(self, samples: list[Any]) -> tuple[Any, Any]:
-        """The least and the most elements of each part before positions among its samples."""
-        below = np.array(samples)
-        least = np.where(below > 0, (below - 1) * self._steps[:, None] + 1, 0)
-        return least, np.minimum(below * self._steps[:, None], self.sizes[:, None])
-
-    def _bracket(self, rank: int) -> list[Range]:
-        """Of each part a range of positions that holds its elements equal to the one of `rank`."""
-        candidates = np.sort(np.concatenate(self._samples))
-        least, most = self._reach([np.searchsorted(s, candidates, "left") for s in self._samples])
-        reach = np.flatnonzero(most.sum(axis=0) <= rank)
-        beyond = np.flatnonzero(least.sum(axis=0) > rank)
-        low = least[:, reach[-1]] if reach.size else 0 * self.sizes
-        high = most[:, beyond[0]] if beyond.size else self.sizes
-        return [(low, high)]
-
-
-def _taken(before: Any, equal: Any, rank: int) -> Any:
-    """How many elements of each part come before `rank`, where `equal` ones follow those `before`."""
-    rest = rank - before.sum()
-    return before + np.minimum(equal, np.maximum(rest - (np.cumsum(equal) - equal), 0))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays.copying import copy_run
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
-from spartan_ng.costs.tuned import SMALL_FLOPS
 from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.bound import Bound
@@ -40,6 +40,7 @@ from spartan_ng.plan.plan import (
     SortParts,
     Write,
 )
+from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.program import Task, cover
 from spartan_ng.worker.stages.joins import run_accumulate, run_join
@@ -53,6 +54,9 @@ from spartan_ng.worker.stages.windows import Bands, opened
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
+
+_SMALL = 1 << 20
+"""Operations on the elements of a tile's domain below which threads cost more than they bring."""
 
 
 Target = Callable[[Box], Any]
@@ -153,7 +157,7 @@ def _made(
     assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
 
-    small = task.flops < SMALL_FLOPS
+    small = task.flops < _SMALL
     if bands is not None and tier.is_hot:
         bands.show_end(box)
     choice = tier.choose(operands, ex.errstate)
@@ -436,7 +440,7 @@ def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
 def _reshaped(
     ex: Executor, run: Run, stage: Assemble, task: Task, shape: tuple[int, ...], whole: tuple[int, ...]
 ) -> Any:
-    """The tile's run of the flat index space, cut out of the covering box."""
+    """The tile's run of the flat index space, cut out of the covering box; of a mapped file a view."""
     (read,) = stage.reads
     assert task.box is not None, "checked by the caller"
     covering = ex.load(run, task.operands[0])
@@ -444,9 +448,11 @@ def _reshaped(
     first = task.box[0][0] * prod(whole[1:]) if whole else 0
     lows = _first_index(read.shape, first, first + size - 1)
     offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
-    flat = np.ascontiguousarray(dense(covering)).reshape(-1)[offset : offset + size]
-    out = ex.store.allocate(shape, flat.dtype)
-    np.copyto(out, flat.reshape(shape))
+    covering = dense(covering)
+    if stage.slot not in run.plan.outputs and is_mapped(covering) and covering.flags.c_contiguous:
+        return covering.reshape(-1)[offset : offset + size].reshape(shape)
+    out = ex.store.allocate(shape, covering.dtype)
+    copy_run(covering, offset, out.reshape(-1))
     return out
 
 

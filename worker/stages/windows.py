@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from mmap import PAGESIZE
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.plan import Fused, Read
 from spartan_ng.sources import Unread
 from spartan_ng.worker.memory.mapping import Reservation
@@ -201,7 +202,8 @@ def opened(
 ) -> Iterator[tuple[list[Any], Bands | None]]:
     """The operands of a pass as arrays, and who reads those that are not there yet.
 
-    What does not follow the dimension of the bands is read as a whole.
+    What does not follow the dimension of the bands is read as a whole; and so is all, to disk, where there is
+    no room for what is read at a time.
     """
     assert stage.band is not None, "only a pass over sources has bands"
     assert task.box is not None, "checked by the caller"
@@ -222,9 +224,14 @@ def opened(
     if not windows:
         yield found, None
         return
-    bands = Bands(ex, run, list(windows.values()), stage)
-    try:
-        with ex.store.room(bands.held_bytes):
-            yield found, bands
-    finally:
-        bands.close()
+    bands: Bands | None = Bands(ex, run, list(windows.values()), stage)
+    assert bands is not None, "just made"
+    with ExitStack() as stack:
+        stack.callback(bands.close)
+        try:
+            stack.enter_context(ex.store.room(bands.held_bytes))
+        except MemoryBudgetError:
+            each = zip(task.operands, operands, strict=True)
+            found = [o.present(ex.read(v)) if isinstance(v, Unread) else v for o, v in each]
+            bands = None
+        yield found, bands

@@ -22,6 +22,7 @@ from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.memory import budget_bytes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,7 +41,7 @@ def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) ->
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands of any size that have values.
+    NumPy takes operands that have values and fit into the memory with what it makes of them.
     """
 
     def enter(ours: F) -> F:
@@ -146,13 +147,19 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
         known: list[Any] = []
         nbytes = _known((*args, *keywords.values()) if keywords else args, known)
         small = config.small_bytes
-        if nbytes > small and not (whole and small and nbytes < _MUCH and in_process()):
+        if nbytes > small and not (whole and small and nbytes < _fitting_bytes() and in_process()):
             return checked(*args, **keywords)
         return _called(numpys, known, keywords)
 
     return call  # type: ignore[return-value]
 
 
+def _fitting_bytes() -> int:
+    """Operands that NumPy may copy, and copy again."""
+    return budget_bytes() // _COPIES
+
+
+_COPIES = 4
 _MUCH = sys.maxsize
 """Bytes of what is lazy or sparse."""
 _PLAIN = frozenset({int, float, bool, complex, str, type(None)})

@@ -34,14 +34,18 @@ class Root:
     whole: frozenset[int] = frozenset()
 
 
+_LONG_LINE_BYTES = 1 << 24
+"""A line that is sorted, from which on it may have to be done in parts."""
+
+
 def is_fusible(node: Node, cut_lines: bool) -> bool:
     """Whether the node runs inside a fused stage at all (the others are stages of their own kind).
 
     With `cut_lines` there are several workers: sorting a 1-d array is not left to the one task that would
     see its whole line, and looking up a few rows does not bring all of them to every task. Nor does it read
-    all of a source.
+    all of a source. A line that is long is not sorted in one block, either.
     """
-    if cut_lines and is_line_sort(node):
+    if is_line_sort(node) and (cut_lines or node.inputs[0].nbytes > _LONG_LINE_BYTES):
         return False
     if is_sparse_take(node) and (cut_lines or is_read(node.inputs[0])):
         return False

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
 from spartan_ng.optimizer.tiling.forced import KINDS
-from spartan_ng.optimizer.tiling.limits import check
+from spartan_ng.optimizer.tiling.limits import check_duplicates
 from spartan_ng.optimizer.tiling.model import Model, Place, Rules, build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
+from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
 
 _PRECISION = 8
@@ -43,7 +43,7 @@ class Alternative:
 def choose(
     stages: Sequence[StageSketch],
     arrays: Sequence[ArraySketch],
-    profile: Profile,
+    profile: ClusterProfile,
     *,
     solver: str = "exact",
     forced: str | None = None,
@@ -71,7 +71,8 @@ def choose(
     if profile.workers == 1:
         return _alone(stages, arrays)
     model = build(stages, arrays, rules)
-    check(stages, arrays, model.grids, rules)
+    if rules.forced is None:
+        check_duplicates(stages, arrays, rules.budget)
     fastest = budget.solve(model.problem, SOLVERS[solver])
     found = _read_off(model, arrays, fastest, rules)
     if solver != "exact" or forced is not None or not _moves_products(stages, found):
@@ -130,7 +131,7 @@ def moving_least(found: Sequence[Tilings]) -> int:
 def alternatives(
     stages: Sequence[StageSketch],
     arrays: Sequence[ArraySketch],
-    profile: Profile,
+    profile: ClusterProfile,
     *,
     duplicate_budget_bytes: int | None = None,
 ) -> tuple[tuple[Alternative, ...], ...]:
@@ -154,7 +155,9 @@ def alternatives(
     return tuple(found)
 
 
-def _rules(profile: Profile, solver: str, forced: str | None, duplicate_budget_bytes: int | None) -> Rules:
+def _rules(
+    profile: ClusterProfile, solver: str, forced: str | None, duplicate_budget_bytes: int | None
+) -> Rules:
     if solver not in SOLVERS:
         raise OptionError(f"tiling solver {solver!r} is not one of {', '.join(SOLVERS)}")
     if forced is not None and forced not in KINDS:

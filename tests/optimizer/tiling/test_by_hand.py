@@ -9,11 +9,8 @@ from scipy import sparse
 import spartan_ng as sp
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
-from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError, OptionError, ShapeError
-from spartan_ng.optimizer.tiling.choose import choose
 from spartan_ng.optimizer.tiling.forced import BY_HAND
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 from tests.test_programs import running_on
 
 EXPECTED = {"row": "4x1", "column": "1x4", "block": "2x2", "duplicate": "duplicate"}
@@ -91,17 +88,3 @@ def test_a_duplicate_above_the_budget_names_array_bytes_and_budget():
             y.compute()
         with config.override(duplicate_bytes=9600):
             assert float(y.sum()) == 1200
-
-
-def test_an_array_too_large_for_any_plan_names_itself_and_the_budget():
-    n = 1000
-    arrays = [ArraySketch((n, n), 8 * n * n), ArraySketch((n,), 8 * n)]
-    whole = StageSketch((n,), (0,), (Access(0, (WHOLE, WHOLE)),), (Access(1, (0,)),))
-    cut = StageSketch((n,), (0,), (Access(0, (0, WHOLE)),), (Access(1, (0,)),))
-    for budget, stage in [(8 * n * n - 1, whole), (2 * n * n - 1, cut)]:
-        profile = Profile(workers=4, memory_bytes=budget, limited=True)
-        match = rf"\(1000, 1000\) takes 8,000,000 bytes.* budget of a worker is {budget:,} bytes"
-        with pytest.raises(MemoryBudgetError, match=match):
-            choose([stage], arrays, profile)
-        profile = Profile(workers=4, memory_bytes=budget + 1, limited=True)
-        assert choose([stage], arrays, profile).exact
