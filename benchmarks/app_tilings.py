@@ -14,12 +14,12 @@ from spartan_ng import session
 from spartan_ng.apps.workloads import WORKLOADS, Workload
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.costs import Profile
 
 WORKERS = 4
 TILINGS = ("row", "column", "block")
 """What is forced everywhere."""
-BYTES = ClusterProfile(message_ns=0, task_ns=0)
+BYTES = Profile(message_ns=0, task_ns=0)
 """A cluster whose messages and tasks are free: the cost that tilings are chosen by is the bytes, as in the
 paper, and the arithmetic."""
 
@@ -56,7 +56,7 @@ def moved(
     tiling: str | None,
     scale: float = 0.2,
     workers: int = WORKERS,
-    profile: ClusterProfile | None = None,
+    profile: Profile | None = None,
 ) -> Moved:
     """Run a workload under a tiling (None: as chosen for `profile`), all of it on the workers."""
     before = session.current().backend

@@ -29,9 +29,9 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTotals
 from spartan_ng.worker.scheduling.program import task_of
@@ -59,7 +59,7 @@ def planned(workers: int, columns: int = COLUMNS) -> Plan:
     """The plan of a cumulative sum over rows that lie cut over the workers."""
     x = numpy.broadcast_to(1.0, (workers * 64, columns))
     root = build.scan("add", build.data(ArrayRef(x.shape, x.dtype, value=x)), 0)
-    settings = Settings(ClusterProfile(workers=workers), "row", scan_fan=FAN)
+    settings = Settings(Profile(workers=workers), "row", scan_fan=FAN)
     return lower(topological([root]), [root], settings, f"cascades {workers}")
 
 

@@ -16,9 +16,9 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import FUSIONS, config
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 
 ROUNDS = 15
@@ -76,7 +76,7 @@ def measure(name: str, root: Node) -> Row:
 
     def plan(fusion: str, n: int) -> None:
         roots = run_passes(PASSES, [root], ())
-        lower(topological(roots), roots, Settings(ClusterProfile(workers=n), fusion=fusion), "benchmark")
+        lower(topological(roots), roots, Settings(Profile(workers=n), fusion=fusion), "benchmark")
 
     planned = {(f, n): median_ms(lambda f=f, n=n: plan(f, n)) for f, n in COLUMNS}  # type: ignore[misc]
     one = session.Session(EmbeddedBackend(1))

@@ -21,11 +21,11 @@ import spartan_ng as np
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.master.state import MasterState
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import NOTHING
@@ -103,7 +103,7 @@ def measure(program: Callable[[], Any], workers: int) -> Scale:
     with config.override(small_bytes=0):
         root: Node = program()._node()
     roots = run_passes(PASSES, [root], frozenset())
-    settings = Settings(ClusterProfile(workers=workers, memory_bytes=1 << 34))
+    settings = Settings(Profile(workers=workers, memory_bytes=1 << 34))
     plan, times = None, []
     for _ in range(3):
         start = time.perf_counter()

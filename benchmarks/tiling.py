@@ -11,11 +11,11 @@ import statistics
 import time
 from dataclasses import dataclass
 
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch, Tilings
 
-PROFILE = ClusterProfile(workers=4, memory_bytes=1 << 40)
+PROFILE = Profile(workers=4, memory_bytes=1 << 40)
 """Four workers whose memory holds copies of vectors, not of matrices."""
 K = 1024
 

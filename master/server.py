@@ -10,9 +10,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 
+from spartan_ng.events import now_ns
+from spartan_ng.master.clocks import Clocks
 from spartan_ng.master.state import Instructions, MasterState
 from spartan_ng.wire.access import Access, leave, own_address
 from spartan_ng.wire.codec import encode
+from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop
 from spartan_ng.wire.messages import FROM_ADMIN, FROM_CLIENT, FROM_WORKER, Hello, Probe
 from spartan_ng.wire.port import Peer, Port
@@ -37,7 +40,8 @@ class MasterServer:
         self._access = access = access or Access()
         address = address or (own_address() if access.keys is None else DEFAULT_ADDRESS)
         self.loop = Loop(lambda error: _log.error("an error of the master's own", exc_info=error))
-        self._state = MasterState(self.loop.now())
+        self._state = MasterState(self.loop.now(), host_identity(), now_ns)
+        self._clocks = Clocks()
         pair = None if access.keys is None else access.keys.own
         try:
             self._port = Port(self.loop, address, access, pair, self, True, _MOST_WAITING)
@@ -65,16 +69,20 @@ class MasterServer:
 
     def greeted(self, peer: Peer, hello: Hello) -> None:
         """Somebody has proved who they are."""
-        self._do(self._state.greet(peer.name, peer.role, hello))
+        self._clocks.greet(peer.name, hello.host)
+        self._do([*self._state.greet(peer.name, peer.role, hello), (peer.name, Probe(now_ns()))])
 
     def heard(self, peer: Peer, frames: Frames) -> None:
         """Somebody who has greeted says something."""
-        self._do(self._state.handle(peer.name, _READERS[peer.role](frames)))
+        message = self._clocks.take(peer.name, _READERS[peer.role](frames), now_ns())
+        self._do(self._state.handle(peer.name, message))
         if self._state.role(peer.name) == "stranger":
             self._port.forget(peer.name)
+            self._clocks.forget(peer.name)
 
     def gone(self, name: str) -> None:
         """Somebody's connection has been cut."""
+        self._clocks.forget(name)
         self._do(self._state.lost(name))
 
     def _look_at_keys(self) -> None:
@@ -101,7 +109,8 @@ class MasterServer:
 
     def _probe(self) -> None:
         self._probing = False
-        self._do([(peer, Probe()) for peer in self._state.peers])
+        probe = Probe(now_ns())
+        self._do([(peer, probe) for peer in self._state.peers])
 
     def _do(self, instructions: Instructions) -> None:
         """Send; whoever cannot be reached is lost, which makes more to send."""
@@ -117,6 +126,7 @@ class MasterServer:
             if not self._port.send(receiver, frames):
                 gone.add(receiver)
                 self._port.forget(receiver)
+                self._clocks.forget(receiver)
                 _log.warning("%s is gone", receiver)
                 queue += self._state.lost(receiver)
         if self._state.is_over:

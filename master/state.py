@@ -27,6 +27,7 @@ from spartan_ng.wire.messages import (
     Doing,
     DropOwner,
     ForgetPlan,
+    Happened,
     Hello,
     Here,
     JobDone,
@@ -131,12 +132,15 @@ class _Job:
     """When the clock was first looked at while it ran."""
     doing: dict[str, str] = field(default_factory=dict)
     """What workers have been at for a while."""
+    observed: bool = False
 
 
 class MasterState:
-    """Who is there and what runs; at `now_s`, in seconds from some point, it begins."""
+    """Who is there and what runs; at `now_s`, in seconds from some point, it begins. `clock_ns` is that of
+    all processes of the `host`."""
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, host: str = "", clock_ns: Callable[[], int] = lambda: 0) -> None:
+        self._host, self._clock_ns = host, clock_ns
         self._ends = False
         """Whether an admin wants the cluster to end."""
         self._authorized = Authorized(())
@@ -298,7 +302,12 @@ class MasterState:
         assert plan is not None
         names = tuple(self._ranks[: message.ranks])
         self._jobs[message.job] = _Job(
-            peer, names, message.outputs, set(names), deadline_s=message.deadline_s
+            peer,
+            names,
+            message.outputs,
+            set(names),
+            deadline_s=message.deadline_s,
+            observed=message.observed,
         )
         retired = _own(peer, message.retired)
         run = RunJob(
@@ -314,6 +323,7 @@ class MasterState:
             retired,
             message.values,
             timeout_s=message.timeout_s,
+            observed=message.observed,
         )
         out: Instructions = []
         if (run.released or retired) and len(names) < len(self._ranks):
@@ -392,11 +402,19 @@ class MasterState:
         return []
 
     def _printed(self, peer: str, message: Printed) -> Instructions:
+        return self._told(peer, message)
+
+    def _happened(self, peer: str, message: Happened) -> Instructions:
+        record = self._jobs.get(message.job)
+        return [] if record is None or not record.observed else self._told(peer, message)
+
+    def _told(self, peer: str, message: Printed | Happened) -> Instructions:
+        """Tell a job's client what a worker says, and which worker it is."""
         record = self._jobs.get(message.job)
         if record is None or peer not in record.names or record.client not in self._clients:
             return []
         where = f"worker {record.names.index(peer)} ({self._workers[peer].member.label})"
-        return [(record.client, Printed(message.job, message.text, where))]
+        return [(record.client, replace(message, worker=where))]
 
     def _step(self, job: str, event: str, kind: str = "", text: str = "") -> Instructions:
         """Move a job along `JOB_STEPS`; say what the new state asks for."""
@@ -438,7 +456,8 @@ class MasterState:
 
     def _status(self, peer: str, message: AskStatus) -> Instructions:
         jobs = tuple((job, self._described(record)) for job, record in self._jobs.items())
-        return [(peer, Status(self.members(), tuple(c.label for c in self._clients.values()), jobs))]
+        clients = tuple(c.label for c in self._clients.values())
+        return [(peer, Status(self.members(), clients, jobs, self._clock_ns(), self._host))]
 
     def _bye(self, peer: str, message: Bye) -> Instructions:
         return self.lost(peer)
@@ -476,6 +495,7 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("worker", StagesDone): MasterState._stages_done,
     ("worker", Doing): MasterState._doing,
     ("worker", Printed): MasterState._printed,
+    ("worker", Happened): MasterState._happened,
     ("worker", Bye): MasterState._bye,
     ("client", Submit): MasterState._submit,
     ("client", Cancel): MasterState._cancel,

@@ -7,10 +7,12 @@ runs a NumPy program fused and parallel on this machine, or tiled on a cluster a
 
 Beyond NumPy's names: `compute` and `persist` evaluate several arrays together, `explain` shows the plan,
 `config` holds the options, `map`, `filter`, `fold`, `scan` and `join_update` are the operators that
-everything is made of, `cluster` and `connect` move the program to one, and `tile_as` cuts an array by hand.
+everything is made of, `cluster` and `connect` move the program to one, `tracing` writes down what it does,
+and `tile_as` cuts an array by hand.
 """
 
 import importlib
+import os as _os
 from typing import TYPE_CHECKING, Any
 
 from spartan_ng import api as _api
@@ -61,6 +63,7 @@ from spartan_ng.api.statistics.nans import *
 from spartan_ng.api.statistics.quantiles import *
 from spartan_ng.api.statistics.statistics import *
 from spartan_ng.checkpoints import checkpoint, restore, resumable
+from spartan_ng.config import TRACE_VARIABLE as _TRACE_VARIABLE
 from spartan_ng.config import config
 from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, tile_as, to_dask
 
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.elementwise import special
     from spartan_ng.api.numeric import polynomial
     from spartan_ng.plan.explain import Explanation
+    from spartan_ng.traces import tracing
     from spartan_ng.version import __version__
 
 _LATE = {
@@ -78,6 +82,7 @@ _LATE = {
     "polynomial": "spartan_ng.api.numeric.polynomial",
     "random": "spartan_ng.api.drawing.random",
     "special": "spartan_ng.api.elementwise.special",
+    "tracing": "spartan_ng.traces:tracing",
 }
 """What takes long to import, and most programs do without."""
 
@@ -102,6 +107,7 @@ __all__ = [
     "testing",
     "tile_as",
     "to_dask",
+    "tracing",
 ]
 __all__ += _api.ndarray.array.__all__
 __all__ += _api.elementwise.bits.__all__
@@ -152,3 +158,9 @@ def __getattr__(name: str) -> Any:
     found = importlib.import_module(module)
     globals()[name] = found = getattr(found, attribute) if attribute else found
     return found
+
+
+if _TRACE_VARIABLE in _os.environ:
+    from spartan_ng.traces import trace_as_asked as _trace_as_asked
+
+    _trace_as_asked()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
-from spartan_ng.config import ENGINES, KEYS_VARIABLE, MASTER_VARIABLE
+from spartan_ng.config import ENGINES, KEYS_VARIABLE, MASTER_VARIABLE, TRACE_VARIABLE
 from spartan_ng.errors import SpartanError
 
 if TYPE_CHECKING:
@@ -334,6 +334,11 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     type=click.Choice(ENGINES),
     help="Run on a new dask or Ray with so many workers instead.",
 )
+@click.option(
+    "--trace",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write what SCRIPT and the workers do to this file, in Chrome's trace format (for Perfetto).",
+)
 @click.option("--as-numpy", is_flag=True, help="In SCRIPT (only there), `import numpy` imports this package.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -342,6 +347,7 @@ def run(
     threads: int | None,
     memory: int | None,
     engine: str | None,
+    trace: str | None,
     as_numpy: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -352,16 +358,18 @@ def run(
     Examples:
         spartan-ng run --as-numpy numpy_script.py
         spartan-ng run -n 4 script.py
+        spartan-ng run --trace run.json -n 4 script.py
         spartan-ng run --on dask -n 4 script.py
         spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
     """
     command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments]
+    asked = {} if trace is None else {TRACE_VARIABLE: os.path.abspath(trace)}
     if workers is None:
         if threads is not None or memory is not None or engine is not None:
             raise click.UsageError(
                 "--threads, --memory and --on are of worker processes: ask for some with -n"
             )
-        os.execv(sys.executable, command)
+        os.execve(sys.executable, command, {**os.environ, **asked})
     threads = threads or max(1, len(os.sched_getaffinity(0)) // workers)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if engine is not None:
@@ -370,7 +378,7 @@ def run(
         from spartan_ng.backends.engines import local
 
         with local(engine, workers, threads) as environment:
-            code = _run_in(environment, command)
+            code = _run_in({**environment, **asked}, command)
     else:
         from spartan_ng.backends.local import LocalCluster
 
@@ -378,7 +386,7 @@ def run(
         try:
             cluster.start()
             cluster.connect().close()  # all workers are there before the script starts
-            code = _run_in({MASTER_VARIABLE: cluster.address}, command)
+            code = _run_in({MASTER_VARIABLE: cluster.address, **asked}, command)
         finally:
             cluster.stop()
     sys.exit(code)

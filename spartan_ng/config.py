@@ -25,6 +25,8 @@ MASTER_VARIABLE = "SPARTAN_NG_MASTER"
 """Environment variable with the address of the master that programs connect to."""
 KEYS_VARIABLE = "SPARTAN_NG_KEYS"
 """Environment variable with the directory of CurveZMQ keys."""
+TRACE_VARIABLE = "SPARTAN_NG_TRACE"
+"""Environment variable with the file that the program's trace goes to."""
 
 
 _SMALL_BYTES = 1 << 25

@@ -22,8 +22,12 @@ from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats
+from spartan_ng.callers import user_place
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
+from spartan_ng.costs import Profile
+from spartan_ng.costs.measured import measure_later
 from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
+from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
@@ -32,12 +36,10 @@ from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import Recipe, computed_again, record
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.ops.functions import named, users_of
-from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
@@ -101,7 +103,11 @@ class Session:
     def evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
         """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
         begun, before = time.perf_counter(), self.worked_s
-        values = self._evaluate(nodes, order)
+        if happened.is_on:
+            with happened.span("evaluate", user_place()):
+                values = self._evaluate(nodes, order)
+        else:
+            values = self._evaluate(nodes, order)
         self._watch.note(time.perf_counter() - begun, self.worked_s - before)
         return values
 
@@ -136,9 +142,11 @@ class Session:
         while True:
             planned = None
             try:
-                planned, leaves = self.plan(wanted, order)
+                with happened.span("plan"):
+                    planned, leaves = self.plan(wanted, order)
                 begin = time.perf_counter()
-                refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
+                with happened.span("run"):
+                    refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
             except WorkersChanged:
                 changed += 1
                 if changed == _PLANNED:
@@ -156,6 +164,7 @@ class Session:
                         raise _blamed(planned.plan, *died[-2:]) from error
                 if lost > config.retries or self._losing is None:
                     raise
+                happened.mark("lost", str(error))
                 _log.warning("%s; computing again what it took (%d of %d)", error, lost, config.retries)
                 if not self._recover([n.data for n in topological(wanted) if n.data is not None]):
                     raise
@@ -171,9 +180,10 @@ class Session:
         losing.take_notice()
         lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
         if lost:
-            found = computed_again(
-                lost, lambda ref: ref.backend is losing and losing.is_lost(ref), self._evaluate_plain
-            )
+            with happened.span("recover"):
+                found = computed_again(
+                    lost, lambda ref: ref.backend is losing and losing.is_lost(ref), self._evaluate_plain
+                )
             if found is None:
                 return False
             for ref, by in zip(lost, found, strict=True):
@@ -361,7 +371,7 @@ def _left_out() -> frozenset[str]:
 
 
 def _settings(
-    profile: ClusterProfile,
+    profile: Profile,
     workers: int,
     duplicate_bytes: int | None,
     taken_bytes: int,
@@ -392,11 +402,11 @@ def current() -> Session:
     with _session_lock:
         if _session is None:
             address = os.environ.get(MASTER_VARIABLE)
-            backend: Backend = (
-                _connect(address, os.environ.get(KEYS_VARIABLE))
-                if address
-                else EmbeddedBackend(config.threads, config.memory_bytes)
-            )
+            if address:
+                backend: Backend = _connect(address, os.environ.get(KEYS_VARIABLE))
+            else:
+                backend = EmbeddedBackend(config.threads, config.memory_bytes)
+                measure_later(backend.threads)
             _session = Session(backend)
         return _session
 
@@ -460,7 +470,7 @@ def in_process() -> bool:
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
-    return is_dearer_than_writing(node, stored, Rates.of(current().backend.profile))
+    return is_dearer_than_writing(node, stored, current().backend.profile)
 
 
 def shares_files() -> bool:

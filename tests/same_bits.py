@@ -30,8 +30,8 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.costs import Profile
 from spartan_ng.ops import order
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import units
 from tests.fuzz.generator import generate
 from tests.fuzz.program import Line, arrays_of, execute, steps_of
@@ -197,7 +197,7 @@ def _small_grain(n: int) -> int:
 def running(way: Way) -> Iterator[None]:
     """Evaluate in one way inside the block, lazily; on workers that are slow enough to share small work."""
     weights = tuple(range(1, way.workers + 1)) if way.cuts == "uneven" else ()
-    slow = ClusterProfile(10**7, 10**9, 10**8, message_ns=0, task_ns=0, weights=weights)
+    slow = Profile(10**7, 10**9, 10**8, message_ns=0, task_ns=0, weights=weights)
     backend: Backend = SimulatedBackend(way.workers, slow) if way.workers else EmbeddedBackend(2)
     forced = None if way.cuts == "uneven" else way.cuts
     before = session.current().backend

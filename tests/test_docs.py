@@ -32,8 +32,9 @@ def _blocks(page: Path) -> list[str]:
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _blocks(p) and p.name not in ELSEWHERE], ids=lambda p: p.name
 )
-def test_examples_run(page, capsys) -> None:
+def test_examples_run(page, capsys, monkeypatch, tmp_path) -> None:
     """The blocks of a page run one after the other, in one namespace; sessions print what they say."""
+    monkeypatch.chdir(tmp_path)
     namespace: dict = {"np": spartan_ng, "numpy": numpy}
     exec(MADE.get(page.name, ""), namespace)
     for block in _blocks(page):

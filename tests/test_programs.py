@@ -20,11 +20,11 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.fusion import policies, select
 from spartan_ng.optimizer.fusion.costs import PlanCosts
 from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.programs import NARROW, Program, programs
 from tests.sampling import examples
 
@@ -85,7 +85,7 @@ def test_numexpr(program: Program, workers: int, fusion: str) -> None:
 @given(program=programs(), workers=st.sampled_from([2, 3, 4]))
 def test_kept_copies(program: Program, workers: int) -> None:
     """Where messages cost nothing, small arrays are kept twice, too; later programs read the copies."""
-    backend = SimulatedBackend(workers, ClusterProfile(message_ns=0, flops_s=10**6))
+    backend = SimulatedBackend(workers, Profile(message_ns=0, flops_s=10**6))
     with running_on(backend), config.override(small_bytes=0):
         kept: dict[int, Any] = {}
 

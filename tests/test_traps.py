@@ -11,10 +11,10 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Op, topological
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from tests.test_programs import running_on
 
@@ -106,7 +106,7 @@ def test_12_plans_do_not_grow_with_the_number_of_tiles() -> None:
     x = build.constant(RNG.random((4096, 64)))
     root = build.fold("add", build.map_("exp", x), (0,))
     sizes = {
-        w: len(repr(lower(topological([root]), [root], Settings(ClusterProfile(workers=w)), "p").stages))
+        w: len(repr(lower(topological([root]), [root], Settings(Profile(workers=w)), "p").stages))
         for w in (4, 64, 1024)
     }
     assert sizes[1024] <= sizes[4] * 1.05

@@ -7,7 +7,6 @@ plan's order; a read of a tile that another rank has not finished waits for that
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -21,6 +20,7 @@ import numpy as np
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
+from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan, Stage
@@ -167,7 +167,8 @@ class Executor:
 
         Raises whatever a stage raises, and `JobCancelled` soon after `cancelled` is set.
         """
-        program = self._program(plan)
+        with record.span("prepare", "", job):
+            program = self._program(plan)
         keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
         for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
             keys[slot] = key
@@ -183,17 +184,22 @@ class Executor:
     def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
         every = []
         with entered(self.errstate), Acting(run.job):
+            end_ns = now_ns()
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
-                start = time.perf_counter()
+                begin_ns = end_ns
                 if run.program.users[i] and self.world > 1:
                     with self._vanguard.passing(self, run):
                         HANDLERS[type(stage)](self, run, stage, task)
                 else:
                     HANDLERS[type(stage)](self, run, stage, task)
                 self._release(run, i, stage, task)
-                run.stats.seconds = time.perf_counter() - start
+                end_ns = now_ns()
+                run.stats.seconds = (end_ns - begin_ns) / 1e9
+                if record.is_on:
+                    moved = run.stats.bytes_moved
+                    record.note("stage", stage.name, begin_ns, end_ns, run.job, i, moved)
                 every.append(run.stats)
                 if progress is not None:
                     progress(i + 1)
@@ -311,12 +317,26 @@ class Executor:
         parts: list[tuple[Piece, Any]] = []
         for piece in operand.pieces:
             if piece.rank != self.rank:
-                parts.append((piece, self.transfer.fetch(key, piece.rank, piece.region)))
+                parts.append((piece, self._fetch(run, key, piece.rank, piece.region)))
                 continue
             tile = self.store.get(key)
             dense_tile = tile.__class__ is np.ndarray
             parts.append((piece, tile[piece.index] if dense_tile else read_region(tile, piece.region)))
         return parts
+
+    def _fetch(self, run: Run, key: Key, rank: int, region: Region) -> Future[Any]:
+        """A region of another rank's tile, as soon as it has come."""
+        future = self.transfer.fetch(key, rank, region)
+        if record.is_on:
+            begin_ns, index = now_ns(), run.index
+
+            def arrived(future: Future[Any]) -> None:
+                if not future.cancelled() and future.exception() is None:
+                    nbytes = data_bytes(future.result())
+                    record.note("transfer", f"from worker {rank}", begin_ns, now_ns(), run.job, index, nbytes)
+
+            future.add_done_callback(arrived)
+        return future
 
     def _finish(self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]]) -> Any:
         if len(parts) == 1 and parts[0][0].rank == self.rank:
@@ -333,10 +353,13 @@ class Executor:
     def wait(self, run: Run, future: Future[Any], rank: int) -> Any:
         """The future's result, giving up when the job is cancelled; meanwhile do tasks of others, those of
         `rank` first, who is to send it."""
+        begin_ns = now_ns() if record.is_on and not future.done() else 0
         try:
             return self._wait(run, future, rank)
         finally:
             self.waiting.pop(run.job, None)
+            if begin_ns:
+                record.note("wait", f"for worker {rank}", begin_ns, now_ns(), run.job, run.index)
 
     def _wait(self, run: Run, future: Future[Any], rank: int) -> Any:
         pause = _IDLE_S if run.program.lends else _CHECK_S
@@ -357,7 +380,7 @@ class Executor:
     def fetch_all(self, run: Run, slot: int, reads: Iterable[tuple[int, Region]]) -> list[Any]:
         """Regions of ranks' tiles, known only now (data-dependent reads), all under way at once."""
         key = run.keys[slot]
-        under_way = [(r, x, None if r == self.rank else self.transfer.fetch(key, r, x)) for r, x in reads]
+        under_way = [(r, x, None if r == self.rank else self._fetch(run, key, r, x)) for r, x in reads]
         found = []
         for rank, region, future in under_way:
             if future is None:
@@ -400,7 +423,7 @@ class Executor:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
             try:
-                with entered(self.errstate), Acting(run.job):
+                with entered(self.errstate), Acting(run.job), record.span("blocks", "", run.job):
                     one = make()
                     for i in numbers if offer is None else offer.mine(stopped):
                         if ended:

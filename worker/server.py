@@ -11,6 +11,7 @@ import resource
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -20,6 +21,7 @@ import zmq
 
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
+from spartan_ng.events import Event, now_ns, record
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
@@ -38,6 +40,7 @@ from spartan_ng.wire.messages import (
     TO_WORKER,
     Authorized,
     Doing,
+    Happened,
     Hello,
     Here,
     JobError,
@@ -80,6 +83,9 @@ _PROGRESS_S = 0.1
 _TIDY_S = 1.0
 _LOOK_S = 0.5
 _PRESS_S = 0.1
+_TELL_S = 0.25
+_MOST_EVENTS = 100_000
+"""Events that wait to be told; of more, the first are left out."""
 STUCK_S = 5.0
 """A function that still runs this long after its job was to stop, in C code perhaps, never will."""
 HELD_UP_S = 60.0
@@ -178,6 +184,10 @@ class WorkerServer:
         self._begun: dict[str, tuple[float, str]] = {}
         """When a part began, and what the master has been told that it does."""
         self._timeouts: dict[str, float] = {}
+        self._observed: set[str] = set()
+        """Jobs of which the master wants to know what happens, and"""
+        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        """what has happened, and is still to be told."""
         self._pressed: dict[str, float] = {}
         """Parts that have been told to stop, and when."""
         self.leaves_stuck = False
@@ -207,6 +217,7 @@ class WorkerServer:
         self.loop.every(_LOOK_S, self._look)
         self.loop.every(_PRESS_S, self._press)
         self.loop.every(_TIDY_S, self._report)
+        self.loop.every(_TELL_S, self._tell_events)
 
     def tell_printed(self, job: str, text: str) -> None:
         """Let a job's program know what its functions print. Thread-safe."""
@@ -310,7 +321,7 @@ class WorkerServer:
             case _ if not self._connected:
                 pass  # from the connection that has just broken
             case Probe():
-                pass
+                self._tell(Here(message.sent_ns, now_ns()))
             case Welcome():
                 self._joined = True
                 self._words = 0
@@ -365,6 +376,8 @@ class WorkerServer:
         cancelled = self._cancelled[run.job] = threading.Event()
         self._begun[run.job] = (self.loop.now(), "")
         self._timeouts[run.job] = run.timeout_s
+        if run.observed:
+            self._observe(run.job)
         self._peers.timeout_s = min(self._timeouts.values())
         self._jobs.submit(self._run_part, part, self._plans[at], runner, cancelled)
 
@@ -377,8 +390,7 @@ class WorkerServer:
         self._peers.abort(lambda key: key[0] == part.job or key in keys, error)
 
     def _report(self) -> None:
-        """Tell the master that we are not held up, for whom parts wait, and what they run."""
-        self._tell(Here())
+        """Tell the master for whom parts wait, and what they run."""
         for job, (begun, told) in list(self._begun.items()):
             functions = running(job)
             waits = next((r.waiting[job] for r in self._runners.values() if job in r.waiting), None)
@@ -402,31 +414,60 @@ class WorkerServer:
                 self.error = WorkerStuck(f"{what} of job {job} does not stop")
                 self.loop.stop()
 
+    def _observe(self, job: str) -> None:
+        if not self._observed:
+            record.begin(self._take_events)
+        self._observed.add(job)
+
+    def _take_events(self, worker: str, events: Sequence[Event]) -> None:
+        self._events.extend(events)
+
+    def _tell_events(self) -> None:
+        """Tell the master what has happened; what belongs to no job is told with one that is observed."""
+        found: dict[str, list[Event]] = {}
+        while self._events:
+            event = self._events.popleft()
+            job = event.job or next(iter(self._observed), "")
+            if job in self._observed:
+                found.setdefault(job, []).append(event)
+        for job, events in found.items():
+            self._tell(Happened(job, tuple(events)))
+
     def _run_part(
         self, part: StartPart, plan: Future[Plan], runner: Runner, cancelled: threading.Event
     ) -> None:
         """On a job thread: run the part, and let the loop's thread know how it ended."""
         run = part.run
+        begun_ns = now_ns()
         try:
-            progress = self._progress(run.job) if run.progress else None
-            program = plan.result()
-            if run.values:
-                self._put_values(part, program)
+            with record.span("prepare", "", run.job):
+                progress = self._progress(run.job) if run.progress else None
+                program = plan.result()
+                if run.values:
+                    self._put_values(part, program)
             try:
                 stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
             finally:
                 _finish_prints(run.job)
             costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made, s.stolen) for s in stats)
-            nnz, values = self._results(run.outputs, run.inline)
+            with record.span("results", "", run.job):
+                nnz, values = self._results(run.outputs, run.inline)
+            self._note_part(run.job, begun_ns)
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
             if not isinstance(error, JobCancelled):
                 _log.info("job %s failed:\n%s", run.job, error_trace(error))
             kind, text = describe(error, f"{part.rank} ({label()})")
+            self._note_part(run.job, begun_ns)
             self.loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
             self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
             runner.help(run.job, program, self._stopping)
             _finish_prints(run.job)
+
+    @staticmethod
+    def _note_part(job: str, begun_ns: int) -> None:
+        if record.is_on:
+            record.note("part", "", begun_ns, now_ns(), job)
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:
         """Store this rank's tiles of the small inputs that came with the job."""
@@ -441,6 +482,11 @@ class WorkerServer:
 
     def _ended(self, job: str, instructions: Sequence[Instruction]) -> None:
         del self._cancelled[job], self._begun[job], self._timeouts[job]
+        if job in self._observed:
+            self._tell_events()
+            self._observed.discard(job)
+            if not self._observed:
+                record.end(self._take_events)
         self._peers.timeout_s = min(self._timeouts.values(), default=self._peers.timeout_s)
         self._pressed.pop(job, None)
         try:

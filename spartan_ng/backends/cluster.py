@@ -27,9 +27,10 @@ from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged, WorkerUnreachable
+from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.wire.access import Access, is_local
@@ -139,13 +140,13 @@ class ClusterBackend:
         return count
 
     @property
-    def profile(self) -> ClusterProfile:
+    def profile(self) -> Profile:
         """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
         the work each can take: by its threads, and by its memory where that is less. One worker is assumed
         where there are none yet."""
         members = self._settled.members
         memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
-        usual = ClusterProfile(workers=max(1, len(members)), weights=_weights(members))
+        usual = Profile(workers=max(1, len(members)), weights=_weights(members))
         return replace(usual, memory_bytes=memory, limited=True) if memory else usual
 
     def status(self) -> Status:
@@ -186,13 +187,14 @@ class ClusterBackend:
         key = self._new_key()
         futures = []
         try:
-            for rank, member in enumerate(members):
-                box = tiling.box_on(ref.shape, rank)
-                if box is not None:
-                    tile = _slice(ref.value, box)
-                    futures.append(self._link.peers.put(member.name, key, tile, member.since))
-            for future in futures:
-                self._wait(future)
+            with record.span("upload", str(ref.shape)):
+                for rank, member in enumerate(members):
+                    box = tiling.box_on(ref.shape, rank)
+                    if box is not None:
+                        tile = _slice(ref.value, box)
+                        futures.append(self._link.peers.put(member.name, key, tile, member.since))
+                for future in futures:
+                    self._wait(future)
         except BaseException:
             self._withdraw(key, futures)
             raise
@@ -205,6 +207,8 @@ class ClusterBackend:
         """Run `plan` on the cluster; see `Backend.run`."""
         start = time.perf_counter()
         self._check_ranks(plan.workers)
+        if record.is_on:
+            self._link.tune()
         small = []
         for i, (number, ref) in enumerate(zip(plan.inputs, inputs, strict=True)):
             if self._held(ref) is None:
@@ -229,6 +233,7 @@ class ClusterBackend:
             progress is not None,
             timeout_s=self._link.peers.timeout_s,
             deadline_s=config.job_timeout_s or 0.0,
+            observed=record.is_on,
             values=pack(tuple(small)) if small else NOTHING,
         )
         done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)
@@ -247,7 +252,8 @@ class ClusterBackend:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""
         for left in reversed(range(config.retries + 1)):
             try:
-                return self._gathered(ref, box)
+                with record.span("gather", str(box_shape(box))):
+                    return self._gathered(ref, box)
             except WorkerUnreachable:  # it lives, and nobody else has its tiles
                 raise
             except WorkerLost:

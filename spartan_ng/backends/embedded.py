@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -16,10 +15,11 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.costs import Profile
+from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor, NoPeers
@@ -27,11 +27,6 @@ from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Key, Store
-
-THREAD_BYTES_S = 13_000_000_000
-"""Bytes that compiled loops of one thread stream, and"""
-THREAD_FLOPS_S = 10_000_000_000
-"""operations they do, as tables of functions count them: measured medians of sums, maps and functions."""
 
 
 class EmbeddedBackend:
@@ -43,11 +38,13 @@ class EmbeddedBackend:
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
-        self._profile = ClusterProfile(
-            memory_bytes_s=THREAD_BYTES_S * self.threads, flops_s=THREAD_FLOPS_S * self.threads
+        bytes_s, flops_s = rates(self.threads)
+        self._profile = Profile(
+            memory_bytes_s=bytes_s,
+            flops_s=flops_s,
+            memory_bytes=memory_bytes or budget_bytes(),
+            limited=memory_bytes is not None,
         )
-        limited = memory_bytes is not None
-        self._profile = replace(self._profile, memory_bytes=memory_bytes or budget_bytes(), limited=limited)
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
         self._jobs = count(1)
@@ -69,7 +66,7 @@ class EmbeddedBackend:
         return 1
 
     @property
-    def profile(self) -> ClusterProfile:
+    def profile(self) -> Profile:
         """The rates of one worker: what to fuse and to keep depends on them."""
         return self._profile
 

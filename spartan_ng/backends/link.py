@@ -14,11 +14,13 @@ import zmq
 from msgspec.structs import replace
 
 from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable
+from spartan_ng.events import now_ns, record
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access
+from spartan_ng.wire.clocks import Clock, on_our_clock
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.heap import give_back
-from spartan_ng.wire.hosts import label
+from spartan_ng.wire.hosts import host_identity, label
 from spartan_ng.wire.loop import Loop, send, send_frames
 from spartan_ng.wire.messages import (
     PROTOCOL,
@@ -27,6 +29,7 @@ from spartan_ng.wire.messages import (
     Bye,
     Cancel,
     ForgetPlan,
+    Happened,
     Hello,
     JobDone,
     JobFailed,
@@ -53,6 +56,11 @@ _RELEASE_S = 0.1
 _PLANS = 512
 """Plans that the cluster keeps for us; beyond, the one used longest ago is forgotten."""
 
+_TRIPS = 4
+"""Questions for the master's clock; before,"""
+_TUNED_S = 10.0
+"""an answer holds for so long."""
+
 _AGAIN = "np.connect makes a new one where a master runs; what only the workers had is gone"
 
 JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | ConnectionFailed]
@@ -73,6 +81,9 @@ class Link:
         self._over: list[str] = []
         self._numbers = count(1)
         self._status: deque[Future[Status]] = deque()
+        self._clock = Clock(is_ours=False)
+        """The master's."""
+        self._tuned_s = float("-inf")
         self._answered: Future[None] = Future()
         self._changed = threading.Condition()
         self._error: ConnectionFailed | None = None
@@ -160,6 +171,19 @@ class Link:
             return future.result(self._timeout_s)
         except TimeoutError:
             raise MasterUnreachable(f"{self.address} gives no status within {self._timeout_s:g} s") from None
+
+    def tune(self) -> None:
+        """Learn the master's clock, which is that of all it says has happened."""
+        if self._loop.now() - self._tuned_s < _TUNED_S:
+            return
+        for _ in range(_TRIPS):
+            sent_ns = now_ns()
+            status = self.status()
+            if status.host == host_identity() != "":
+                self._clock = Clock(is_ours=True)
+                break
+            self._clock.note(sent_ns, status.now_ns, status.now_ns, now_ns())
+        self._tuned_s = self._loop.now()
 
     def retire(self, is_idle: Callable[[], bool], close: Callable[[], None]) -> None:
         """Call `close` once `is_idle` says that nobody needs us."""
@@ -251,6 +275,8 @@ class Link:
                 events = self._jobs.get(message.job)
                 if events is not None:
                     events.put(message)
+            case Happened():
+                record.tell(message.worker, on_our_clock(message, self._clock).events)
             case JobDone() | JobFailed():
                 if isinstance(message, JobDone):
                     self._over.append(message.job)

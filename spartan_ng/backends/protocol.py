@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.costs import Profile
 from spartan_ng.plan.plan import Plan
 
 
@@ -48,7 +48,7 @@ class Backend(Protocol):
         ...
 
     @property
-    def profile(self) -> ClusterProfile:
+    def profile(self) -> Profile:
         """What the workers can do, for the cost of plans; equal from one plan to the next."""
         ...
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.costs import Profile
 from spartan_ng.errors import JobCancelled, MemoryBudgetError
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
@@ -81,8 +81,8 @@ class SimulatedBackend:
     """`workers` single-threaded workers in this process; plans are made by the rates of `profile`, and its
     memory binds where it is limited."""
 
-    def __init__(self, workers: int, profile: ClusterProfile | None = None) -> None:
-        self.profile = replace(profile or ClusterProfile(), workers=workers)
+    def __init__(self, workers: int, profile: Profile | None = None) -> None:
+        self.profile = replace(profile or Profile(), workers=workers)
         pooled = self.profile.limited
         self._stores = [
             Store(BufferPool(self.profile.memory_bytes) if pooled else None) for _ in range(workers)

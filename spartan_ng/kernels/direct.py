@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.costs.operations import of_node
+from spartan_ng.costs.tuned import DIRECT_FLOPS
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
@@ -25,8 +27,6 @@ from spartan_ng.ops.scans import SCANS
 TINY_BYTES = 1 << 16
 """An operator that touches no array beyond this size is not counted."""
 MOST_NODES = 24
-MOST_FLOPS = 1 << 22
-"""Half a millisecond of arithmetic: beyond it threads bring more than they cost."""
 
 
 FEW_THREADS = 2
@@ -45,7 +45,7 @@ def run_direct(
     `order` is the roots' graph, where the caller has walked it.
 
     It should where `most_bytes` is 0, where an operator touches more than that or takes more than
-    `MOST_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
+    `DIRECT_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
     dense value here. A lone fold of everything may touch more where threads are few, and a lone product
     of matrices may, because BLAS has threads of its own.
     """
@@ -64,7 +64,7 @@ def run_direct(
                 counted, touched = counted + 1, touched + sum(nbytes)
                 alone = alone and counted == 1 and _is_stream(node, threads)
                 much = touched > (most_bytes if counted == 1 else most_bytes // 8)
-                if not alone and (much or _flops(node) > MOST_FLOPS):
+                if not alone and (much or _operations(node) > DIRECT_FLOPS):
                     return None
         elif node.op is Op.INDEX and node.nbytes > TINY_BYTES:
             return None
@@ -114,15 +114,9 @@ def _is_zero(node: Node) -> bool:
     return value.nbytes <= TINY_BYTES and not any(value.tobytes())
 
 
-def _flops(node: Node) -> int:
-    size = max(node.size, *(i.size for i in node.inputs))
-    if node.op is Op.MAP:
-        return size * ELEMENTWISE[str(node.fn)].flops
-    if node.fn == "along_axis":
-        return size * AXIS_FUNCTIONS[node.params[0]].flops
-    if node.fn in ("contract", "matrices"):
-        return 0  # BLAS has threads of its own
-    return size
+def _operations(node: Node) -> int:
+    """Operations that threads of ours would share; BLAS has threads of its own."""
+    return 0 if node.fn in ("contract", "matrices") else of_node(node)
 
 
 def _owned(value: Any, node: Node, others: Sequence[Any]) -> Any:

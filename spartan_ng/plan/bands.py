@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.costs import Profile
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Read, Slot, Stage
 
@@ -33,9 +33,7 @@ def _share() -> int:
     return SHARE * (threads + BESIDE)
 
 
-def band_of(
-    draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: ClusterProfile
-) -> tuple[int, int] | None:
+def band_of(draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile) -> tuple[int, int] | None:
     """The dimension and the length of a draft's bands; None where it reads no source, or needs it as a
     whole."""
     reads = [r for r in draft.reads if r.slot != VALUE and slots[r.slot].chunks is not None]

@@ -5,13 +5,13 @@ The seconds come from the same profile and cost function that chose the tilings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS
+from spartan_ng.costs import Profile
+from spartan_ng.costs.operations import by_blas, flops
 from spartan_ng.ops.line_sorts import sort_flops
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import (
     VALUE,
     Accumulate,
@@ -19,15 +19,13 @@ from spartan_ng.plan.plan import (
     Fused,
     MergeParts,
     Plan,
+    Read,
     Row,
     ScanOffsets,
     ScanTile,
     SortParts,
     Stage,
 )
-
-_UNKNOWN_FLOPS = 4
-"""Operations an element that are charged where a user's function hides them."""
 
 
 def read_slots(stage: Stage) -> tuple[int, ...]:
@@ -94,35 +92,37 @@ def domain(plan: Plan, stage: Stage) -> tuple[int, ...]:
     return stage.domain if isinstance(stage, Fused | ScanTile) else plan.slots[written_slots(stage)[0]].shape
 
 
-def flops(plan: Plan, stage: Stage) -> int:
-    """Floating-point operations of all tasks of a stage."""
+def operations(plan: Plan, stage: Stage) -> int:
+    """Operations of all tasks of a stage, in those of a loop over elements (`costs.operations`)."""
     if not isinstance(stage, Fused | ScanTile):
         size = prod(domain(plan, stage))
         if isinstance(stage, SortParts):
             return sort_flops("sort" if stage.indices is None else "argsort", size)
         return size
-    rows = sum(_row_flops(row, prod(row.shape), stage) for row in stage.rows)
+    rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
+    total = sum(row_operations(row, stage.reads, stage.rows, stage.domain) for row in rows)
     if isinstance(stage, Fused) and stage.finish is not None:
-        rows += flops(plan, stage.finish)
-    whole = prod(stage.domain)
-    return rows + sum(_row_flops(w.reducer, whole, stage) for w in stage.writes if w.reducer is not None)
+        total += operations(plan, stage.finish)
+    return total
 
 
-def _row_flops(row: Row, elements: int, stage: Fused | ScanTile) -> int:
-    """Operations of one row that is applied to `elements` elements."""
-    if row.kind == "contract":
-        labels, _, out = row.params
-        if row not in stage.rows:
-            return 2 * elements
-        first = row.args[0]
-        nreads = len(stage.reads)
-        shape = stage.reads[first].shape if first < nreads else stage.rows[first - nreads].shape
-        return 2 * elements * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
-    if isinstance(row.fn, str) and row.kind == "map":
-        return elements * ELEMENTWISE[row.fn].flops
-    if isinstance(row.fn, str) and row.kind == "fold":
-        return elements * FOLDS[row.fn].flops
-    return elements * (_UNKNOWN_FLOPS if row.kind != "view" else 0)
+def row_operations(
+    row: Row, reads: Sequence[Read], rows: Sequence[Row], domain: tuple[int, ...], share: float | None = None
+) -> int:
+    """Operations of one row over all of a stage's domain, in those of a loop (`costs.operations`).
+
+    `share` is the part that a product's sparse operand stores.
+    """
+    made = prod(row.shape)
+    if row.kind != "contract":
+        return flops(row.kind, row.fn, row.params, made, max(made, prod(domain)))
+    labels, _, out = row.params
+    first = row.args[0]
+    shape = reads[first].shape if first < len(reads) else rows[first - len(reads)].shape
+    count = 2 * made * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
+    if share is not None or row.sampled:
+        return int(count * (1.0 if share is None else share))
+    return by_blas(count, made)
 
 
 def touched_bytes(plan: Plan, stage: Stage) -> int:
@@ -130,9 +130,9 @@ def touched_bytes(plan: Plan, stage: Stage) -> int:
     return sum(plan.slots[s].nbytes for s in (*read_slots(stage), *written_slots(stage)))
 
 
-def seconds(plan: Plan, stage: Stage, moved_bytes: int, profile: ClusterProfile) -> float:
+def seconds(plan: Plan, stage: Stage, moved_bytes: int, profile: Profile) -> float:
     """Expected seconds of a stage: its transfers, then its tasks side by side."""
     cut = grid(plan, stage)
     ranks = 1 if cut.duplicate else max(cut.ntiles, 1)
-    compute = profile.compute_ns(flops(plan, stage), touched_bytes(plan, stage), ranks)
+    compute = profile.compute_ns(operations(plan, stage), touched_bytes(plan, stage), ranks)
     return (profile.move_ns(moved_bytes) + compute) / 1e9

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
@@ -184,8 +184,8 @@ class Explanation:
 def explain(
     plan: Plan,
     stats: Measured | None = None,
-    profile: ClusterProfile | None = None,
-    peak: ClusterProfile | None = None,
+    profile: Profile | None = None,
+    peak: Profile | None = None,
     alternatives: Mapping[int, Sequence[Alternative]] | None = None,
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
@@ -203,7 +203,7 @@ def explain(
     fusion : what the policies for fusion are predicted to cost
     """
     weighed = _by_stage(plan, alternatives or {})
-    profile = profile or ClusterProfile(workers=plan.workers)
+    profile = profile or Profile(workers=plan.workers)
     measured = list(stats.stages) if stats is not None else []
     predicted = plan.predicted_bytes or (0,) * len(plan.stages)
     stages = []

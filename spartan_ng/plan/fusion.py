@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.policies import weigh_policies
 from spartan_ng.optimizer.fusion.select import Selected, compare
 from spartan_ng.optimizer.fusion.templates import Template
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Fused, Row
 from spartan_ng.plan.text import time_text
 
@@ -68,9 +68,7 @@ class ExplainedFusion:
         return [_line(p) for p in self.partitions] + formed
 
 
-def explain_fusion(
-    order: list[Node], roots: set[Node], policy: str, profile: ClusterProfile
-) -> ExplainedFusion:
+def explain_fusion(order: list[Node], roots: set[Node], policy: str, profile: Profile) -> ExplainedFusion:
     """What selection finds in a topologically ordered graph whose `roots` are stored."""
     selected = [s for s in compare(order, roots, profile) if s.partition.points]
     formed = weigh_policies(order, roots, profile) if selected else []

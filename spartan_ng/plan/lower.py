@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import merge_bytes, run_length
@@ -27,7 +28,6 @@ from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.memory import least_parts
 from spartan_ng.optimizer.tiling.options import canonical, project
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, has_product, is_heavy
 from spartan_ng.plan.bands import band_of
@@ -66,7 +66,7 @@ NOTHING_MEASURED: Mapping[Hashable, int] = MappingProxyType({})
 class Settings:
     """What a plan depends on besides its graph."""
 
-    profile: ClusterProfile
+    profile: Profile
     forced_tiling: str | None = None
     fusion: str = "cost"
     solver: str = "exact"

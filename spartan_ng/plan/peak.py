@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import estimate
 from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Plan, Read, Slot, Stage
 
@@ -33,7 +33,7 @@ class Peak:
     """What lies on disk then, because memory has no room for it."""
 
 
-def projected_peak(plan: Plan, profile: ClusterProfile) -> Peak:
+def projected_peak(plan: Plan, profile: Profile) -> Peak:
     """What a plan takes at one time on one worker."""
     first, last = _lives(plan)
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
@@ -46,7 +46,7 @@ def projected_peak(plan: Plan, profile: ClusterProfile) -> Peak:
     return Peak(name, memory, peak - memory)
 
 
-def check(plan: Plan, profile: ClusterProfile, free_bytes: int) -> None:
+def check(plan: Plan, profile: Profile, free_bytes: int) -> None:
     """Raise MemoryBudgetError where the disk, of which `free_bytes` are free, has no room for what the memory
     of all workers has none for."""
     peak = projected_peak(plan, profile)

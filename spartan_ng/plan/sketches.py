@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.joins import REDUCING
 from spartan_ng.ops.line_sorts import pick_bytes, sort_flops
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
@@ -21,13 +19,10 @@ from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
+from spartan_ng.plan.estimate import row_operations
 from spartan_ng.plan.plan import VALUE, WHOLE, Folded, Read, Row
 from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units
-
-_USER_FLOPS = 1_000_000
-"""What an element costs in a user's function: unknown, and worth sharing between the workers."""
-
 
 _ROW_BYTES = 4
 """Bytes of a sparse row's end, as tiles have it."""
@@ -158,10 +153,10 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
 
 
 def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
-    total = sum(_row_flops(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
+    total = sum(_of_row(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
     if draft.after is not None:
         total += _flops(draft.after, arrays)
-    sampled = sum(_row_flops(row, draft, arrays) for row in draft.rows if row.sampled)
+    sampled = sum(_of_row(row, draft, arrays) for row in draft.rows if row.sampled)
     if sampled:
         driver = arrays[draft.reads[draft.driver].slot]
         if driver.data is not None and driver.data.nnz is not None:
@@ -169,35 +164,15 @@ def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
     return total + sampled
 
 
-_BLAS_FLOPS = 4
-"""Operations of a dense product in the time of one elsewhere: BLAS vectorizes, and reads from the cache."""
-
-
-def _row_flops(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
-    """Floating-point operations of one row over the whole domain."""
+def _of_row(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
+    """Operations of one row, over the non-zeros alone of a product's sparse operand."""
+    share = None
     if row.kind == "contract":
-        whole = 2 * prod(row.shape) * _inner(row, draft)
         for arg in row.args:
-            array = arrays[draft.reads[arg].slot] if arg < len(draft.reads) else None
-            if array is not None and array.data is not None and array.data.nnz is not None:
-                return whole * array.data.nnz // max(array.size, 1)
-        return whole if row.sampled else whole // _BLAS_FLOPS
-    if isinstance(row.fn, UserFunction):
-        return prod(row.shape) * _USER_FLOPS
-    if row.kind == "map":
-        return prod(row.shape) * ELEMENTWISE[str(row.fn)].flops
-    if row.kind == "fold":
-        return FOLDS[str(row.fn)].flops * max(prod(row.shape), prod(draft.domain))
-    return 4 * (prod(draft.domain) if row.kind in REDUCING else prod(row.shape))
-
-
-def _inner(row: Row, draft: Draft) -> int:
-    """The length of a product's summed axes, from the operands' shapes."""
-    la, _, lo = row.params
-    nreads = len(draft.reads)
-    first = row.args[0]
-    shape = draft.reads[first].shape if first < nreads else draft.rows[first - nreads].shape
-    return prod(n for letter, n in zip(la, shape, strict=True) if letter not in lo)
+            data = arrays[draft.reads[arg].slot].data if arg < len(draft.reads) else None
+            if data is not None and data.nnz is not None:
+                share = data.nnz / max(prod(data.shape), 1)
+    return row_operations(row, draft.reads, draft.rows, draft.domain, share)
 
 
 # --- stages of their own kind ------------------------------------------------------------------------

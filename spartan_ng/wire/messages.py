@@ -2,8 +2,8 @@
 
     client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
     admin → master    what a client may say, and  Shutdown
-    worker → master   Hello  Here  StagesDone  Doing  Printed  JobFinished  JobError  Bye
-    master → client   Welcome  Refused  Members  Progress  Printed  JobDone  JobFailed  Status
+    worker → master   Hello  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError  Bye
+    master → client   Welcome  Refused  Members  Progress  Printed  Happened  JobDone  JobFailed  Status
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
                       Authorized
     master → anyone   Probe (its only purpose is to find out who is gone)
@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 5
+PROTOCOL = 6
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
@@ -89,11 +90,19 @@ class Welcome(Message, frozen=True):
 
 
 class Probe(Message, frozen=True):
-    """Nothing; sending it tells the master whether the receiver is still connected."""
+    """Sending it tells the master whether the receiver is still connected."""
+
+    sent_ns: int = 0
+    """When it was sent, by the master's clock."""
 
 
 class Here(Message, frozen=True):
-    """A worker's interpreter runs: no function holds it up. ZeroMQ's heartbeat says only that it lives."""
+    """A worker's answer to a `Probe` that was `sent_ns`: its interpreter runs, no function holds it up.
+    ZeroMQ's heartbeat says only that it lives."""
+
+    sent_ns: int = 0
+    now_ns: int = 0
+    """The worker's clock."""
 
 
 class Bye(Message, frozen=True):
@@ -137,6 +146,8 @@ class Submit(Message, frozen=True):
     """How long a worker may stay out of another's reach."""
     deadline_s: float = 0.0
     """How long the job may run; 0 for ever."""
+    observed: bool = False
+    """Whether the client wants to know what `Happened`."""
 
 
 class RunJob(Message, frozen=True):
@@ -155,6 +166,7 @@ class RunJob(Message, frozen=True):
     values: Blob = NOTHING
     plan: Blob = NOTHING
     timeout_s: float = 30.0
+    observed: bool = False
 
 
 class Cancel(Message, frozen=True):
@@ -195,6 +207,15 @@ class Printed(Message, frozen=True):
 
     job: str
     text: str
+    worker: str = ""
+
+
+class Happened(Message, frozen=True):
+    """What a worker has done for an observed job, by the receiver's clock as far as the sender knows it; the
+    master says on which `worker`."""
+
+    job: str
+    events: tuple[Event, ...]
     worker: str = ""
 
 
@@ -270,6 +291,9 @@ class Status(Message, frozen=True):
     members: Members
     clients: tuple[str, ...]
     jobs: tuple[tuple[str, str], ...]
+    now_ns: int = 0
+    """The master's clock, which all processes of its `host` share."""
+    host: str = ""
 
 
 class Resume(Message, frozen=True):
@@ -383,13 +407,15 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(Here, StagesDone, Doing, Printed, JobFinished, JobError, Bye)
+FROM_WORKER = Reader(Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
 FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
 FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye, Shutdown)
 TO_WORKER = Reader(
     Welcome, Refused, Probe, Authorized, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop
 )
-TO_CLIENT = Reader(Welcome, Refused, Probe, Members, Progress, Printed, JobDone, JobFailed, Status, Stop)
+TO_CLIENT = Reader(
+    Welcome, Refused, Probe, Members, Progress, Printed, Happened, JobDone, JobFailed, Status, Stop
+)
 RESUMING = Reader(Resume)
 GREETED = Reader(Welcome, Refused, Resumed)
 FROM_READER = Reader(Fetch, Put, PutShared, Unlease)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 
 import numpy
@@ -201,10 +202,62 @@ def test_memory_through_numpys_modules(call, small):
         lambda m: m.float_,
         lambda m: m.char.array(m.array([["abc", "é"]])).upper(),
         lambda m: m.char.asarray(m.array(["a ", "b"])).tolist(),
+        lambda m: repr(m.array(["%d", "%5.1f"]).view(m.char.chararray) % m.array([3, 7])),
+        lambda m: repr(m.array([(1, "a")], "i8,S4").view(numpy.dtype((m.record, "i8,S4")))),
+        lambda m: m.arange(3).astype("f4", copy=numpy._CopyMode.NEVER),
+        lambda m: m.arange(3).__dlpack__(copy=m.arange(3)),
+        lambda m: m.busday_count("2011-01-03", "2011-02-01", busdaycal=m.busdaycalendar("Mon")),
+        lambda m: m.busday_count("2011-01-03", "2011-02-01", "Mon", ["2011-01-10"]),
+        lambda m: m.busday_offset("2011-01-03", 1, weekmask="Mon", busdaycal=m.busdaycalendar()),
+        lambda m: m.is_busday("2011-01-03", holidays=[], busdaycal=m.busdaycalendar()),
     ],
 )
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
 def test_errors_and_texts(call):
     assert outcome(call, np) == outcome(call, numpy)
+
+
+@pytest.mark.parametrize("small", [None, 0])
+def test_texts_of_any_length_lie_in_memory_of_their_own_dtype(small):
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        for m in (numpy, np):
+            kind = numpy.dtypes.StringDType()
+            a = m.array(["a", "bc"], numpy.dtypes.StringDType())
+            assert a.astype(a.dtype, copy=False) is a
+            assert a.astype(kind, copy=False).dtype is kind
+            for other in (a.astype(kind, copy=False), m.asarray(a, kind), m.array(a, kind, copy=None)):
+                assert other is not a
+                assert other.tolist() == ["a", "bc"]
+            for make in (m.array, m.asarray):
+                with pytest.raises(ValueError, match="Unable to avoid copy"):
+                    make(a, kind, copy=False)
+
+
+@pytest.mark.filterwarnings("ignore:Indexing flat iterators:DeprecationWarning")
+@pytest.mark.parametrize("value", [1, 2.5, [1, 2], [7], "x", "3", [[1]], None, [], [1.5, 2]])
+@pytest.mark.parametrize("key", [True, False, 0, -1, slice(2), [0, 1]])
+def test_what_flat_elements_take(key, value):
+    def call(m):
+        a = m.arange(3)
+        a.flat[key] = value
+        return a
+
+    check(call)
+
+
+def test_a_truth_value_as_a_flat_place_is_deprecated_once():
+    for m in (numpy, np):
+        with pytest.warns(DeprecationWarning, match="flat iterators") as told:
+            m.arange(3).flat[True] = 10
+        assert len(told) == 1
+
+
+@pytest.mark.parametrize("casting", ["same_kind", "unsafe"])
+@pytest.mark.parametrize("unit", ["D", "m", None])
+def test_dates_as_text_in_a_zone(unit, casting):
+    zone = datetime.timezone(datetime.timedelta(hours=-8))
+    with np.config.override(small_bytes=0):
+        check(lambda m: m.datetime_as_string(m.array(["2010-03-15T06:30"], "M8[m]"), unit, zone, casting))
 
 
 def test_a_third_operand_of_maximum_is_deprecated():

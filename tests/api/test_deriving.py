@@ -86,6 +86,27 @@ def test_views_of_other_classes_share_the_memory(make):
             assert array.view(derived(np))[1] == 8
 
 
+@pytest.mark.parametrize("arguments", [{}, {"dtype": "i4"}, {"type": "array"}, {"dtype": "array"}])
+def test_views_of_derived_classes(arguments):
+    """`ndarray` names NumPy's class where an instance is asked for a view."""
+    seen = []
+    for module in (np, numpy):
+        given = {k: module.ndarray if v == "array" else v for k, v in arguments.items()}
+        instance = derived(module)([1, 2, 3], "a")
+        view = instance.view(**given)
+        view[0] = 7
+        seen.append((type(view).__name__, isinstance(view, module.ndarray), view.tolist(), instance.tolist()))
+    assert seen[0] == seen[1]
+
+
+def test_attributes_of_derived_classes():
+    masked = np.ma.masked_equal([[1, 2, 3]], 2)
+    assert (np.shape(masked), np.ndim(masked), np.size(masked), np.size(masked, 1)) == ((1, 3), 2, 3, 3)
+    a = np.zeros(3)
+    a.flat = masked
+    assert a.tolist() == [1, 2, 3]
+
+
 CALLS = {
     "unary": lambda m, a, b: m.exp(a),
     "two": lambda m, a, b: m.minimum(a, b),

@@ -28,6 +28,14 @@ RAISING = {
     "in place": lambda xp, a: a.__imul__(1e308).__imul__(10),
     "out": lambda xp, a: xp.divide(1, a, out=xp.empty_like(a)),
     "integers": lambda xp, a: a.astype(int) // a.astype(int),
+    "cast": lambda xp, a: (a * 1e300).astype("f4"),
+    "cast to integers": lambda xp, a: (a + xp.inf).astype("i4"),
+    "assignment": lambda xp, a: xp.zeros(len(a), "f2").__setitem__(slice(None), a + 70000),
+    "assignment by mask": lambda xp, a: xp.zeros(len(a), "f2").__setitem__(a > 2, (a + 70000)[3:]),
+    "assignment by list": lambda xp, a: xp.zeros(len(a), "f2").__setitem__([0, 2], (a + 70000)[:2]),
+    "copyto": lambda xp, a: xp.copyto(xp.zeros(len(a), "f2"), a + 70000),
+    "copyto where": lambda xp, a: xp.copyto(xp.zeros(len(a), "f2"), a + 70000, where=a > 2),
+    "flat": lambda xp, a: setattr(xp.zeros(len(a), "f2"), "flat", a + 70000),
 }
 
 

@@ -7,11 +7,13 @@ import gc
 import math
 import pickle
 import warnings
+from unittest import mock
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.core import forcing, handle
 from spartan_ng.api.core.dispatch import FallbackWarning
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -161,6 +163,20 @@ def test_a_loop_does_not_repeat_its_past():
     finally:
         evaluation.open_door(real)
     assert max(evaluated) <= 8
+
+
+@pytest.mark.parametrize(
+    "nest", [lambda n, a, b: [n, a, b], lambda n, a, b: [[n, a], [b, n]], lambda n, a, b: ((a, n), (a, b))]
+)
+def test_arrays_among_numbers_are_computed_together(nest, monkeypatch):
+    """A list of lazy sums and numbers is one run, and not one for each of them."""
+    runs = mock.Mock(wraps=forcing.run)
+    monkeypatch.setattr(handle, "run", runs)
+    with np.config.override(small_bytes=0):
+        x = np.arange(6.0)
+        found = np.array(nest(1.0, x.sum(), (x * 2).sum())).tolist()
+    assert found == numpy.array(nest(1.0, 15.0, 30.0)).tolist()
+    assert runs.call_count == 1
 
 
 def test_a_written_cell_does_not_take_back_an_old_value():

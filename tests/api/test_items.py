@@ -81,6 +81,45 @@ def test_numbers_compute_as_numpys_scalars(mode, operator, dtype):
         assert issubclass(type(found), Handle)
 
 
+SIGNS = ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!="]
+OTHERS = [3, 2.5, True, 1j, numpy.float32(2), numpy.uint8(200), numpy.array([1, 2]), numpy.array([[0.5]])]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sign", SIGNS)
+def test_numbers_meet_others_as_numpys_scalars(mode, sign):
+    """Every operator on an element of every dtype, to the left and to the right of what there is."""
+    for dtype in ("?", "u1", "i4", "i8", "f2", "f4", "f8", "c16"):
+        theirs = numpy.array([1, 7], dtype)
+        ours = np.array(theirs)
+        for other in [*OTHERS, theirs[0], theirs]:
+            for text in (f"x {sign} y", f"y {sign} x"):
+                expected = outcome(text, theirs[1], other)
+                agree(outcome(text, ours[1], other), expected, (text, dtype, other))
+                if isinstance(other, numpy.ndarray | numpy.generic):
+                    mine = np.array(other)
+                    mine = mine if mine.ndim else mine[()]
+                    agree(outcome(text, ours[1], mine), expected, (text, dtype, "our", other))
+
+
+def outcome(text: str, x: Any, y: Any) -> Any:
+    """What an expression gives, or the kind of its error."""
+    try:
+        return numpy.asarray(eval(text, {"x": x, "y": y}))
+    except (TypeError, ValueError, OverflowError) as error:
+        return {TypeError, ValueError, OverflowError}.intersection(type(error).__mro__)
+
+
+def agree(found: Any, expected: Any, case: Any) -> None:
+    """Errors of a kind, or dtype, shape and elements; powers of arrays round as the machine has them."""
+    if isinstance(expected, set):
+        assert found == expected, case
+    else:
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), case
+        rtol = 1e-14 if expected.dtype in (float, complex) else 1e-3
+        numpy.testing.assert_allclose(found, expected, rtol=rtol, err_msg=str(case))
+
+
 def test_a_number_is_an_array_that_cannot_be_written_to():
     x = np.arange(3.0)[1]
     assert (x.shape, x.ndim, x.dtype, x.compute()) == ((), 0, numpy.dtype(float), 1.0)
@@ -101,6 +140,23 @@ def test_rows_are_views(mode):
             row += m[0] + 1
             m[i][3] = row[1] * 2
     numpy.testing.assert_array_equal(a, b)
+
+
+def test_rows_follow_what_a_loop_over_them_writes(mode):
+    """Also where the loop replaces what it goes over, and the rows outlive it."""
+    found = []
+    for xp in (numpy, np):
+        a = xp.arange(12.0).reshape(2, 3, 2)
+        lines = xp.arange(24.0).reshape(4, 6)[1:, ::2]
+        kept = []
+        for row, line in zip(a, lines, strict=False):
+            a += 1
+            lines[...] = lines * 2
+            row[0] *= -1
+            kept += [row, line, *row, *line]
+        kept[0][...] = 7
+        found.append([numpy.array(k).tolist() for k in (*kept, a, lines)])
+    assert found[0] == found[1]
 
 
 def test_elements_are_instances_of_numpys_scalars():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 import spartan_ng as np
 from spartan_ng.api.core.handle import Handle
@@ -54,6 +55,49 @@ def test_other_libraries_have_their_turn(mode):
     a = np.array(X)
     assert numpy.add(a, Stranger()) == "theirs"  # type: ignore[call-overload]
     assert numpy.concatenate([a, Stranger()]) == "theirs"
+
+
+class Told(NDArrayOperatorsMixin):
+    """An array that could be converted, but says itself what functions of it are."""
+
+    def __init__(self, array):
+        self.array = array
+
+    shape = property(lambda self: self.array.shape)
+    dtype = property(lambda self: self.array.dtype)
+    ndim = property(lambda self: self.array.ndim)
+
+    def __array__(self, dtype=None, copy=None):
+        return numpy.asarray(self.array)
+
+    def __array_ufunc__(self, function, method, *inputs, **keywords):
+        plain = [i.array if isinstance(i, Told) else i for i in inputs]
+        return Told(getattr(function, method)(*plain, **keywords))
+
+
+@pytest.mark.parametrize("n", [3, 300_000])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, t: np.log(t),
+        lambda x, t: np.negative(t, dtype="f4"),
+        lambda x, t: np.add(t, t),
+        lambda x, t: np.add(x, t),
+        lambda x, t: np.maximum(t, x),
+        lambda x, t: np.add(t, 1),
+        lambda x, t: np.subtract(1.5, t),
+        lambda x, t: np.clip(t, 0, 1),
+        lambda x, t: np.matmul(t, x),
+        lambda x, t: np.add.reduce(t),
+        lambda x, t: x - t,
+        lambda x, t: t - x,
+    ],
+)
+def test_arrays_that_can_be_converted_have_their_turn_first(mode, n, call):
+    x = np.ones(n)
+    found = call(x, Told(np.ones(n) * 2))
+    assert type(found) is Told
+    same(np.asarray(found.array), np.asarray(call(x, x * 2)))
 
 
 @pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
@@ -192,6 +236,8 @@ def test_pandas(mode):
     assert series["z"] == 3
     assert (np.ones(3) + series).tolist() == (series + np.ones(3)).tolist() == [2, 3, 4]
     assert isinstance(numpy.add(np.ones(3), series), pandas.Series)
+    assert isinstance(np.sqrt(series), pandas.Series)
+    assert isinstance(np.add(series, [1, 2, 3]), pandas.Series)
     same(np.asarray(series) + 1, [2.0, 3, 4])
 
 

@@ -14,7 +14,15 @@ import spartan_ng as np
 from spartan_ng.api.core import temporaries
 
 N = 60_000
-OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
+OPERATORS = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+]
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "u1", "c16", "?"]
 
 
@@ -33,7 +41,7 @@ def address(a):
 
 
 def test_the_first_result_of_a_chain_is_the_last():
-    a = np.array(values("f8"))
+    a, i = np.array(values("f8")), np.array(values("i8"))
     places = []
 
     def placed(b):
@@ -46,6 +54,11 @@ def test_the_first_result_of_a_chain_is_the_last():
         lambda: placed(a + a) - a,
         lambda: a - placed(a + a),
         lambda: placed(a + a) // a % a,
+        lambda: placed(a + a) ** 2,
+        lambda: placed(a + a) ** 0.5,
+        lambda: placed(a + a) ** -1,
+        lambda: -placed(a + a),
+        lambda: ~placed(i + i),
     ):
         found = chain()
         assert address(found) == places.pop(), "new memory"
@@ -55,9 +68,11 @@ def test_the_first_result_of_a_chain_is_the_last():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
 def test_every_operator_is_numpys_on_temporaries_of_every_dtype(function, dtype):
-    text = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%"}
+    text = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
     sign = text[function.__name__]
-    for left, right in itertools.product(["(x|x)", "(x+y)", "x", "2", "2.5", "2j"], repeat=2):
+    operands = ["(x|x)", "(x+y)", "x", "2", "2.5", "2j"]
+    pairs = [*itertools.product(operands, repeat=2), ("(x*x)", "0.5"), ("(x*x)", "(-1)"), ("(x*x)", "-1.0")]
+    for left, right in pairs:
         if "x" not in left + right:
             continue
         expression = f"{left} {sign} {right}"
@@ -69,17 +84,32 @@ def test_every_operator_is_numpys_on_temporaries_of_every_dtype(function, dtype)
                 with numpy.errstate(all="ignore"):
                     found = eval(expression, {"x": x, "y": y})
                 outcomes.append((str(found.dtype), numpy.asarray(found).tobytes()))
-            except (TypeError, OverflowError) as error:
+            except (TypeError, OverflowError, ValueError) as error:
                 outcomes.append((type(error).__mro__[1].__name__, b""))
             numpy.testing.assert_array_equal(x, kept[0])
             numpy.testing.assert_array_equal(y, kept[1])
         assert outcomes[0] == outcomes[1], expression
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("text", ["-{}", "~{}", "abs({})", "+{}"])
+def test_signs_of_temporaries_are_numpys(text, dtype):
+    outcomes = []
+    for xp in (numpy, np):
+        x = xp.array(values(dtype))
+        try:
+            found = eval(text.format("(x*x)"), {"x": x})
+            outcomes.append((str(found.dtype), numpy.asarray(found).tobytes()))
+        except TypeError as error:
+            outcomes.append((type(error).__mro__[1].__name__, b""))
+        numpy.testing.assert_array_equal(x, values(dtype))
+    assert outcomes[0] == outcomes[1], text
+
+
 def kept_by_a_list(a):
     held = [a + 1.0]
     total = held[0] + 2.0
-    return held[0], total
+    return held[0], total, held[0] ** 2, -held[0], held[0]
 
 
 def kept_by_a_closure(a):
@@ -103,7 +133,8 @@ def kept_by_a_generator(a):
 
 def by_functions(a):
     b = a + 1.0
-    return operator.add(b, 1.0), operator.add(b, b), functools.reduce(operator.add, [b, b, b]), b
+    added = operator.add(b, 1.0), operator.add(b, b), functools.reduce(operator.add, [b, b, b])
+    return *added, operator.pow(b, 2), operator.neg(b), *map(operator.neg, [b]), b
 
 
 def accumulated(a):
@@ -115,7 +146,7 @@ def by_a_view(a):
     v = b[::2]
     c = b + 1.0
     w = (a + 1.0)[:] + 1.0
-    return c, v + 1.0, w, b
+    return c, v + 1.0, w, b**2, -(a + 1.0)[:], b
 
 
 def by_a_lazy_reader(a):

@@ -78,7 +78,16 @@ class Front(types.ModuleType):
 
     def __init__(self, ours: types.ModuleType, theirs: types.ModuleType) -> None:
         super().__init__(theirs.__name__)
-        self.__dict__.update(_ours=ours, _theirs=theirs)
+        super().__setattr__("_ours", ours)
+        super().__setattr__("_theirs", theirs)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":  # as a test evaluates text in it
+            return vars(self._ours)
+        try:
+            return super().__getattribute__(name)
+        except AttributeError:
+            return self.__getattr__(name)
 
     def __getattr__(self, name: str) -> Any:
         private = name.startswith("_") or self._ours is not spartan_ng or name in _IMPORTED

@@ -12,9 +12,9 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.sizes import expected_bytes
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 BINS = 40_000
 
@@ -23,7 +23,7 @@ BINS = 40_000
 def running() -> Iterator[session.Session]:
     """Four simulated workers that are slow enough to share even small work."""
     before = session.current().backend
-    backend = SimulatedBackend(4, ClusterProfile(message_ns=0, flops_s=10**9))
+    backend = SimulatedBackend(4, Profile(message_ns=0, flops_s=10**9))
     with config.override(small_bytes=0, duplicate_bytes=0):
         yield session.use(backend)
     session.use(before)

@@ -19,8 +19,8 @@ from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -46,7 +46,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_worker_takes_more_than_projected(name: str, workers: int) -> None:
-    profile = ClusterProfile(memory_bytes=50_000_000, limited=True)
+    profile = Profile(memory_bytes=50_000_000, limited=True)
     with running_on(SimulatedBackend(workers, profile)):
         for x in (np.array(VALUE), over(Recorder(VALUE, (500, 50)))):
             y = PROGRAMS[name](x)
@@ -68,7 +68,7 @@ def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("workers", [0, 3])
 def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
-    profile = ClusterProfile(memory_bytes=1_000_000, limited=True)
+    profile = Profile(memory_bytes=1_000_000, limited=True)
     source = Recorder(VALUE)
     backend: Any = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
     backend.is_local = True
@@ -82,7 +82,7 @@ def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [0, 3])
 def test_what_memory_has_no_room_for_goes_to_disk(workers: int) -> None:
-    profile = ClusterProfile(memory_bytes=1_000_000, limited=True)
+    profile = Profile(memory_bytes=1_000_000, limited=True)
     backend = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
     with running_on(backend):
         x = over(Recorder(VALUE))

@@ -22,10 +22,10 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import SourceError, UserFunctionError
 from spartan_ng.graph.node import topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import bands
 from spartan_ng.plan.plan import Fused
 from tests.engines.inline import InlineEngine
@@ -184,7 +184,7 @@ def test_what_is_needed_as_a_whole_and_does_not_fit_goes_to_disk() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_fold_keeps_to_the_budget(workers: int) -> None:
     source = Recorder(VALUE)
-    with running_on(SimulatedBackend(workers, ClusterProfile(memory_bytes=400_000, limited=True))) as _:
+    with running_on(SimulatedBackend(workers, Profile(memory_bytes=400_000, limited=True))) as _:
         numpy.testing.assert_allclose((over(source) * 2).sum(axis=0), VALUE.sum(axis=0) * 2)
         backend = session.current().backend
         assert isinstance(backend, SimulatedBackend)

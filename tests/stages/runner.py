@@ -16,6 +16,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import KernelWarning
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels import blocks, ordered, packed, scans
@@ -24,7 +25,6 @@ from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.fusion.group import Grouping
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan import lower
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.stages import scans as worker_scans
@@ -103,7 +103,7 @@ class Runner:
         roots = [v.node for v in stage.results]
         order = topological(roots)
         settings = lower.Settings(
-            ClusterProfile(workers=workers), stage.forced, stage.policy, reproducible=stage.reproducible
+            Profile(workers=workers), stage.forced, stage.policy, reproducible=stage.reproducible
         )
         self._plans += 1
         with ExitStack() as patches:

@@ -15,8 +15,8 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import PRODUCTS, TILINGS, config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Fused, Plan
 from tests.test_programs import running_on
 
@@ -111,7 +111,7 @@ def test_work_around_products_is_one_stage() -> None:
 
 
 def test_explain_shows_cuboids_and_their_finish() -> None:
-    profile = ClusterProfile(memory_bytes=35_000_000, limited=True)
+    profile = Profile(memory_bytes=35_000_000, limited=True)
     with running_on(SimulatedBackend(4, profile)), config.override(small_bytes=0):
         a, b = sp.asarray(np.ones((600, 8000))), sp.asarray(np.ones((500, 8000)))
         text = str(sp.explain(sp.sqrt(a @ b.T)))
@@ -165,7 +165,7 @@ def test_broadcast_fails_in_a_memory_in_which_cuboids_finish() -> None:
     rng = np.random.default_rng(0)
     u, v = rng.random((600, 8000)), rng.random((500, 8000))
     budget = 35_000_000  # a copy of u and v takes 70 MB, a fourth of both 18 MB
-    profile = ClusterProfile(memory_bytes=budget, limited=True)
+    profile = Profile(memory_bytes=budget, limited=True)
 
     def run(products: str) -> tuple[Any, int, Plan]:
         backend = SimulatedBackend(4, profile)
@@ -189,7 +189,7 @@ def test_broadcast_fails_in_a_memory_in_which_cuboids_finish() -> None:
 
 
 def test_no_cuboid_fits() -> None:
-    profile = ClusterProfile(memory_bytes=400_000, limited=True)
+    profile = Profile(memory_bytes=400_000, limited=True)
     with running_on(SimulatedBackend(4, profile)), config.override(small_bytes=0):
         a, b = sp.asarray(np.ones((600, 200))), sp.asarray(np.ones((200, 500)))
         with pytest.raises(MemoryBudgetError, match=r"No cuboid fits: contract needs .* 400,000 bytes"):
@@ -204,7 +204,7 @@ def test_the_least_memory_that_the_error_names_is_enough(shape: tuple[int, int, 
     u, v = rng.random((n, k)), rng.random((k, m))
 
     def run(budget: int) -> Any:
-        profile = ClusterProfile(memory_bytes=budget, limited=True)
+        profile = Profile(memory_bytes=budget, limited=True)
         backend = SimulatedBackend(4, profile)
         with running_on(backend), config.override(small_bytes=0):
             a, b = sp.asarray(u), sp.asarray(v)

@@ -14,13 +14,13 @@ import pytest
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.kernels import ordered, scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import ScanTotals
 from spartan_ng.worker.stages import scans as worker_scans
@@ -157,7 +157,7 @@ def check(case: Case, rng: np.random.Generator) -> int:
     if any(r.op is Op.DATA for r in roots):
         assert [r.shape for r in roots] == [e.shape for _, e in asked]
         return 0
-    settings = Settings(ClusterProfile(workers=case.workers), case.tiling, scan_fan=case.fan)
+    settings = Settings(Profile(workers=case.workers), case.tiling, scan_fan=case.fan)
     plan = lower(topological(roots), roots, settings, str(case))
     backend = SimulatedBackend(case.workers)
     try:

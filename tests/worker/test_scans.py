@@ -11,13 +11,13 @@ from benchmarks import cascades
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.kernels import ordered, scans
 from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.scheduling.program import Program
@@ -31,7 +31,7 @@ def leaf(x: np.ndarray) -> Node:
 
 
 def planned(root: Node, workers: int, tiling: str | None = None, fan: int = 32) -> Plan:
-    settings = Settings(ClusterProfile(workers=workers), tiling, scan_fan=fan)
+    settings = Settings(Profile(workers=workers), tiling, scan_fan=fan)
     return lower(topological([root]), [root], settings, f"{workers} {tiling} {fan}")
 
 

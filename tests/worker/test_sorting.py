@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.session import Session
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
@@ -22,7 +22,7 @@ from tests.sources.recorder import Recorder
 
 def sort_on(workers: int, x: np.ndarray, name: str, memory: int | None = None) -> np.ndarray:
     """The sort; with a budget of memory, of an array that lies outside."""
-    profile = ClusterProfile() if memory is None else ClusterProfile(memory_bytes=memory, limited=True)
+    profile = Profile() if memory is None else Profile(memory_bytes=memory, limited=True)
     backend = SimulatedBackend(workers, profile)
     try:
         dtype = x.dtype if name == "sort" else np.dtype(np.intp)

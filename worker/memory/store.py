@@ -21,6 +21,7 @@ import numpy as np
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.events import record
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
@@ -192,7 +193,7 @@ class Store:
     def _spill(self, wanted_bytes: int) -> bool:
         """Write least recently used tiles to disk until `wanted_bytes` are free; whether any were."""
         freed = 0
-        with self._lock:
+        with record.span("spill"), self._lock:
             for held in list(self._tiles.values()):
                 if freed >= wanted_bytes:
                     break

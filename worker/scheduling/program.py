@@ -13,14 +13,14 @@ from typing import Any
 
 from spartan_ng.arrays import Box
 from spartan_ng.arrays import cut as cut_axis
+from spartan_ng.costs.operations import flops
+from spartan_ng.costs.tuned import LENT_FLOPS
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer, reducer_of
-from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import users_of
-from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import (
@@ -33,7 +33,6 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
-    Row,
     ScanOffsets,
     ScanTile,
     ScanTotals,
@@ -43,11 +42,6 @@ from spartan_ng.plan.plan import (
 from spartan_ng.worker.memory.regions import Operand, identity, resolve
 from spartan_ng.worker.scheduling.blas import load_scipys
 
-_UNKNOWN_FLOPS = 30
-"""What a user's function or a random draw is taken to cost."""
-_LENT_FLOPS, _LENT_USER_FLOPS = 1 << 26, 1 << 20
-"""Operations of a worker's share in a stage from which on its tasks are lent; a user's function may cost
-anything."""
 Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""
 
@@ -388,13 +382,9 @@ _SOURCES = {
 }
 
 
-def _flops(row: Row) -> int:
-    """Operations that a row takes for each element of the domain."""
-    if row.kind == "along_axis":
-        return AXIS_FUNCTIONS[row.params[0]].flops
-    if row.kind == "random" or not isinstance(row.fn, str | None):
-        return _UNKNOWN_FLOPS
-    return ELEMENTWISE[str(row.fn)].flops if row.kind == "map" else 1
+def _operations(stage: Fused, elements: int) -> int:
+    """Operations that so many elements of a stage's domain take."""
+    return elements * (1 + sum(flops(row.kind, row.fn, row.params, 1, 1) for row in stage.rows))
 
 
 def _is_lent(plan: Plan, stage: Stage) -> bool:
@@ -407,8 +397,7 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
         or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots)
     ):
         return False
-    work = prod(stage.domain) * (1 + sum(_flops(row) for row in stage.rows))
-    return work >= (_LENT_USER_FLOPS if stage.calls_users else _LENT_FLOPS) * plan.workers
+    return _operations(stage, prod(stage.domain)) >= LENT_FLOPS * plan.workers
 
 
 def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
@@ -420,7 +409,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
-        task.flops = prod(hi - lo for lo, hi in task.box) * (1 + sum(_flops(row) for row in stage.rows))
+        task.flops = _operations(stage, prod(hi - lo for lo, hi in task.box))
         reducers = [w.reducer for w in stage.writes if w.reducer is not None]
         task.blas = any(row.kind in ("contract", "matrices") for row in (*stage.rows, *reducers))
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):

@@ -14,6 +14,7 @@ from spartan_ng.arrays import Box, box_shape
 from spartan_ng.arrays.copying import copy_run
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
+from spartan_ng.costs.tuned import SMALL_FLOPS
 from spartan_ng.kernels.blocks import Cell, Cut
 from spartan_ng.kernels.body import Runner, labelled_box
 from spartan_ng.kernels.compiled.bound import Bound
@@ -54,9 +55,6 @@ from spartan_ng.worker.stages.windows import Bands, opened
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
-
-_SMALL = 1 << 20
-"""Operations on the elements of a tile's domain below which threads cost more than they bring."""
 
 
 Target = Callable[[Box], Any]
@@ -157,7 +155,7 @@ def _made(
     assert box is not None, "a task with a box"
     assert tier is not None, "a task with a box has tiers"
 
-    small = task.flops < _SMALL
+    small = task.flops < SMALL_FLOPS
     if bands is not None and tier.is_hot:
         bands.show_end(box)
     choice = tier.choose(operands, ex.errstate)

@@ -11,7 +11,7 @@ import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -45,7 +45,7 @@ def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
 _QUICK_FLOPS = 1 << 20
 
 
-def _quick(function: Any, a: ndarray, b: ndarray) -> ndarray | None:
+def quick(function: Any, a: Handle, b: Handle) -> ndarray | None:
     """NumPy's product of small vectors and matrices that fit together, without further questions."""
     x, y = a._peek(), b._peek()
     if x is None or y is None or not (0 < x.ndim <= 2 and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
@@ -76,9 +76,9 @@ def matmul(
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
         found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
         return stored("matmul", found, out, casting=casting)
-    quick = _quick(np.matmul, a, b) if out is None and dtype is None else None
-    if quick is not None:
-        return quick
+    at_once = quick(np.matmul, a, b) if out is None and dtype is None else None
+    if at_once is not None:
+        return at_once
     if a.ndim == 0 or b.ndim == 0:
         np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy looks at dtypes first
         raise ShapeError(
@@ -114,9 +114,9 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     a, b = as_handle(a), as_handle(b)
     if out is not None:
         _check_exactly(a, b, out)
-    quick = _quick(np.dot, a, b) if out is None else None
-    if quick is not None:
-        return quick
+    at_once = quick(np.dot, a, b) if out is None else None
+    if at_once is not None:
+        return at_once
     if a.ndim == 0 or b.ndim == 0:
         return stored("dot", ufuncs.multiply(a, b), out)
     if b.ndim <= 2 and a.ndim <= 2:

@@ -23,6 +23,7 @@ from spartan_ng.api.core.handle import (
     is_subclass,
     make,
     order_letter,
+    same_bytes,
     shape_tuple,
     wrap,
     wrap_masked,
@@ -80,7 +81,7 @@ def array(
     if isinstance(object, Handle) and not is_sparse(object):
         value = object._peek() if dtype is not None else None
         if value is not None and value.nbytes <= config.small_bytes:  # lengths of text are NumPy's to find
-            if not copy and value.dtype == dtype:
+            if not copy and same_bytes(value.dtype, as_dtype(dtype)):
                 return object  # type: ignore[return-value]
             return wrap(np.array(value, dtype, order=order, ndmin=ndmin))  # type: ignore[call-overload]
         h = as_handle(object, dtype)
@@ -144,7 +145,8 @@ def _copy_asked(copy: Any) -> bool | None:
 def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
     """An array that reads the memory of `a` and never copies it, or ValueError."""
     if isinstance(a, Handle):
-        h = a if (dtype is None or a.dtype == np.dtype(dtype)) and not a._cell.frozen else None
+        same = dtype is None or same_bytes(a.dtype, as_dtype(dtype))
+        h = a if same and not a._cell.frozen else None
         if h is not None and in_order(h, order) is h:  # type: ignore[arg-type]
             return h
         raise ValueError("Unable to avoid copy while creating an array as requested")
@@ -195,11 +197,13 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
 
 @numpy_function(np.astype)
 def astype(
-    x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: bool = True, device: Any = None
+    x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: Any = True, device: Any = None
 ) -> ndarray:
     """The elements as another dtype."""
     if not isinstance(x, Handle | np.ndarray | np.generic):
         raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
+    if isinstance(copy, np._CopyMode):
+        raise ValueError("_CopyMode enum is not allowed for astype function. Use true/false instead.")
     x = as_handle(x)
     dtype = np.dtype(dtype)
     if casting == "same_value":  # only the values tell
@@ -208,7 +212,7 @@ def astype(
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
         )
-    if x.dtype == dtype:
+    if same_bytes(x.dtype, dtype):
         return x.copy() if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:

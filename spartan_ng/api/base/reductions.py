@@ -43,6 +43,10 @@ def reduce(
     where: Any = True,
 ) -> ndarray:
     """Any ufunc's `reduce` with all of NumPy's arguments."""
+    if out is None and dtype is None and where is True and initial is _NONE and type(axis) is not list:
+        value = numbers_here(a)
+        if value is not None:
+            return wrap(getattr(np, name).reduce(value, axis, None, None, keepdims is not _NONE and keepdims))
     a = as_handle(a)
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
@@ -97,6 +101,15 @@ def promptly(a: ndarray) -> Any:
 def _is_time_fold(name: str, kind: str) -> bool:
     """Whether dates or durations are folded where they are: extremes, and sums of durations."""
     return (kind in "mM" and name in _EXTREMES) or (kind == "m" and name == "add")
+
+
+def numbers_here(a: Any) -> Any:
+    """The value of a small array of numbers that is on the driver, which NumPy folds at once; or None."""
+    if not isinstance(a, Handle):
+        return None
+    value = a._peek()
+    small = type(value) is np.ndarray and value.nbytes <= config.small_bytes and value.dtype.kind in NUMBERS
+    return value if small else None
 
 
 def is_prompt(value: Any) -> bool:

@@ -13,6 +13,20 @@ import numpy as np
 from spartan_ng.api.core.handle import Late
 
 
+class Derived(np.ndarray[Any, Any]):
+    """NumPy's array class for programs that import this package: our class names it, too."""
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """As NumPy's; `ndarray` is an array of no class that is derived from it."""
+        asked = {"dtype": dtype, "type": type}
+        return super().view(**{k: _numpys(v) for k, v in asked.items() if v is not None})
+
+
+def _numpys(asked: Any) -> Any:
+    """NumPy's array class for ours; anything else as it is."""
+    return np.ndarray if asked is Late.ndarray else asked
+
+
 class Deriving(type):
     """The class of `ndarray`. This package's own classes say `own=True` where they derive from it."""
 
@@ -22,7 +36,7 @@ class Deriving(type):
         """A class of this package, or a subclass of NumPy's array class."""
         if own:
             return super().__new__(cls, name, bases, namespace, **keywords)
-        theirs = tuple(np.ndarray if isinstance(base, Deriving) else base for base in bases)
+        theirs = tuple(Derived if isinstance(base, Deriving) else base for base in bases)
         return type(name, theirs, namespace, **keywords)
 
     def __init__(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked, order_of
-from spartan_ng.api.core.errstate import note
+from spartan_ng.api.core.errstate import is_strict, note
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.views import Reshape, View, appended, is_stretched, layout_of, shortened, written
 from spartan_ng.api.core.warn import warn_user
@@ -63,7 +63,9 @@ def wraps(a: Any) -> bool:
 
 
 def check_wraps(a: Any) -> None:
-    """SubclassError for an operand that makes results its own."""
+    """SubclassError for an operand that makes results its own, or says what universal functions mean."""
+    if is_override(a):
+        raise SubclassError(f"universal functions of {type(a).__name__} are its __array_ufunc__'s")
     if wraps(a):
         raise SubclassError(f"results of {type(a).__name__} are made by its __array_wrap__")
 
@@ -73,6 +75,11 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, type) and issubclass(dtype, np.dtype):
         return np.zeros(0, dtype).dtype
     return np.dtype(float if dtype is None else dtype)
+
+
+def same_bytes(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
+    """Whether elements of one dtype are another's; texts of any length lie in their dtype's own memory."""
+    return a is b or (a == b and a.kind != "T")
 
 
 class SubclassError(TypeError):
@@ -327,14 +334,21 @@ class Handle:
         return layout_of(cell.shape, cell.dtype, self._views, cell.order)
 
 
-class Late:
+class _Late:
     """What is defined after this module, because it is made of it."""
 
-    ndarray: Any = Handle
-    scalar: Any = Handle
-    record: Any = Handle
-    number: Any = Handle
-    stack: Any = None
+    __slots__ = ("ndarray", "number", "record", "scalar", "stack")
+
+    def __init__(self) -> None:
+        self.ndarray: Any = Handle
+        self.scalar: Any = Handle
+        self.record: Any = Handle
+        self.number: Any = Handle
+        self.stack: Any = None
+
+
+Late = _Late()
+"""An object, because every array that is made asks it: Python finds a slot faster than what a class has."""
 
 
 def register(cls: type[Handle], stack: Any) -> None:
@@ -369,7 +383,7 @@ def wrap(value: Any) -> ndarray:
 
     A NumPy scalar stays one, and so does an array of a subclass.
     """
-    if value.__class__ is not np.ndarray:
+    if type(value) is not np.ndarray:
         if not isinstance(value, np.ndarray):
             return scalar(value)
         if is_subclass(value):
@@ -404,6 +418,8 @@ def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
     if node.dtype.kind == "c" and dtype.kind in "iuf":
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
         node = build.map_("real", node)
+    if is_strict() and not np.can_cast(node.dtype, dtype):
+        return make(Cell(wrap_node(node)._force().astype(dtype)))._node()
     return build.cast(node, dtype)
 
 
@@ -478,7 +494,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     SubclassError : a masked array, a matrix, or an array of another subclass of NumPy's
     """
     if isinstance(a, Handle):
-        if dtype is not None and a.dtype != dtype:
+        if dtype is not None and not same_bytes(a.dtype, as_dtype(dtype)):
             return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
         return a  # type: ignore[return-value]
     if is_sparse(a):
@@ -492,9 +508,13 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             return scalar(a)
         return make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):
-        a = _nested(a, dtype is None or not np.dtype(dtype).hasobject)
+        left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
+        a = _nested(a, left)
         if isinstance(a, Handle):
             return as_handle(a, dtype)
+        if left:
+            settle(*left)
+            a = _with_values(a)
     elif isinstance(a, np.ndarray):
         if is_subclass(a):
             raise SubclassError(
@@ -511,11 +531,12 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
 
 
-def _nested(items: Any, stacked: bool, depth: int = 1) -> Any:
-    """A sequence with arrays in it: stacked if all are, else with their values; others as they are.
+def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
+    """A sequence with arrays in it: stacked if all are and may be; others as they are.
 
-    Arrays that may become elements (not `stacked`) stay: NumPy finds out if they do. A list in itself ends at
-    the most axes that there are.
+    Arrays that are not stacked stay in their lists, and are appended to `left`. Where they may become
+    elements (`left` is None) all stay: NumPy finds out if they do. A list in itself ends at the most axes
+    that there are.
     """
     if depth > MOST_AXES or _PLAIN.issuperset(map(type, items)):
         return items
@@ -523,19 +544,28 @@ def _nested(items: Any, stacked: bool, depth: int = 1) -> Any:
     if _PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
         return tuple(numbers) if isinstance(items, tuple) else numbers
     parts = [
-        _nested(i, stacked, depth + 1)
+        _nested(i, left, depth + 1)
         if isinstance(i, list | tuple)
         else as_handle(i)
-        if stacked and is_array_like(i)
+        if left is not None and is_array_like(i)
         else i
         for i in numbers
     ]
-    if stacked:
-        if parts and all(isinstance(i, Handle) and i.ndim < MOST_AXES for i in parts):
+    if left is not None:
+        arrays = [i for i in parts if isinstance(i, Handle)]
+        if parts and len(arrays) == len(parts) and all(i.ndim < MOST_AXES for i in arrays):
             return Late.stack(parts)
-        parts = [forced(i) for i in parts]
+        left += arrays
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items
+    return tuple(parts) if isinstance(items, tuple) else parts
+
+
+def _with_values(items: Any, depth: int = 1) -> Any:
+    """A nested sequence with the values of its arrays, which are computed."""
+    if depth > MOST_AXES or _PLAIN.issuperset(map(type, items)):
+        return items
+    parts = [_with_values(i, depth + 1) if isinstance(i, list | tuple) else forced(i) for i in items]
     return tuple(parts) if isinstance(items, tuple) else parts
 
 

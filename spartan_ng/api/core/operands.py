@@ -16,6 +16,7 @@ from spartan_ng.api.core.handle import (
     Handle,
     as_handle,
     check_wraps,
+    converted_node,
     forced,
     is_array_like,
     wrap_node,
@@ -61,6 +62,8 @@ def operand(a: Any) -> Any:
         return a
     if isinstance(a, PYTHON_SCALARS) and not isinstance(a, np.generic):
         return np.bool_(a) if isinstance(a, bool) else a
+    if is_array_like(a):
+        check_wraps(a)
     return as_handle(a)
 
 
@@ -205,7 +208,7 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
         )
     if mask is not True:
         result = wrap_node(
-            build.map_("where", mask._node(), build.cast(result._node(), out.dtype), out._node())
+            build.map_("where", mask._node(), converted_node(result._node(), out.dtype), out._node())
         )
     out._write(result)
     return out  # type: ignore[return-value]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 1 << 18
 """Smaller results are in the cache anyway; NumPy's own bound."""
-_OPERATOR = dis.opmap["BINARY_OP"]
+_OPERATORS = {dis.opmap[name] for name in ("BINARY_OP", "UNARY_NEGATIVE", "UNARY_INVERT")}
 
 
 class _Counting:
@@ -58,6 +58,6 @@ def is_own(a: Handle, value: np.ndarray[Any, Any]) -> bool:
 
 
 def called_by_operator(depth: int) -> bool:
-    """Whether the Python frame so many steps up is at an operator of two operands."""
+    """Whether the Python frame so many steps up is at an operator."""
     frame = sys._getframe(depth + 1)
-    return frame.f_code.co_code[frame.f_lasti] == _OPERATOR
+    return frame.f_code.co_code[frame.f_lasti] in _OPERATORS

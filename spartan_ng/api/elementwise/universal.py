@@ -156,6 +156,8 @@ class ufunc:
                     return wrap(self.np(x))
             return self._some(args)
         except SubclassError:
+            if any(map(is_override, args)):
+                return self.np(*args, **keywords)
             if any(map(wraps, args)):
                 return self._wrapped(args, keywords)
             return by_numpy(self.np, *args, **keywords)
@@ -313,7 +315,8 @@ class ufunc:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
             if self.__name__ in ("maximum", "minimum"):
                 warn_user(
-                    f"Passing more than 2 positional arguments to np.{self.__name__} is deprecated: use out=",
+                    "Passing more than 2 positional arguments to np.maximum and np.minimum is deprecated: "
+                    "use out= for the result; of more than 2 arrays in one, maximum.reduce",
                     DeprecationWarning,
                 )
             outs = args[self.nin :]

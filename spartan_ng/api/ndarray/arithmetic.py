@@ -15,8 +15,9 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import temporaries
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import Handle, is_subclass, values, wrap, wrap_node
+from spartan_ng.api.core.handle import NUMERIC, Handle, is_subclass, values, wrap, wrap_node
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
+from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
 
-_NUMBERS = frozenset({int, float, bool, complex})
+_NUMBERS = frozenset({int, float, bool, complex}) | NUMERIC
 _REPEATED = (list, tuple, str, bytes, bytearray, memoryview, array.array, deque)
 """Sequences, which Python repeats."""
 
@@ -80,19 +81,23 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
     def method(self: Arithmetic, other: Any) -> Any:
         x, y = self._peek(), other
         nbytes = sys.maxsize
-        if x.__class__ is np.ndarray:
-            if other.__class__ in _NUMBERS:
+        if type(x) is np.ndarray:
+            if type(other) in _NUMBERS:
                 nbytes = x.nbytes
             elif isinstance(other, Handle):
                 y = other._peek()
-                if y is not None:
+                if type(y) is np.ndarray:
                     nbytes = x.nbytes * y.nbytes  # no result is larger, however they broadcast
-        if nbytes < temporaries.LEAST_BYTES and nbytes < config.small_bytes:
+                    if nbytes >= LEAST_BYTES and x.shape == y.shape:
+                        nbytes = x.nbytes + y.nbytes
+                elif y is not None:
+                    nbytes = x.nbytes
+        if nbytes < LEAST_BYTES and nbytes < config.small_bytes:
             try:
                 return wrap(numpys(y, x) if reflected else numpys(x, y))
             except ValueError:  # ours name the shapes
                 pass
-        elif x.__class__ is np.ndarray and x.nbytes >= temporaries.LEAST_BYTES and x.dtype.kind in kinds:
+        elif x.__class__ is np.ndarray and x.nbytes >= LEAST_BYTES and x.dtype.kind in kinds:
             taken = None
             if sys.getrefcount(self) == temporaries.OF_FIRST and temporaries.is_own(self, x):
                 taken = self if _fits(x, y) else None
@@ -121,7 +126,11 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
 
     def method(self: Arithmetic) -> Any:
         x = self._peek()
-        if x.__class__ is np.ndarray and x.nbytes <= config.small_bytes:
+        if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
+            temporary = x.nbytes >= LEAST_BYTES and sys.getrefcount(self) == temporaries.OF_FIRST
+            if temporary and temporaries.is_own(self, x) and temporaries.called_by_operator(1):
+                numpys(x, out=x)  # `abs`, which may change the dtype, is called by no operator
+                return self
             return wrap(numpys(x))
         return function(self)
 
@@ -159,11 +168,22 @@ class Arithmetic(Handle):
     def __pow__(self, other: Any, mod: Any = None) -> ndarray:
         if not is_operand(other) or mod is not None:
             return NotImplemented
+        x = self._peek()
+        temporary = type(x) is np.ndarray and sys.getrefcount(self) == temporaries.OF_FIRST
+        if temporary and LEAST_BYTES <= x.nbytes <= config.small_bytes and temporaries.is_own(self, x):
+            quick = _quick_power(x.dtype, other)
+            if quick is not None and x.dtype.kind != "b" and temporaries.called_by_operator(1):
+                quick.np(x, out=x)
+                return self  # type: ignore[return-value]
         return _power(self, other)
 
     __rpow__ = _operator(ufuncs.power, reflected=True)
 
     def __matmul__(self, other: Any) -> ndarray:
+        if isinstance(other, Handle):
+            product = products.quick(np.matmul, self, other)
+            if product is not None:
+                return product
         return products.matmul(self, other) if is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> ndarray:
@@ -328,17 +348,25 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
     return stored(function.__name__, result, a, True)
 
 
+_QUICK_POWERS = {
+    (int, 2): ufuncs.square,
+    (float, 2.0): ufuncs.square,
+    (float, 0.5): ufuncs.sqrt,
+    (int, -1): ufuncs.reciprocal,
+}
+
+
+def _quick_power(dtype: np.dtype[Any], exponent: Any) -> ufuncs.ufunc | None:
+    """What NumPy has for some powers: squares, and of broken numbers the root and the reciprocal."""
+    quick = _QUICK_POWERS.get((type(exponent), exponent)) if type(exponent) in (int, float) else None
+    whole = dtype.kind in "iub" and type(exponent) is int and exponent == 2
+    return quick if whole or dtype.kind in "fc" else None
+
+
 def _power(a: Handle, b: Any) -> ndarray:
-    """`a ** b`: NumPy squares for 2, takes the root for 0.5, and divides for -1.0."""
-    if isinstance(b, int | float) and not isinstance(b, np.generic) and b is not True:
-        value = a._peek()
-        if value is not None and value.nbytes <= config.small_bytes:
-            return wrap(value**b)
-        kind = a.dtype.kind
-        if b == 2 and (kind in "fc" or (isinstance(b, int) and kind in "iub")):
-            return ufuncs.square(a)  # type: ignore[no-any-return]
-        if kind in "fc" and b == 0.5:
-            return ufuncs.sqrt(a)  # type: ignore[no-any-return]
-        if kind in "fc" and b == -1:
-            return ufuncs.reciprocal(a)  # type: ignore[no-any-return]
-    return ufuncs.power._two(a, b)  # type: ignore[no-any-return]
+    """`a ** b`."""
+    value = a._peek()
+    if type(b) in (int, float) and value is not None and value.nbytes <= config.small_bytes:
+        return wrap(value**b)
+    quick = _quick_power(a.dtype, b)
+    return ufuncs.power._two(a, b) if quick is None else quick(a)  # type: ignore[no-any-return]

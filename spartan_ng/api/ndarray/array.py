@@ -25,6 +25,7 @@ from spartan_ng.api.core.handle import (
     copied,
     forced,
     in_order,
+    is_subclass,
     make,
     over_buffer,
     register,
@@ -198,7 +199,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        values = as_handle(value)
+        values = creation.asarray(np.asarray(value) if is_subclass(value) else value)
         if values.size:
             taking.Flat(self)[:] = values
 
@@ -269,7 +270,27 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         if len(shape) == 1 and self.dtype.kind != "V":
             value = self._force()
             return iter(value) if value.dtype.kind in "USO" else map(scalar, value)
-        return (self[i] for i in range(shape[0]))
+        return self._parts(shape[0])
+
+    def _parts(self, n: int) -> Iterator[Any]:
+        """What the first axis has, one after the other."""
+        cell, views, shown = self._cell, self._views, self._peek()
+        value = cell.value
+        quick = value is not None and shown.ndim > 1 and len(views) < CHAIN
+        if quick:
+            self._own()
+        for i in range(n):
+            if not quick or cell.value is not value:  # it is not on the driver, or no longer what it was
+                yield self[i]
+            else:
+                step = _new(Basic)
+                step.key = i
+                view = _new(ndarray)
+                view._cell = cell
+                view._views = (*views, step)
+                view._state = value
+                view._shown = shown[i]
+                yield view
 
     def __contains__(self, item: Any) -> bool:
         return bool(reductions.any(ufuncs.equal(self, item)))
@@ -298,37 +319,25 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         views = self._views
         if views and value is not None:
             shown = self._shown if self._state is value else None
-        kind = key.__class__
+        kind = type(key)
         if shown is None or kind not in _QUICK:
-            if kind is ndarray and shown is not None:
-                index = key._peek()
-                if index is not None and index.ndim and index.nbytes * shown.nbytes < config.small_bytes:
-                    try:
-                        return wrap(shown[index])
-                    except IndexError:  # ours name the shapes
-                        pass
-            elif type(key) is Late.scalar and key._number.dtype.kind in "iu":
-                return self[int(key._number)]
-            elif shown is not None and config.small_bytes and _is_short(key):
-                try:
-                    return wrap(shown[key])
-                except IndexError:
-                    pass
-            return indexing.getitem(self, key)
+            return self._by_other_keys(key, kind, shown)
         try:
             element = shown[key]
         except (IndexError, TypeError, ValueError):
             return indexing.getitem(self, key)
-        if element.__class__ in NUMERIC:
+        found = type(element)
+        if found in NUMERIC:
             number = _new(Late.scalar)
             number._number = element
             return number
-        # What has axes to take an integer or a slice is no scalar; a tuple may hold arrays, or be empty.
-        if kind is tuple and (cell.frozen or not _SIMPLE.issuperset(map(type, key))):
-            if config.small_bytes and element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key):
-                return wrap(element)
-            return indexing.getitem(self, key)
-        if element.__class__ is not np.ndarray:
+        if kind is tuple:  # it may hold arrays, or be empty; a scalar has no axes to take integers and slices
+            for part in key:
+                if type(part) not in _SIMPLE:
+                    return self._by_mixed_keys(key, element)
+            if cell.frozen:
+                return indexing.getitem(self, key)
+        if found is not np.ndarray:
             return indexing.getitem(self, key)
         if not views and cell.owner is None:
             cell.owner = weakref.ref(self)
@@ -342,6 +351,31 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         view._state = value
         view._shown = element
         return view
+
+    def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
+        """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
+        short = element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key)
+        if short and config.small_bytes and not self._cell.frozen:
+            return wrap(element)
+        return indexing.getitem(self, key)
+
+    def _by_other_keys(self, key: Any, kind: type, shown: Any) -> Any:
+        """What keys select that are no integers, slices or tuples, or of what is not on the driver."""
+        if kind is ndarray and shown is not None:
+            index = key._peek()
+            if index is not None and index.ndim and index.nbytes * shown.nbytes < config.small_bytes:
+                try:
+                    return wrap(shown[index])
+                except IndexError:  # ours name the shapes
+                    pass
+        elif kind is Late.scalar and key._number.dtype.kind in "iu":
+            return self[int(key._number)]
+        elif shown is not None and config.small_bytes and _is_short(key):
+            try:
+                return wrap(shown[key])
+            except IndexError:
+                pass
+        return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
@@ -400,7 +434,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     ) -> ndarray:
         """The elements as another dtype."""
         value = self._peek()
-        if copy and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
+        if copy is True and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
             return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
         return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
 
@@ -418,9 +452,12 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         for asked in (dtype, type):
             if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
                 return self._shown_as(asked, None if asked is dtype else dtype)  # type: ignore[no-any-return]
-        if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
+        if dtype is None or dtype is ndarray:
             return make(self._cell, self._views)
-        step = Recast(np.dtype(dtype))
+        seen = np.dtype(dtype)
+        if seen == self.dtype and seen.type is self.dtype.type:
+            return make(self._cell, self._views)
+        step = Recast(seen)
         value = self._peek()
         if self._cell.frozen and value is not None:
             return fresh(value.view(dtype))  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.forcing import value_of
-from spartan_ng.api.core.handle import Handle, as_handle, is_override, settle, wrap
+from spartan_ng.api.core.handle import Handle, as_handle, forced, is_override, settle, wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy
@@ -129,9 +129,12 @@ class Protocols(Methods):
         if not all(issubclass(t, _NUMPYS) for t in types):
             return NotImplemented
         ours = FUNCTIONS.get(function)
-        if ours is None:
-            return gathered(function, *args, **keywords)
-        return ours(*args, **keywords)
+        if ours is not None:
+            return ours(*args, **keywords)
+        found = gathered(function, *args, **keywords)
+        # A method of a class derived from NumPy's, which works on with what NumPy gives.
+        derived = any(t is not np.ndarray and issubclass(t, np.ndarray) for t in types)
+        return forced(found) if derived and "out" not in keywords else found
 
     # --- other libraries -----------------------------------------------------------------------------
 
@@ -147,6 +150,7 @@ class Protocols(Methods):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         """The elements for another library (DLPack), gathered; read-only unless copied."""
+        copy = copy if copy is None else bool(copy)
         value = np.asarray(self._force())
         shown_only = not self._cell.frozen and not self.flags.writeable  # type: ignore[attr-defined]
         if shown_only and not copy and max_version is None:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import register_scalar
+from spartan_ng.api.core.handle import NUMERIC, register_scalar
 from spartan_ng.api.core.views import View
 from spartan_ng.api.ndarray.array import compute, ndarray
 
-_NUMBERS = frozenset({int, float, bool, complex})
+_NUMBERS = frozenset({int, float, bool, complex}) | NUMERIC
 _new = object.__new__
 
 
@@ -40,15 +40,30 @@ def _binary(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any) ->
     return method
 
 
-def _reflected(function: Callable[[Any, Any], Any], of_arrays: Any) -> Any:
-    """An operator whose left operand is not a `Scalar`."""
+def _reflected(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any) -> Any:
+    """An operator whose left operand is not a `Scalar`; Python asks it before the left operand's own."""
 
     def method(self: Scalar, other: Any) -> Any:
-        if other.__class__ not in _NUMBERS:
-            return of_arrays(self, other)
+        kind = type(other)
+        if kind not in _NUMBERS:
+            return turned(other, self) if kind is ndarray else of_arrays(self, other)
         made = _new(Scalar)
         made._number = function(other, self._number)
         return made
+
+    return method
+
+
+def _comparison(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any) -> Any:
+    """A comparison: of numbers, one of the two truths that there are."""
+
+    def method(self: Scalar, other: Any) -> Any:
+        kind = type(other)
+        if kind is Scalar:
+            other = other._number
+        elif kind not in _NUMBERS:
+            return turned(other, self) if kind is ndarray else of_arrays(self, other)
+        return _TRUE if function(self._number, other) else _FALSE
 
     return method
 
@@ -124,25 +139,38 @@ class Scalar(ndarray, own=True):
         return hash(self._number)
 
     __add__ = __iadd__ = _binary(operator.add, ndarray.__add__, ndarray.__radd__)
-    __radd__ = _reflected(operator.add, ndarray.__radd__)
+    __radd__ = _reflected(operator.add, ndarray.__radd__, ndarray.__add__)
     __sub__ = __isub__ = _binary(operator.sub, ndarray.__sub__, ndarray.__rsub__)
-    __rsub__ = _reflected(operator.sub, ndarray.__rsub__)
+    __rsub__ = _reflected(operator.sub, ndarray.__rsub__, ndarray.__sub__)
     __mul__ = __imul__ = _binary(operator.mul, ndarray.__mul__, ndarray.__rmul__)
-    __rmul__ = _reflected(operator.mul, ndarray.__rmul__)
+    __rmul__ = _reflected(operator.mul, ndarray.__rmul__, ndarray.__mul__)
     __truediv__ = __itruediv__ = _binary(operator.truediv, ndarray.__truediv__, ndarray.__rtruediv__)
-    __rtruediv__ = _reflected(operator.truediv, ndarray.__rtruediv__)
+    __rtruediv__ = _reflected(operator.truediv, ndarray.__rtruediv__, ndarray.__truediv__)
     __floordiv__ = __ifloordiv__ = _binary(operator.floordiv, ndarray.__floordiv__, ndarray.__rfloordiv__)
-    __rfloordiv__ = _reflected(operator.floordiv, ndarray.__rfloordiv__)
+    __rfloordiv__ = _reflected(operator.floordiv, ndarray.__rfloordiv__, ndarray.__floordiv__)
     __mod__ = __imod__ = _binary(operator.mod, ndarray.__mod__, ndarray.__rmod__)
-    __rmod__ = _reflected(operator.mod, ndarray.__rmod__)
-    __lt__ = _binary(operator.lt, ndarray.__lt__, ndarray.__gt__)
-    __le__ = _binary(operator.le, ndarray.__le__, ndarray.__ge__)
-    __gt__ = _binary(operator.gt, ndarray.__gt__, ndarray.__lt__)
-    __ge__ = _binary(operator.ge, ndarray.__ge__, ndarray.__le__)
-    __eq__ = _binary(operator.eq, ndarray.__eq__, ndarray.__eq__)
-    __ne__ = _binary(operator.ne, ndarray.__ne__, ndarray.__ne__)
+    __rmod__ = _reflected(operator.mod, ndarray.__rmod__, ndarray.__mod__)
+    __pow__ = __ipow__ = _binary(operator.pow, ndarray.__pow__, ndarray.__rpow__)
+    __rpow__ = _reflected(operator.pow, ndarray.__rpow__, ndarray.__pow__)
+    __and__ = __iand__ = _binary(operator.and_, ndarray.__and__, ndarray.__rand__)
+    __rand__ = _reflected(operator.and_, ndarray.__rand__, ndarray.__and__)
+    __or__ = __ior__ = _binary(operator.or_, ndarray.__or__, ndarray.__ror__)
+    __ror__ = _reflected(operator.or_, ndarray.__ror__, ndarray.__or__)
+    __xor__ = __ixor__ = _binary(operator.xor, ndarray.__xor__, ndarray.__rxor__)
+    __rxor__ = _reflected(operator.xor, ndarray.__rxor__, ndarray.__xor__)
+    __lshift__ = __ilshift__ = _binary(operator.lshift, ndarray.__lshift__, ndarray.__rlshift__)
+    __rlshift__ = _reflected(operator.lshift, ndarray.__rlshift__, ndarray.__lshift__)
+    __rshift__ = __irshift__ = _binary(operator.rshift, ndarray.__rshift__, ndarray.__rrshift__)
+    __rrshift__ = _reflected(operator.rshift, ndarray.__rrshift__, ndarray.__rshift__)
+    __lt__ = _comparison(operator.lt, ndarray.__lt__, ndarray.__gt__)
+    __le__ = _comparison(operator.le, ndarray.__le__, ndarray.__ge__)
+    __gt__ = _comparison(operator.gt, ndarray.__gt__, ndarray.__lt__)
+    __ge__ = _comparison(operator.ge, ndarray.__ge__, ndarray.__le__)
+    __eq__ = _comparison(operator.eq, ndarray.__eq__, ndarray.__eq__)
+    __ne__ = _comparison(operator.ne, ndarray.__ne__, ndarray.__ne__)
     __neg__ = _unary(operator.neg)
     __abs__ = _unary(abs)
+    __invert__ = _unary(operator.invert)
 
 
 class Number(ndarray, own=True):
@@ -179,5 +207,7 @@ def _again(number: Any) -> Scalar:
     made._number = number
     return made
 
+
+_TRUE, _FALSE = _again(np.True_), _again(np.False_)
 
 register_scalar(Scalar, Record, Number)

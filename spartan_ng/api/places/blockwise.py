@@ -13,7 +13,7 @@ import numpy as np
 
 from spartan_ng.api.base import reductions
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -45,7 +45,7 @@ def _dates(a: Any) -> Any:
 
 @numpy_function(np.is_busday)
 def is_busday(
-    dates: Any, weekmask: Any = "1111100", holidays: Any = None, busdaycal: Any = None, out: Any = None
+    dates: Any, weekmask: Any = None, holidays: Any = None, busdaycal: Any = None, out: Any = None
 ) -> ndarray:
     """Whether dates are business days."""
     days = _calendar(weekmask, holidays, busdaycal)
@@ -65,7 +65,7 @@ def busday_offset(
     out: Any = None,
 ) -> ndarray:
     """Dates moved to a business day, by the rule `roll`, and so many business days on."""
-    days = _calendar("1111100" if weekmask is None and busdaycal is None else weekmask, holidays, busdaycal)
+    days = _calendar(weekmask, holidays, busdaycal)
     dates = _dates(dates)
     if roll == "raise" and not reductions.all(is_busday(dates, **days)):
         raise ValueError("Non-business day date in busday_offset")
@@ -79,8 +79,8 @@ def busday_offset(
 def busday_count(
     begindates: Any,
     enddates: Any,
-    weekmask: Any = "1111100",
-    holidays: Any = (),
+    weekmask: Any = None,
+    holidays: Any = None,
     busdaycal: Any = None,
     out: Any = None,
 ) -> ndarray:
@@ -95,11 +95,11 @@ def busday_count(
 
 def _calendar(weekmask: Any, holidays: Any, busdaycal: Any) -> dict[str, Any]:
     """The keywords that say which days are business days."""
-    if busdaycal is not None:
-        return {"busdaycal": busdaycal}
-    if isinstance(holidays, Handle):
-        holidays = holidays._force()
-    return {"weekmask": weekmask, **({} if holidays is None else {"holidays": holidays})}
+    given = {"weekmask": weekmask, "holidays": forced(holidays), "busdaycal": busdaycal}
+    days = {name: value for name, value in given.items() if value is not None}
+    if "busdaycal" in days and len(days) > 1:
+        raise ValueError("Cannot supply both the weekmask/holidays and the busdaycal parameters")
+    return days
 
 
 @numpy_function(np.datetime_as_string)
@@ -110,6 +110,7 @@ def datetime_as_string(
     dates = as_handle(arr)
     if unit == "auto":
         return gathered(np.datetime_as_string, dates, unit, timezone, casting)  # type: ignore[no-any-return]
+    np.datetime_as_string(np.zeros(1, dates.dtype), unit, timezone, casting)  # its errors
     return on_blocks(
         lambda x: np.datetime_as_string(x, unit, timezone, casting), [dates], "datetime_as_string"
     )

@@ -327,24 +327,24 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     return a[tuple(key)]
 
 
+@numpy_function(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
     """An array's shape."""
     return as_handle(a).shape
 
 
+@numpy_function(np.ndim)
 def ndim(a: Any) -> int:
     """An array's number of axes."""
     return as_handle(a).ndim
 
 
+@numpy_function(np.size)
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or along an axis."""
     a = as_handle(a)
     return a.size if axis is None else prod(a.shape[i] for i in build.axes_tuple(axis, a.ndim))
 
-
-for _numpys, _ours in ((np.shape, shape), (np.ndim, ndim), (np.size, size)):
-    numpy_function(_numpys)(_ours)
 
 __all__ = [
     "append",

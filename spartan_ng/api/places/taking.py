@@ -15,6 +15,7 @@ from spartan_ng.api.core.operands import WEAK, converted, stored
 from spartan_ng.api.core.views import bounded
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
+from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -100,15 +101,18 @@ class Flat:
             if target is not None:
                 target.flat[forced(key)] = forced(value)
                 return
-        single = key if isinstance(key, bool) else 0 if isinstance(key, int | np.integer) else None
+        single = isinstance(key, int | np.integer | np.bool_)
+        if single and not (isinstance(value, Handle) and value._peek() is None):
+            # NumPy's error or warning, or the element that it takes
+            one = np.zeros(1, self.base.dtype)
+            place: Any = key if isinstance(key, bool | np.bool_) else 0
+            one.flat[place] = forced(value)
+            value = one[0]
+        if isinstance(key, bool | np.bool_):
+            key = slice(int(key))
         key = self._places(key)
         if isinstance(key, int | np.integer):
             bounded(int(key), self.base.size, 0)
-        if single is not None and np.size(key) and not (isinstance(value, Handle) and value._peek() is None):
-            # NumPy's error, or the element that it takes
-            one = np.zeros(1, self.base.dtype)
-            one.flat[single] = forced(value)
-            value = one[0]
         value = _elements(value, self.base.dtype)
         if value.size == 0:
             return
@@ -334,6 +338,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise TypeError(
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
         )
+    target, plain, mask = dst._open(), new._peek(), forced(where)
+    if target is not None and plain is not None and target.nbytes <= config.small_bytes:
+        np.copyto(target, plain, casting=casting, where=mask)  # type: ignore[arg-type]
+        return
     if np.ndim(where) > dst.ndim:
         raise ShapeError(f"could not broadcast where mask of shape {np.shape(where)} into shape {dst.shape}")
     while new.ndim > dst.ndim and new.shape[0] == 1:

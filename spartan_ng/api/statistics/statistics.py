@@ -51,6 +51,10 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
     """The arithmetic mean; integers are summed as float64, float16 as float32."""
+    if out is None and dtype is None and where is True:
+        value = reductions.numbers_here(a)
+        if value is not None:
+            return wrap(value.mean(axis, None, None, _plain_keepdims(keepdims)))
     a = as_handle(a)
     where = _elements_where(a, where)
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)

@@ -26,9 +26,9 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.backends.engines.jobs import Job, StageReads, Tile, Tiles, stage_reads
 from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
 from spartan_ng.backends.protocol import Progress, RunStats
+from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.ops.functions import named, users_of
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.regions import gathered, identity
@@ -69,9 +69,9 @@ class EngineBackend:
         return self._workers
 
     @property
-    def profile(self) -> ClusterProfile:
+    def profile(self) -> Profile:
         """Assumed rates."""
-        return ClusterProfile(workers=self._workers, task_ns=_TASK_NS, message_ns=_MESSAGE_NS)
+        return Profile(workers=self._workers, task_ns=_TASK_NS, message_ns=_MESSAGE_NS)
 
     # --- arrays
 

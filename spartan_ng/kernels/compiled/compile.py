@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from spartan_ng.events import record
 from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, keep_source, kernel_name
 from spartan_ng.kernels.compiled.native import Function
@@ -128,7 +129,8 @@ class Compiler:
     def _compile(self, kernel: Kernel) -> None:
         start = time.perf_counter()
         try:
-            function = self._load(kernel.source)
+            with record.span("compile"):
+                function = self._load(kernel.source)
         except CompileError as error:
             kernel.failure = str(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the loop is interpreted instead

@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from spartan_ng.costs.operations import flops
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS
-from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.sizes import expected_nonzeros
 
 INDEX_BYTES = 4
 """Bytes of a column index, beside the value of each non-zero of a CSR array."""
-_UNKNOWN_FLOPS = 4
 
 
 def count_nonzeros(order: Sequence[Node]) -> dict[Node, int]:
@@ -63,13 +60,8 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
         summed = prod(n for x, n in zip(la, left.shape, strict=True) if x not in lo)
         whole = 2 * cells * summed
         return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
-    if isinstance(node.fn, UserFunction):
-        return cells * _UNKNOWN_FLOPS
-    if node.op is Op.MAP:
-        return cells * ELEMENTWISE[str(node.fn)].flops
-    if node.op is Op.FOLD:
-        return nonzeros[node.inputs[0]] * FOLDS[str(node.fn)].flops
-    return 0
+    taken = nonzeros[node.inputs[0]] if node.op is Op.FOLD else cells
+    return flops(node.op.value, node.fn, node.params, cells, taken)
 
 
 def is_product(node: Node) -> bool:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import BLAS_SPEEDUP
 
 ROWS, COLUMNS, SUMMED = 0, 1, 2
 """The dimensions of the main product: rows and columns of its value, and the summed one."""
@@ -116,10 +117,10 @@ class Cluster:
         return self.workers * self.tasks_per_worker
 
     @classmethod
-    def of(cls, profile: ClusterProfile, task_bytes: int | None = None) -> Cluster:
+    def of(cls, profile: Profile, task_bytes: int | None = None) -> Cluster:
         """The cluster of a profile: each worker is one task, whose budget is `task_bytes` or its memory."""
         budget = profile.memory_bytes if task_bytes is None else task_bytes
-        return cls(profile.workers, 1, budget, profile.network_bytes_s, profile.flops_s)
+        return cls(profile.workers, 1, budget, profile.network_bytes_s, profile.flops_s * BLAS_SPEEDUP)
 
 
 def space_name(dims: Iterable[int]) -> str:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from spartan_ng.costs import Profile
+from spartan_ng.costs.operations import weighed
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.group import repeats_cheaply
@@ -26,47 +28,9 @@ from spartan_ng.optimizer.fusion.merge import leaves_uncut
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
 from spartan_ng.optimizer.fusion.templates import Template
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
-_PS = 1_000_000_000_000
-LAUNCH_NS = 50_000
-"""What a stage costs besides its work: its tasks are handed to threads, its blocks are cut."""
-STEP_NS = 1_000
-"""The same for one operator of a stage, and for one operand."""
-PRODUCT_FACTOR = 4
-"""So many times more operations a second does BLAS do in a dense product than a loop does in maps."""
-PRODUCT_RESULT = 8
-"""Operations that an element of a product's result costs at least: BLAS writes it, the next one reads it."""
 _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
 """Of several templates that may end at an operator the first is taken: it references the most operands."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Picoseconds for a byte or an operation of a plan's work, shared by all workers."""
-
-    memory: int
-    network: int
-    flop: int
-    launch: int
-    message: int
-    step: int = STEP_NS * 1000
-
-    @staticmethod
-    def of(profile: ClusterProfile) -> Rates:
-        """The rates of a cluster; on one worker nothing moves."""
-        workers = profile.workers
-        network = 0 if workers == 1 else _PS * (workers - 1) // profile.network_bytes_s
-        message = 1000 * profile.message_ns if workers > 1 else 0
-        memory, flop = profile.memory_bytes_s * workers, profile.flops_s * workers
-        return Rates(-(-_PS // memory), network, -(-_PS // flop), LAUNCH_NS * 1000 + message, message)
-
-
-def compute_ps(node: Node, flops: int, share: float, rates: Rates) -> int:
-    """Picoseconds of a part of a node's operations; dense products are BLAS's."""
-    if node.fn == "contract" and share == 1.0:
-        return max(flops // PRODUCT_FACTOR, PRODUCT_RESULT * node.size) * rates.flop
-    return int(flops * rates.flop * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +101,8 @@ class _Place:
 class PlanCosts:
     """The cost of one partition's plans under assignments: bit i of a mask is point i."""
 
-    def __init__(self, memo: Memo, partition: Partition, rates: Rates, merge: bool = True) -> None:
-        self.memo, self.partition, self.rates, self.merge = memo, partition, rates, merge
+    def __init__(self, memo: Memo, partition: Partition, profile: Profile, merge: bool = True) -> None:
+        self.memo, self.partition, self.profile, self.merge = memo, partition, profile, merge
         self.bits = {p: 1 << i for i, p in enumerate(partition.points)}
         self._number = {n: i for i, n in enumerate(partition.operators)}
         self._targets: list[_Target] = []
@@ -199,9 +163,9 @@ class PlanCosts:
 
     def _read(self, nbytes: int, node: Node, aligned: bool) -> _Target:
         """Reading a value: what tasks do not have of their own is sent to all of them."""
-        local = aligned or not self.rates.network or node.size <= 1
-        rate = self.rates.memory if local else self.rates.network
-        wait = self.rates.step + (0 if local else self.rates.message)
+        local = aligned or not self.profile.network_ps or node.size <= 1
+        rate = self.profile.memory_ps if local else self.profile.network_ps
+        wait = self.profile.step_ps + (0 if local else self.profile.message_ps)
         d = 1.0 if node.format == "csr" or node.size < self._large else self.density
         return _Target(nbytes * rate, int(nbytes * d) * rate, wait, 2 * node.size > self._large)
 
@@ -226,13 +190,13 @@ class PlanCosts:
                 for m in masks:
                     needs |= m
                 ends.append(_Entry(template, needs, not masks or 0 in masks))
-        own = compute_ps(node, operator.flops, operator.share, self.rates)
+        own = self.profile.flop_ps * weighed(node, operator.flops, operator.share)
         sampled = own
         if _is_large(operator, self._large):
-            sampled = int(operator.flops * self.rates.flop * self.density)
-        write = operator.nbytes * self.rates.memory
-        if self.rates.network and prod(operator.domain) > node.size:
-            write += operator.nbytes * self.rates.network
+            sampled = int(operator.flops * self.density) * self.profile.flop_ps
+        write = operator.nbytes * self.profile.memory_ps
+        if self.profile.network_ps and prod(operator.domain) > node.size:
+            write += operator.nbytes * self.profile.network_ps
         dense = node.format == "dense" and all(e.source.format == "dense" for e in operator.edges)
         product = node.fn == "contract" and node.size**2 >= prod(operator.domain)
         return _Place(
@@ -269,7 +233,7 @@ class PlanCosts:
         self._least_read = sum(min(self._targets[t].read, self._targets[t].sampled) for t in seen)
         self._least_compute = sum(p.sampled for p in self.places)
         self._least_write = sum(p.write for p in self.places if p.required)
-        self._least_write += self.rates.launch + n * self.rates.step
+        self._least_write += self.profile.launch_ps + n * self.profile.step_ps
         self._least_write += sum(self._targets[t].wait for t in seen)
 
     @property
@@ -382,8 +346,8 @@ class PlanCosts:
         number = {i: g for g, group in enumerate(groups) for i in _bits(group)}
         sampled = [plan.templates[group.bit_length() - 1] is Template.OUTER for group in groups]
         passes = {mask: _passes(mask, number) for mask in {*plan.computed, *plan.readers}}
-        read, compute, write = [0] * len(groups), [0] * len(groups), [self.rates.launch] * len(groups)
-        step = self.rates.step
+        read, compute, write = [0] * len(groups), [0] * len(groups), [self.profile.launch_ps] * len(groups)
+        step = self.profile.step_ps
         for work, mask in zip(self._work, plan.computed, strict=True):
             for g in passes[mask]:
                 compute[g] += work[sampled[g]]

@@ -12,27 +12,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from spartan_ng.costs import Profile
+from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph.node import VIEWS, Node, Op
-from spartan_ng.optimizer.fusion.costs import Rates, compute_ps
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, input_labels, is_transparent, root
-from spartan_ng.optimizer.fusion.operators import computed_share, flops, stored_bytes
+from spartan_ng.optimizer.fusion.operators import computed_share, stored_bytes
 
 
-def formed_ps(grouping: Grouping, density: Mapping[Node, float], rates: Rates) -> int:
+def formed_ps(grouping: Grouping, density: Mapping[Node, float], profile: Profile) -> int:
     """Picoseconds that stages are predicted to take; `density` is the part that is stored of each node."""
-    return sum(_stage_ps(stage, grouping, density, rates) for stage in grouping.groups)
+    return sum(_stage_ps(stage, grouping, density, profile) for stage in grouping.groups)
 
 
-def _stage_ps(stage: Group, grouping: Grouping, density: Mapping[Node, float], rates: Rates) -> int:
+def _stage_ps(stage: Group, grouping: Grouping, density: Mapping[Node, float], profile: Profile) -> int:
     """Write, and the longer of read and compute."""
     computed = _computed(stage)
     reads: dict[Node, tuple[int, bool]] = {}
     compute = 0
     for node, labels in computed.items():
         share = _share(node, grouping, density)
-        shape = root(node) if node.fn == "contract" else None
-        compute += compute_ps(node, flops(node, shape), share, rates)
+        compute += weighed(node, of_node(node), share) * profile.flop_ps
         for operand, own in zip(node.inputs, labels, strict=True):
             below, nbytes, seen = _base(operand, own, (computed, grouping.stored), density)
             if below in computed or below.op is Op.INDEX:
@@ -42,15 +42,15 @@ def _stage_ps(stage: Group, grouping: Grouping, density: Mapping[Node, float], r
             before, aligned = reads.get(below, (0, False))
             reads[below] = (max(before, nbytes), aligned or _is_aligned(stage, seen))
     read = 0
-    write = rates.launch + rates.step * (len(computed) + len(reads))
+    write = profile.launch_ps + profile.step_ps * (len(computed) + len(reads))
     for below, (nbytes, aligned) in reads.items():
-        near = aligned or not rates.network or below.size <= 1
-        read += nbytes * (rates.memory if near else rates.network)
-        write += 0 if near else rates.message
+        near = aligned or not profile.network_ps or below.size <= 1
+        read += nbytes * (profile.memory_ps if near else profile.network_ps)
+        write += 0 if near else profile.message_ps
     for node in stage.stored:
         nbytes = stored_bytes(node, density[node])
-        partial = rates.network if prod(stage.domain) > node.size else 0
-        write += nbytes * (rates.memory + partial)
+        partial = profile.network_ps if prod(stage.domain) > node.size else 0
+        write += nbytes * (profile.memory_ps + partial)
     return write + max(read, compute)
 
 

@@ -11,32 +11,30 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from spartan_ng.costs import Profile
+from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph.node import VIEWS, Node, Op
-from spartan_ng.optimizer.fusion.costs import Rates, compute_ps
-from spartan_ng.optimizer.fusion.labels import root
-from spartan_ng.optimizer.fusion.operators import flops
 
 _WRITE_AND_READ = 3
 """Times that a kept value's bytes pass through memory: a line is fetched, written back, and read again."""
 
 
-def is_dearer_than_writing(node: Node, stored: Container[Node], rates: Rates) -> bool:
+def is_dearer_than_writing(node: Node, stored: Container[Node], profile: Profile) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
-    limit = _WRITE_AND_READ * node.nbytes * rates.memory
+    limit = _WRITE_AND_READ * node.nbytes * profile.memory_ps
     read = compute = 0
     seen: set[Node] = set()
     stack = [node]
     while stack and max(read, compute) <= limit:
         here = stack.pop()
-        shape = root(here) if here.fn == "contract" else None
-        compute += compute_ps(here, flops(here, shape), 1.0, rates)
+        compute += weighed(here, of_node(here)) * profile.flop_ps
         for below in here.inputs:
             if below in seen:
                 continue
             seen.add(below)
             if below.op is Op.DATA or below in stored:
                 visible = here if here.op in VIEWS else below
-                read += min(visible.nbytes, below.nbytes) * rates.memory
+                read += min(visible.nbytes, below.nbytes) * profile.memory_ps
             else:
                 stack.append(below)
     return max(read, compute) > limit

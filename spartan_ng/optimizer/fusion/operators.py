@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from math import prod
 
+from spartan_ng.costs import Profile
+from spartan_ng.costs.operations import of_node
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import SIDE_BYTES, leaves_enough, lines_fit, repeats_cheaply
@@ -33,12 +33,6 @@ from spartan_ng.optimizer.fusion.labels import (
     whole_dimensions,
 )
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
-
-USER_FLOPS = 1_000
-"""What an element is taken to cost in a user's function: too much to compute it again."""
-_ROW_FLOPS = 4
-"""What an element costs in the other operators."""
 
 
 class Fit(Enum):
@@ -101,7 +95,7 @@ def stored_bytes(node: Node, density: float) -> int:
 def operators(
     order: Sequence[Node],
     roots: Collection[Node],
-    profile: ClusterProfile,
+    profile: Profile,
     refused: Collection[Node] = (),
 ) -> list[Operator]:
     """The operators of a topologically ordered graph, inputs before users.
@@ -126,7 +120,7 @@ def operators(
             edges,
             fusible,
             node.shape if shape is None else shape.domain,
-            flops(node, shape),
+            of_node(node),
             density[node],
             computed_share(node, density),
             node in roots,
@@ -218,19 +212,6 @@ def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
     if not lines_fit(node, labels):
         return Fit.SAMPLED if is_sampled_product(node) and not missing and not lines else Fit.NONE
     return Fit.ROW if missing or lines or node.op is not Op.MAP else Fit.CELL
-
-
-def flops(node: Node, shape: Root | None) -> int:
-    """Floating-point operations that computing the node once takes."""
-    if isinstance(node.fn, UserFunction):
-        return node.size * USER_FLOPS
-    if node.fn == "contract":
-        return 2 * prod(shape.domain) if shape is not None else 0
-    if node.op is Op.MAP:
-        return node.size * ELEMENTWISE[str(node.fn)].flops
-    if node.op is Op.FOLD:
-        return node.inputs[0].size * FOLDS[str(node.fn)].flops
-    return 0 if is_view(node) else node.size * _ROW_FLOPS
 
 
 def is_view(node: Node) -> bool:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.formed import formed_ps
 from spartan_ng.optimizer.fusion.group import Fusing, Grouping, group
 from spartan_ng.optimizer.fusion.operators import densities
 from spartan_ng.optimizer.fusion.partitions import partitions
 from spartan_ng.optimizer.fusion.select import candidates, fuse_except, leaves_choice, materialized, select
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 MOST_ROUNDS = 4
 """How often candidates are selected anew after stages have refused some."""
@@ -39,7 +38,7 @@ def form_stages(
     order: list[Node],
     roots: set[Node],
     policy: str = "cost",
-    profile: ClusterProfile | None = None,
+    profile: Profile | None = None,
     apart: Collection[Node] = (),
 ) -> Grouping:
     """The stages of a topologically ordered graph; `roots` are stored in any case.
@@ -51,7 +50,7 @@ def form_stages(
     profile : the cluster that costs are predicted for
     apart : nodes that are stored in any case, where stages are chosen by cost
     """
-    profile = profile or ClusterProfile()
+    profile = profile or Profile()
     if policy == "cost" and leaves_choice(order):
         return cheapest(weigh_policies(order, roots, profile, apart)).grouping
     if policy == "all":
@@ -61,7 +60,7 @@ def form_stages(
 
 
 def weigh_policies(
-    order: list[Node], roots: set[Node], profile: ClusterProfile, apart: Collection[Node] = ()
+    order: list[Node], roots: set[Node], profile: Profile, apart: Collection[Node] = ()
 ) -> list[Formed]:
     """The stages that the search finds, first, and the heuristics', each with its cost as it was formed.
 
@@ -73,16 +72,16 @@ def weigh_policies(
     plain = group(order, roots, True, profile.workers > 1, dict.fromkeys(apart, ()))
     start = materialized(memo, found, plain)
     choice = select(memo, profile, found, start)
-    rates, density = Rates.of(profile), densities(order)
-    formed = [Formed("no_redundancy", plain, formed_ps(plain, density, rates))]
+    density = densities(order)
+    formed = [Formed("no_redundancy", plain, formed_ps(plain, density, profile))]
     if choice.cut == start:
         formed.insert(0, replace(formed[0], policy="cost"))
     else:
         stages = _formed(order, roots, profile, apart, fuse_except(memo, found, choice.cut))
-        formed.insert(0, Formed("cost", stages, formed_ps(stages, density, rates)))
+        formed.insert(0, Formed("cost", stages, formed_ps(stages, density, profile)))
     if choice.cut and choice.fuse_all_ps < HOPELESS * choice.cost_ps:
         stages = _formed(order, roots, profile, apart, fuse_except(memo, found, ()), True)
-        formed.append(Formed("all", stages, formed_ps(stages, density, rates)))
+        formed.append(Formed("all", stages, formed_ps(stages, density, profile)))
     return formed
 
 
@@ -94,7 +93,7 @@ def cheapest(formed: Sequence[Formed]) -> Formed:
 def _formed(
     order: list[Node],
     roots: set[Node],
-    profile: ClusterProfile,
+    profile: Profile,
     apart: Collection[Node],
     chosen: Fusing,
     fuse_all: bool = False,

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.costs import PlanCosts, Rates, Stage
+from spartan_ng.optimizer.fusion.costs import PlanCosts, Stage
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.group import Fusing, Grouping
 from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 
 PRUNED = 32
 """Enumeration is tried where it has at most this many times the plans that may be costed; pruning skips most.
@@ -59,9 +59,7 @@ class Choice:
     fuse_all_ps: int
 
 
-def select(
-    memo: Memo, profile: ClusterProfile, found: Sequence[Partition], start: Collection[Point] = ()
-) -> Choice:
+def select(memo: Memo, profile: Profile, found: Sequence[Partition], start: Collection[Point] = ()) -> Choice:
     """The cheapest dependencies to materialize in these partitions; searches start from `start`, too."""
     cut: set[Point] = set()
     cost = fuse_all = 0
@@ -102,7 +100,7 @@ def fuse_except(memo: Memo, found: Sequence[Partition], cut: Collection[Point]) 
 def candidates(
     order: Sequence[Node],
     roots: Collection[Node],
-    profile: ClusterProfile,
+    profile: Profile,
     refused: Collection[Node] = (),
 ) -> Memo:
     """The partial fusion plans of a topologically ordered graph whose `roots` are stored.
@@ -115,7 +113,7 @@ def candidates(
 def compare(
     order: Sequence[Node],
     roots: Collection[Node],
-    profile: ClusterProfile,
+    profile: Profile,
     refused: Collection[Node] = (),
 ) -> list[Selected]:
     """The chosen plan of every partition beside the heuristics': what `explain` shows."""
@@ -137,10 +135,9 @@ def weigh(costs: PlanCosts, most: int) -> Selected:
 
 
 def candidate_plans(
-    memo: Memo, profile: ClusterProfile, found: Sequence[Partition], every: bool = False
+    memo: Memo, profile: Profile, found: Sequence[Partition], every: bool = False
 ) -> list[tuple[PlanCosts, int]]:
     """Each partition that leaves a choice (or every one) with its costs, and how many plans may be costed."""
-    rates = Rates.of(profile)
     points = sum(len(p.points) for p in found) or 1
     visits = min(MOST_VISITS, LEAST_VISITS + VISITS * len(memo.operators))
     plans = []
@@ -148,7 +145,7 @@ def candidate_plans(
         if partition.points or every:
             share = visits * len(partition.points) // points
             most = max(LEAST_PLANS, share // len(partition.operators))
-            plans.append((PlanCosts(memo, partition, rates), most))
+            plans.append((PlanCosts(memo, partition, profile), most))
     return plans
 
 

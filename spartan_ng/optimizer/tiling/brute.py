@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling import greedy
 from spartan_ng.optimizer.tiling.improve import improve
 from spartan_ng.optimizer.tiling.problem import Problem, Scope, Solution
-from spartan_ng.optimizer.tiling.profile import Table
 
 _CHUNK = 1 << 14
 """Partial choices extended at once."""

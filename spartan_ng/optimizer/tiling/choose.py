@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
 from spartan_ng.optimizer.tiling.forced import KINDS
@@ -18,7 +19,6 @@ from spartan_ng.optimizer.tiling.limits import check_duplicates
 from spartan_ng.optimizer.tiling.model import Model, Place, Rules, build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
 
 _PRECISION = 8
@@ -43,7 +43,7 @@ class Alternative:
 def choose(
     stages: Sequence[StageSketch],
     arrays: Sequence[ArraySketch],
-    profile: ClusterProfile,
+    profile: Profile,
     *,
     solver: str = "exact",
     forced: str | None = None,
@@ -131,7 +131,7 @@ def moving_least(found: Sequence[Tilings]) -> int:
 def alternatives(
     stages: Sequence[StageSketch],
     arrays: Sequence[ArraySketch],
-    profile: ClusterProfile,
+    profile: Profile,
     *,
     duplicate_budget_bytes: int | None = None,
 ) -> tuple[tuple[Alternative, ...], ...]:
@@ -155,9 +155,7 @@ def alternatives(
     return tuple(found)
 
 
-def _rules(
-    profile: ClusterProfile, solver: str, forced: str | None, duplicate_budget_bytes: int | None
-) -> Rules:
+def _rules(profile: Profile, solver: str, forced: str | None, duplicate_budget_bytes: int | None) -> Rules:
     if solver not in SOLVERS:
         raise OptionError(f"tiling solver {solver!r} is not one of {', '.join(SOLVERS)}")
     if forced is not None and forced not in KINDS:

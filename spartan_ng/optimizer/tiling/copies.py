@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 
 Readers = tuple[int, tuple[int, ...]]
@@ -33,7 +33,7 @@ def readers(stage: StageSketch, read: Access) -> Readers:
 
 
 def own_copies(
-    stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], profile: ClusterProfile, budget: int
+    stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], profile: Profile, budget: int
 ) -> tuple[Readers, ...]:
     """The readers that may have a copy of their own; all others read the array where it lies."""
     least = max(1, profile.message_ns * profile.network_bytes_s // 1_000_000_000)

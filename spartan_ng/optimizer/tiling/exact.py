@@ -15,10 +15,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling import greedy
 from spartan_ng.optimizer.tiling.improve import improve
 from spartan_ng.optimizer.tiling.problem import Problem, Scope, Solution, least
-from spartan_ng.optimizer.tiling.profile import Table
 
 CELLS = 1_000_000
 """Tables do not grow beyond this many cells."""

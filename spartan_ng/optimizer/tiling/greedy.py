@@ -12,8 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
+from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling.problem import Problem, Solution, least
-from spartan_ng.optimizer.tiling.profile import Table
 
 Neighbours = dict[int, dict[int, Table]]
 """For each variable, its neighbours and the cost table (own option, neighbour's option)."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
-from spartan_ng.optimizer.tiling.profile import Table
 
 _SWEEPS = 20
 

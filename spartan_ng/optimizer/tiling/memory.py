@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.tiling.options import Options, interned
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 
 MOST_PARTS = 256
@@ -34,7 +34,7 @@ def task_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, 
 
 
 def least_parts(
-    stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, profile: ClusterProfile
+    stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, profile: Profile
 ) -> int | None:
     """The fewest parts in which the tasks of a grid fit a worker; None where they never do."""
     budget_bytes = profile.memory_bytes - _tiles_bytes(stage, arrays, profile.workers)
@@ -54,9 +54,7 @@ def least_parts(
     return low
 
 
-def within(
-    stage: StageSketch, arrays: Sequence[ArraySketch], grids: Options, profile: ClusterProfile
-) -> Options:
+def within(stage: StageSketch, arrays: Sequence[ArraySketch], grids: Options, profile: Profile) -> Options:
     """The grids whose tasks fit a worker; all of them where none does and the memory is only assumed.
 
     Raises

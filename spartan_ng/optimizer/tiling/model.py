@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.costs import Profile, Table
 from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
@@ -36,7 +37,6 @@ from spartan_ng.optimizer.tiling.options import (
     uneven,
 )
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
-from spartan_ng.optimizer.tiling.profile import ClusterProfile, Table
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 
@@ -113,10 +113,10 @@ class Rules:
     With `rates`, the same choices cost what they take at these, and where results lie costs nothing.
     """
 
-    profile: ClusterProfile
+    profile: Profile
     budget: int
     forced: str | None = None
-    rates: ClusterProfile | None = None
+    rates: Profile | None = None
 
 
 def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:

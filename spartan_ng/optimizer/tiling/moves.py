@@ -15,8 +15,8 @@ from math import lcm, prod
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling.options import Options
-from spartan_ng.optimizer.tiling.profile import Table
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Run, Span
 from spartan_ng.plan.plan import Folded
 from spartan_ng.plan.units import leading

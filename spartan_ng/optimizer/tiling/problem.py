@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spartan_ng.optimizer.tiling.profile import Table
+from spartan_ng.costs import Table
 
 Scope = tuple[int, ...]
 """The variables of a factor, in increasing order."""

@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.options import Cuts
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Load, StageSketch
 
 _LEAST = 4
 """Elements that an axis needs for each worker to be cut unevenly."""
 
 
-def cuts_of(
-    stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], profile: ClusterProfile
-) -> Cuts:
+def cuts_of(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], profile: Profile) -> Cuts:
     """Lengths of axes that some array, or the workers, want cut unevenly; the largest arrays first."""
     found: dict[int, tuple[int, ...]] = {}
     for array in sorted(arrays, key=lambda a: -a.nbytes):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.operators import Fit, operators
 from spartan_ng.optimizer.fusion.partitions import Point, partitions
 from spartan_ng.optimizer.fusion.templates import Status, Template
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.optimizer.fusion.expressions import (
     als_update,
     leaf,
@@ -26,7 +26,7 @@ from tests.optimizer.fusion.expressions import (
     turned,
 )
 
-ONE = ClusterProfile()
+ONE = Profile()
 
 
 def memo_of(*roots: Node) -> Memo:

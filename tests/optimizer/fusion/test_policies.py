@@ -7,16 +7,15 @@ import pytest
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.config import FUSIONS, config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.optimizer.fusion.costs import Rates
 from spartan_ng.optimizer.fusion.formed import formed_ps
 from spartan_ng.optimizer.fusion.group import Grouping
 from spartan_ng.optimizer.fusion.operators import Fit, densities, operators
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.fusion.select import compare
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.optimizer.fusion.expressions import (
     als_update,
     leaf,
@@ -34,10 +33,10 @@ from tests.optimizer.fusion.expressions import (
 )
 
 F8 = np.dtype(float)
-ONE = ClusterProfile()
+ONE = Profile()
 
 
-def formed(*roots: Node, policy: str = "cost", profile: ClusterProfile = ONE) -> Grouping:
+def formed(*roots: Node, policy: str = "cost", profile: Profile = ONE) -> Grouping:
     return form_stages(topological(roots), set(roots), policy, profile)
 
 
@@ -102,7 +101,7 @@ def test_what_stages_refuse_is_stored_for_all() -> None:
 
 def test_rows_of_an_array_that_lies_cut_along_columns_are_no_candidates() -> None:
     """A Row operator would have to move the array."""
-    four = ClusterProfile(workers=4)
+    four = Profile(workers=4)
     for tiling, fit in ((Tiling((1, 4), (0, 1)), Fit.NONE), (Tiling((4, 1), (1, 0)), Fit.ROW)):
         x = build.data(ArrayRef((20_000, 400), F8, tiling=tiling))
         out = matmul(turned(x), build.map_("exp", matmul(x, leaf(400))))
@@ -111,16 +110,16 @@ def test_rows_of_an_array_that_lies_cut_along_columns_are_no_candidates() -> Non
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("profile", [ONE, ClusterProfile(workers=4)])
-def test_no_heuristic_forms_cheaper_stages_than_are_chosen(profile: ClusterProfile) -> None:
+@pytest.mark.parametrize("profile", [ONE, Profile(workers=4)])
+def test_no_heuristic_forms_cheaper_stages_than_are_chosen(profile: Profile) -> None:
     """By the cost of stages as they are formed, on random graphs."""
     improved = 0
     for seed in range(120):
         wanted, _ = random_graph(seed)
-        order, roots, rates = topological(wanted), set(wanted), Rates.of(profile)
+        order, roots = topological(wanted), set(wanted)
         density = densities(order)
         ps = {
-            policy: formed_ps(form_stages(order, roots, policy, profile), density, rates)
+            policy: formed_ps(form_stages(order, roots, policy, profile), density, profile)
             for policy in ("cost", "all", "no_redundancy")
         }
         assert ps["cost"] <= min(ps["all"], ps["no_redundancy"]), seed
@@ -139,9 +138,7 @@ def test_what_stages_cost_is_what_selection_predicts_where_nothing_is_refused() 
     (selected,) = compare(order, roots, ONE)
     grouping = form_stages(order, roots, "cost", ONE)
     assert len(grouping.groups) == len(selected.stages) == 1
-    assert formed_ps(grouping, densities(order), Rates.of(ONE)) == pytest.approx(
-        selected.found.cost, rel=0.02
-    )
+    assert formed_ps(grouping, densities(order), ONE) == pytest.approx(selected.found.cost, rel=0.02)
 
 
 def test_a_stage_that_stores_what_it_computes_still_shares_its_largest_read() -> None:

@@ -10,6 +10,7 @@ from itertools import islice
 
 import pytest
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.fusion.costs import PlanCosts
@@ -28,7 +29,6 @@ from spartan_ng.optimizer.fusion.select import (
     search,
 )
 from spartan_ng.optimizer.fusion.templates import Template
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from tests.optimizer.fusion.expressions import (
     als_update,
     leaf,
@@ -46,7 +46,7 @@ from tests.optimizer.fusion.expressions import (
 )
 from tests.sampling import part
 
-ONE, FOUR = ClusterProfile(), ClusterProfile(workers=4)
+ONE, FOUR = Profile(), Profile(workers=4)
 
 
 def problems(most_points: int = 9) -> Iterator[PlanCosts]:
@@ -155,7 +155,7 @@ def test_descent_stops_at_its_limit() -> None:
 # --- the paper's expressions ---------------------------------------------------------------------------
 
 
-def plan_of(*roots: Node, profile: ClusterProfile = ONE) -> list[Selected]:
+def plan_of(*roots: Node, profile: Profile = ONE) -> list[Selected]:
     return compare(topological(roots), set(roots), profile)
 
 
@@ -229,7 +229,7 @@ def test_a_dear_value_for_two_passes_is_stored_and_a_cheap_one_computed_again() 
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("profile", [ONE, FOUR])
-def test_selection_is_linear_enough_for_long_chains(profile: ClusterProfile) -> None:
+def test_selection_is_linear_enough_for_long_chains(profile: Profile) -> None:
     node = leaf(100_000)
     for _ in range(2000):
         node = build.map_("negative", minus(node, leaf(100_000)))

@@ -7,9 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.plan.lower import Settings, lower
 from spartan_ng.plan.plan import Fused, Plan
 
@@ -17,7 +17,7 @@ F8 = np.dtype(float)
 
 
 def plan_of(*roots: Node, workers: int = 1, fusion: str = "cost") -> Plan:
-    settings = Settings(ClusterProfile(workers=workers), fusion=fusion)
+    settings = Settings(Profile(workers=workers), fusion=fusion)
     return lower(topological(roots), list(roots), settings, "test")
 
 

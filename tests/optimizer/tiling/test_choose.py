@@ -10,11 +10,11 @@ import pytest
 
 from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling.choose import alternatives, choose
 from spartan_ng.optimizer.tiling.forced import KINDS
 from spartan_ng.optimizer.tiling.options import project
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 
 PROGRAMS = [random_program(random.Random(seed), 2 + seed % 14) for seed in range(60)]
@@ -78,7 +78,7 @@ def check_consistent(program, tilings, workers):
 @pytest.mark.parametrize("workers", [2, 3, 4, 5])
 @pytest.mark.parametrize("forced", [None, *KINDS])
 def test_read_bytes_are_those_of_the_chosen_tilings(workers, forced):
-    profile = ClusterProfile(workers=workers, message_ns=0)
+    profile = Profile(workers=workers, message_ns=0)
     for seed in range(12):
         program = small_program(seed)
         tilings = choose(program.stages, program.arrays, profile, forced=forced)
@@ -164,7 +164,7 @@ def test_pinned_arrays_stay_and_views_follow():
     turned = Tiling((2, 2), (1, 2))
     arrays = [ArraySketch((n, n), 8 * n * n, pinned=turned), ArraySketch((n, n), 8 * n * n)]
     stages = [StageSketch((n, n), (0, 1), (Access(0, (1, 0)),), (Access(1, (0, 1)),))]
-    tilings = choose(stages, arrays, ClusterProfile(workers=4))
+    tilings = choose(stages, arrays, Profile(workers=4))
     assert tilings.arrays == (turned, turned.transpose((1, 0)))
     assert tilings.moved_bytes == (0,)
 
@@ -175,7 +175,7 @@ def test_uncut_axes_of_inputs_and_results():
     arrays = [sparse, ArraySketch((n, n), 12 * n, uncut=(1,))]
     stages = [StageSketch((n, n), (0, 1), (Access(0, (1, 0)),), (Access(1, (0, 1)),), flops=10**9)]
     for forced in (None, "column", "block"):
-        tilings = choose(stages, arrays, ClusterProfile(workers=4), forced=forced)
+        tilings = choose(stages, arrays, Profile(workers=4), forced=forced)
         assert [t.parts[1] for t in tilings.arrays] == [1, 1]
         assert tilings.grids[0].parts[1] == 1
 
@@ -183,7 +183,7 @@ def test_uncut_axes_of_inputs_and_results():
 def test_partial_sums_move_and_are_counted():
     arrays = [ArraySketch((1000, 8), 64_000, driver=True), ArraySketch((8,), 64)]
     stages = [StageSketch((1000, 8), (0,), (Access(0, (0, 1)),), (Access(1, (1,)),), flops=10**10)]
-    tilings = choose(stages, arrays, ClusterProfile(workers=4))
+    tilings = choose(stages, arrays, Profile(workers=4))
     assert str(tilings.grids[0]) == "4x1"
     assert tilings.combine_bytes == ((3 * 64,),)
     assert tilings.moved_bytes == (3 * 64,)
@@ -196,7 +196,7 @@ def test_learned_updates_change_the_plan():
     """
     arrays = [ArraySketch((4000,), 32_000, driver=True), ArraySketch((10**7,), 8 * 10**7)]
     first = StageSketch((4000,), (0,), (Access(0, (0,)),), (Access(1, (WHOLE,)),), flops=10**9)
-    profile = ClusterProfile(workers=4)
+    profile = Profile(workers=4)
     assert str(choose([first], arrays, profile).grids[0]) in ("single", "duplicate")
     learned = choose([replace(first, update_bytes=32_000)], arrays, profile)
     assert str(learned.grids[0]) == "4"
@@ -205,7 +205,7 @@ def test_learned_updates_change_the_plan():
 
 def test_one_worker_has_everything():
     program = figure_11()
-    tilings = choose(program.stages, program.arrays, ClusterProfile(workers=1))
+    tilings = choose(program.stages, program.arrays, Profile(workers=1))
     assert {str(t) for t in tilings.grids + tilings.arrays} == {"single"}
     assert sum(tilings.moved_bytes) == 0
 
@@ -220,13 +220,13 @@ def test_tiny_and_empty_arrays():
         stages = [StageSketch(shape, axes, (Access(0, axes),), (Access(1, axes),), flops=size)]
         for forced in (None, *KINDS):
             for workers in (2, 3, 5):
-                profile = ClusterProfile(workers=workers)
+                profile = Profile(workers=workers)
                 tilings = choose(stages, arrays, profile, forced=forced)
                 check_consistent(Program(tuple(stages), tuple(arrays)), tilings, workers)
 
 
 def test_a_program_without_stages():
-    tilings = choose([], [ArraySketch((8,), 64, driver=True)], ClusterProfile(workers=4))
+    tilings = choose([], [ArraySketch((8,), 64, driver=True)], Profile(workers=4))
     assert tilings.grids == ()
     assert len(tilings.arrays) == 1
 
@@ -238,11 +238,11 @@ def test_costs_above_64_bits():
     ]
     reads = (Access(0, (0, 1)), Access(1, (1, 0)))
     stages = [StageSketch((n, n), (0, 1), reads, (Access(2, (0, 1)),), flops=n**3)]
-    tilings = choose(stages, arrays, ClusterProfile(workers=4))
+    tilings = choose(stages, arrays, Profile(workers=4))
     assert tilings.moved_bytes == (0,)
     assert tilings.upload_bytes == 16 * n * n
     assert tilings.cost_ns > 1 << 63
-    assert tilings.cost_ns == choose(stages, arrays, ClusterProfile(workers=4), solver="brute").cost_ns
+    assert tilings.cost_ns == choose(stages, arrays, Profile(workers=4), solver="brute").cost_ns
 
 
 def test_the_same_program_is_always_tiled_alike():
@@ -252,7 +252,7 @@ def test_the_same_program_is_always_tiled_alike():
 
 @pytest.mark.parametrize("workers", [64, 1024])
 def test_many_workers(workers):
-    profile = ClusterProfile(workers=workers, memory_bytes=1 << 40)
+    profile = Profile(workers=workers, memory_bytes=1 << 40)
     program = random_program(random.Random(1), 8)
     tilings = choose(program.stages, program.arrays, profile)
     check_consistent(program, tilings, workers)
@@ -266,12 +266,12 @@ def test_few_workers_get_a_small_array(rows, tiles):
     """No tile is smaller than is worth a task."""
     arrays = [ArraySketch((rows,), 8 * rows, driver=True), ArraySketch((rows,), 8 * rows)]
     stages = [StageSketch((rows,), (0,), (Access(0, (0,)),), (Access(1, (0,)),), rows)]
-    tilings = choose(stages, arrays, ClusterProfile(workers=64, memory_bytes=1 << 40))
+    tilings = choose(stages, arrays, Profile(workers=64, memory_bytes=1 << 40))
     assert tilings.arrays[0].ntiles == tilings.arrays[1].ntiles == tiles
     assert tilings.moved_bytes == (0,)
     assert (
         tilings.cost_ns
-        == choose(stages, arrays, ClusterProfile(workers=64, memory_bytes=1 << 40), solver="brute").cost_ns
+        == choose(stages, arrays, Profile(workers=64, memory_bytes=1 << 40), solver="brute").cost_ns
     )
 
 
@@ -290,4 +290,4 @@ def test_alternatives_begin_with_the_choice():
 )
 def test_bad_options(options):
     with pytest.raises(OptionError, match=r"magic|diagonal|-1"):
-        choose([], [], ClusterProfile(workers=4), **options)
+        choose([], [], Profile(workers=4), **options)

@@ -11,8 +11,8 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 
 N, M = 160, 120
@@ -22,7 +22,7 @@ N, M = 160, 120
 def running() -> Iterator[session.Session]:
     """Four simulated workers between which messages take no time, so that small arrays show what large do."""
     before = session.current().backend
-    backend = SimulatedBackend(4, ClusterProfile(message_ns=0, flops_s=10**6))
+    backend = SimulatedBackend(4, Profile(message_ns=0, flops_s=10**6))
     with config.override(small_bytes=0):
         yield session.use(backend)
     session.use(before)
@@ -110,7 +110,7 @@ def test_a_readers_copy_is_the_best_that_brute_force_finds():
         labels, size = ((0, WHOLE), N) if i % 2 else ((WHOLE, 0), M)
         arrays.append(ArraySketch((size,), 8 * size))
         stages.append(StageSketch((size,), (0,), (Access(0, labels),), (Access(i + 1, (0,)),), 10**9))
-    profile = ClusterProfile(workers=4, message_ns=0)
+    profile = Profile(workers=4, message_ns=0)
     for budget in (0, 2 * N * M, 8 * N * M):
         best = choose(stages, arrays, profile, solver="brute", duplicate_budget_bytes=budget)
         found = choose(stages, arrays, profile, duplicate_budget_bytes=budget)

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
 from spartan_ng.optimizer.tiling.improve import improve
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
-from spartan_ng.optimizer.tiling.profile import Table
 
 FORBIDDEN = 1 << 50
 

@@ -16,15 +16,15 @@ from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import candidates, uneven
-from spartan_ng.optimizer.tiling.profile import ClusterProfile
 from spartan_ng.optimizer.tiling.sketch import Load
 from spartan_ng.optimizer.tiling.uneven import cut_points
 from tests.sampling import examples
 from tests.test_programs import running_on
 
-SLOW = ClusterProfile(10**8, 10**8, 10**9, message_ns=0)
+SLOW = Profile(10**8, 10**8, 10**9, message_ns=0)
 """Workers slow enough to share even small work."""
 
 

@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
+from spartan_ng.costs.tuned import BLAS_SPEEDUP
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.costs import PRODUCT_FACTOR
 
 Labels = tuple[int, ...]
 
@@ -76,7 +76,7 @@ def cost(la: Labels, lb: Labels, lo: Labels, sizes: Mapping[int, int], itemsize:
     result, or for its arithmetic."""
     volume = prod(sizes[x] for x in {*la, *lb})
     moved = sum(prod(sizes[x] for x in labels) for labels in (la, lb, lo)) * itemsize
-    return max(2 * volume // PRODUCT_FACTOR, moved)
+    return max(2 * volume // BLAS_SPEEDUP, moved)
 
 
 def fold_cost(node: Node, result: int) -> int:

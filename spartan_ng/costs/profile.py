@@ -1,4 +1,4 @@
-"""What a cluster can do, and the one cost function: bytes and operations to nanoseconds.
+"""What a cluster can do, and the one cost function: bytes and operations to time.
 
 Costs are integers, so that sums are exact and ties are real ties. Rates enter as whole picoseconds for
 each byte or operation.
@@ -13,6 +13,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.costs.tuned import LAUNCH_NS, MESSAGE_NS, STEP_NS, TASK_NS
+
 _PS = 1_000_000_000_000
 
 Table = NDArray[Any]
@@ -20,7 +22,7 @@ Table = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterProfile:
+class Profile:
     """Rates of one worker, measured or assumed.
 
     Parameters
@@ -41,9 +43,9 @@ class ClusterProfile:
     flops_s: int = 8_000_000_000
     workers: int = 1
     memory_bytes: int = 8 << 30
-    message_ns: int = 100_000
+    message_ns: int = MESSAGE_NS
     limited: bool = False
-    task_ns: int = 5_000
+    task_ns: int = TASK_NS
     weights: tuple[int, ...] = ()
 
     @overload
@@ -76,3 +78,35 @@ class ClusterProfile:
             return self.workers
         alone = self.compute_ns(flops, touched_bytes, 1) - self.task_ns
         return max(1, isqrt(alone // self.task_ns))
+
+    # --- all workers together, in picoseconds ---------------------------------------------------------
+
+    @property
+    def memory_ps(self) -> int:
+        """A byte that the workers stream through their memories."""
+        return -(-_PS // (self.memory_bytes_s * self.workers))
+
+    @property
+    def flop_ps(self) -> int:
+        """One operation."""
+        return -(-_PS // (self.flops_s * self.workers))
+
+    @property
+    def network_ps(self) -> int:
+        """A byte of an array that every worker needs; on one worker nothing moves."""
+        return 0 if self.workers == 1 else _PS * (self.workers - 1) // self.network_bytes_s
+
+    @property
+    def message_ps(self) -> int:
+        """The wait for the first byte from another worker."""
+        return 1000 * self.message_ns if self.workers > 1 else 0
+
+    @property
+    def launch_ps(self) -> int:
+        """A stage, besides its work."""
+        return LAUNCH_NS * 1000 + self.message_ps
+
+    @property
+    def step_ps(self) -> int:
+        """An operator of a stage, or an operand, besides its work."""
+        return STEP_NS * 1000

@@ -1,0 +1,15 @@
+"""What work costs: one count of operations, one profile of who does it, and the numbers that were tuned.
+
+Whoever decides something by its cost asks here: tilings, fusion, cuboids, `explain`, the order of products,
+and whether a task is worth lending. A cost is an integer, so that sums are exact and ties are real ties.
+
+- `operations`: how many operations a step takes, be it a node of a graph or a row of a stage, and
+  of how many of a loop's they take the time (BLAS does several in that of one).
+- `profile`: what a worker streams, computes and receives in a second, and what beginning costs.
+- `tuned`: every number that is neither counted nor measured, with its unit, and what it was chosen by.
+- `measured`: the profile of this machine, measured once and kept.
+"""
+
+from spartan_ng.costs.profile import Profile, Table
+
+__all__ = ["Profile", "Table"]

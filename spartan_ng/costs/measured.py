@@ -1,0 +1,151 @@
+"""The rates of this machine: measured once, in the background of a program that runs long enough, and kept.
+
+Plans weigh bytes against operations, and machines differ in how much memory their cores together bring in.
+What was measured is used from the next program on, so that one program has one profile. Rates are rounded to
+steps of the square root of two, and stay within eight times of the assumed ones: a busy machine cannot spoil
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.costs.tuned import THREAD_BYTES_S, THREAD_FLOPS_S
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ownership import why_not_own
+
+PROFILE_VARIABLE = "SPARTAN_NG_PROFILE"
+"""Environment variable: the file of measured rates; "assumed" neither reads nor measures any."""
+BEGIN_S = 2.0
+"""Seconds that a program has run before it measures: a short one is not slowed down."""
+_ROUNDS = 5
+_STREAM_BYTES = 1 << 25
+"""What each thread reads to measure the memory: more than its share of any cache."""
+_MOST_STREAMS = 16
+"""Threads that measure it, at most: fewer than that saturate the memory of any machine."""
+_CACHED = 1 << 12
+_CACHED_CALLS = 64
+"""Elements that stay in a core's first cache, and calls of a function of them."""
+_MOST = 8
+
+Rates = tuple[int, int]
+"""Bytes that so many threads stream in a second, and operations that they do."""
+
+
+def rates(threads: int) -> Rates:
+    """What `threads` threads of this machine do in a second: measured by an earlier program, or assumed."""
+    path = profile_path()
+    kept = None if path is None else _read(path)
+    found = (kept or {}).get(_identity(threads))
+    return (int(found[0]), int(found[1])) if found else assumed(threads)
+
+
+def assumed(threads: int) -> Rates:
+    """What threads do on the machines that the package was measured on."""
+    return threads * THREAD_BYTES_S, threads * THREAD_FLOPS_S
+
+
+def measure_later(threads: int) -> threading.Timer | None:
+    """Measure in some seconds, if the program still runs then and nobody has; the timer, which never keeps a
+    program from ending."""
+    path = profile_path()
+    if path is None or _identity(threads) in (_read(path) or {}):
+        return None
+    timer = threading.Timer(BEGIN_S, _measure_and_keep, (path, threads))
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def measure(threads: int) -> Rates:
+    """Measure with `threads` threads at once; a fifth of a second, the best of some rounds."""
+    bytes_s, flops_s = assumed(threads)
+    streams = min(threads, _MOST_STREAMS)
+    vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]
+    cached = np.linspace(0.0, 1.0, _CACHED)
+    outs = [np.empty_like(cached) for _ in range(threads)]
+
+    def stream(i: int) -> None:
+        np.maximum.reduce(vectors[i])
+
+    def compute(i: int) -> None:
+        for _ in range(_CACHED_CALLS):
+            np.exp(cached, out=outs[i])
+
+    with ThreadPoolExecutor(threads) as pool:
+        stream_s = _best(pool, stream, streams)
+        compute_s = _best(pool, compute, threads)
+    operations = threads * _CACHED_CALLS * _CACHED * ELEMENTWISE["exp"].flops
+    return (
+        _settled(streams * _STREAM_BYTES / stream_s, bytes_s),
+        _settled(operations / compute_s, flops_s),
+    )
+
+
+def _best(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int) -> float:
+    """Seconds that `count` threads take for their work, all at once, in the best round."""
+    best = math.inf
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        for done in [pool.submit(work, i) for i in range(count)]:
+            done.result()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _settled(rate: float, usual: int) -> int:
+    """The assumed rate times the power of the square root of two that comes nearest, within bounds."""
+    steps = round(2 * math.log2(min(max(rate / usual, 1 / _MOST), _MOST)))
+    return int(usual * 2 ** (steps / 2))
+
+
+def profile_path() -> Path | None:
+    """Where rates are kept; None where they are assumed."""
+    named = os.environ.get(PROFILE_VARIABLE)
+    if named == "assumed":
+        return None
+    return Path(named) if named else Path.home() / ".cache" / "spartan_ng" / "profile.json"
+
+
+def _identity(threads: int) -> str:
+    """The machine as far as its rates depend on it."""
+    machine = f"{platform.node()} {platform.machine()} {os.cpu_count()} cpus"
+    return f"{machine} {threads} threads numpy {np.__version__}"
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What is kept; nothing where there is no such file, it is broken, or others may have written it."""
+    with suppress(OSError, ValueError):
+        if why_not_own(path) is None:
+            kept = json.loads(path.read_text())
+            good = isinstance(kept, dict) and all(map(_is_rates, kept.values()))
+            return kept if good else None
+    return None
+
+
+def _is_rates(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) and v > 0 for v in value)
+
+
+def _measure_and_keep(path: Path, threads: int) -> None:
+    found = measure(threads)
+    kept = {**(_read(path) or {}), _identity(threads): list(found)}
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(descriptor, "w") as f:
+            json.dump(kept, f, indent=1)
+        os.replace(temporary, path)

@@ -1,0 +1,83 @@
+"""How many floating-point operations a step takes: the one count, for nodes of graphs and rows of stages.
+
+The tables of `ops` say what one element costs; products count multiplications and additions. `weighed` turns
+a step's operations into those of a loop over elements that take as long.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from spartan_ng.costs.tuned import BLAS_SPEEDUP, RESULT_FLOPS, STEP_FLOPS, USER_FLOPS
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.joins import AXIS_FUNCTIONS, REDUCING
+from spartan_ng.ops.random import DISTRIBUTIONS
+from spartan_ng.ops.scans import SCANS
+
+_VIEWS = frozenset({"slice", "transpose", "reshape", "broadcast", "data", "index"})
+"""Steps that say only where elements lie."""
+
+
+def flops(kind: str, fn: str | UserFunction | None, params: tuple[Any, ...], made: int, taken: int) -> int:
+    """Floating-point operations of one step.
+
+    Parameters
+    ----------
+    kind : of a row (`plan.Row.kind`), or a node's operator
+    fn, params : the step's own
+    made : elements of the result
+    taken : elements that the step goes over: of the operand of a fold, of the index space of a product
+    """
+    if isinstance(fn, UserFunction):
+        return made * USER_FLOPS
+    if "contract" in (kind, fn):
+        return 2 * taken
+    if kind == "map":
+        return made * ELEMENTWISE[str(fn)].flops
+    if kind == "fold":
+        return taken * FOLDS[str(fn)].flops
+    if kind == "scan" and fn in SCANS:
+        return made * SCANS[str(fn)].flops
+    if "along_axis" in (kind, fn):
+        return made * AXIS_FUNCTIONS[params[0]].flops
+    if kind == "random" and fn in DISTRIBUTIONS:
+        return made * DISTRIBUTIONS[str(fn)].flops
+    if kind in _VIEWS:
+        return 0
+    return STEP_FLOPS * (taken if REDUCING & {kind, fn} else made)
+
+
+def of_node(node: Node) -> int:
+    """Floating-point operations that computing a node once takes, all elements of dense operands."""
+    if node.fn == "contract":
+        return flops("contract", node.fn, node.params, node.size, volume(node))
+    taken = node.size if node.op in (Op.MAP, Op.RANDOM) else max((i.size for i in node.inputs), default=0)
+    return flops(node.op.value, node.fn, node.params, node.size, taken)
+
+
+def volume(product: Node) -> int:
+    """The elements of the index space of a product: of all its labels together."""
+    sizes: dict[int, int] = {}
+    for labels, operand in zip(product.params, product.inputs, strict=False):
+        sizes.update(zip(labels, operand.shape, strict=True))
+    return prod(sizes.values())
+
+
+def weighed(node: Node, count: int, share: float = 1.0) -> int:
+    """Operations of a loop over elements that take as long as a node's `count`.
+
+    Of a node whose sparse operand is stored in part only that share is done, by a loop. Dense products are
+    BLAS's.
+    """
+    if node.fn == "contract" and share == 1.0:
+        return by_blas(count, node.size)
+    return int(count * share)
+
+
+def by_blas(count: int, made: int) -> int:
+    """Operations of a loop that take as long as `count` of a dense product with `made` results."""
+    return max(count // BLAS_SPEEDUP, RESULT_FLOPS * made)

@@ -1,0 +1,55 @@
+"""Numbers that are neither counted nor measured: what each means, its unit, and what it was chosen by.
+
+They say how much longer one thing takes than another on any machine. What differs between machines is in the
+profile.
+"""
+
+from __future__ import annotations
+
+BLAS_SPEEDUP = 4
+"""Operations of a dense product that BLAS does in the time of one of a loop over elements: it
+vectorizes, and reads from the caches. (`benchmarks`: matmul 1000 to 4000 beside sums of maps)"""
+
+RESULT_FLOPS = 8
+"""Operations that an element of a product's result takes the time of at least: BLAS writes it, the
+next step reads it. (`benchmarks`: products of thin matrices)"""
+
+USER_FLOPS = 1_000
+"""Operations that an element is taken to cost in a user's function: too much to compute it twice,
+and enough to share a few thousand of them between workers. Nobody can count them."""
+
+STEP_FLOPS = 4
+"""Operations an element of a step that has no row in a table: it finds where the element lies, and
+moves it."""
+
+LAUNCH_NS = 50_000
+"""Nanoseconds that a stage takes besides its work: its tasks are handed to threads, its blocks are
+cut. (`benchmarks planning`)"""
+
+STEP_NS = 1_000
+"""Nanoseconds of the same for one operator of a stage, and for one operand. (`benchmarks planning`)"""
+
+TASK_NS = 5_000
+"""Nanoseconds of the master's and a worker's time that one more worker in a stage costs.
+(`benchmarks`: a loop's step on 4 workers)"""
+
+MESSAGE_NS = 100_000
+"""Nanoseconds until the first byte of a remote read arrives. (`benchmarks network`)"""
+
+LENT_FLOPS = 1 << 26
+"""Operations a worker from which tasks are lent to those who have none: asking takes a few
+messages. (`benchmarks skew`)"""
+
+DIRECT_FLOPS = 1 << 22
+"""Operations of a step up to which NumPy does it at once, on one thread: half a millisecond, beyond
+which threads bring more than they cost. (`benchmarks cold`)"""
+
+SMALL_FLOPS = 1 << 20
+"""Operations of a task below which it is done on one thread. (`benchmarks cold`)"""
+
+THREAD_BYTES_S = 13_000_000_000
+"""Bytes a second that a thread of an embedded worker is taken to stream in compiled loops, until the machine
+is measured. (`benchmarks functions`: medians of sums and maps)"""
+
+THREAD_FLOPS_S = 10_000_000_000
+"""Operations a second of the same, as the tables of functions count them. (`benchmarks functions`)"""

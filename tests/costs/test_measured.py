@@ -1,0 +1,76 @@
+"""The machine's rates: measured once, kept where nobody else can write, and never in the way of a program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spartan_ng.costs import measured
+from spartan_ng.costs.measured import PROFILE_VARIABLE, assumed, measure, measure_later, rates
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    there = tmp_path / "folder" / "profile.json"
+    monkeypatch.setenv(PROFILE_VARIABLE, str(there))
+    return there
+
+
+def test_a_measurement_stays_within_its_bounds() -> None:
+    for threads in (1, 2):
+        for found, usual in zip(measure(threads), assumed(threads), strict=True):
+            assert usual / 8 <= found <= 8 * usual
+
+
+@pytest.mark.parametrize("factor", [1e-6, 0.3, 1.0, 2.5, 1e6])
+def test_rates_are_rounded_to_steps_near_the_assumed_one(factor: float) -> None:
+    found = measured._settled(factor * 10**10, 10**10) / 10**10
+    assert 1 / 8 <= found <= 8
+    assert factor > 8 or factor < 1 / 8 or 0.8 < found / factor < 1.2
+
+
+def test_the_next_program_has_what_was_measured(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "BEGIN_S", 0.0)
+    monkeypatch.setattr(measured, "measure", lambda threads: (threads * 10**9, threads * 10**10))
+    assert rates(3) == assumed(3)
+    timer = measure_later(3)
+    assert timer is not None
+    assert timer.daemon
+    timer.join()
+    assert rates(3) == (3 * 10**9, 3 * 10**10)
+    assert rates(4) == assumed(4), "another number of threads is another machine"
+    assert measure_later(3) is None, "once"
+    assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1}', json.dumps({"a": [1, -1]}), "\x00"])
+def test_a_broken_file_is_no_profile(path: Path, text: str) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.write_text(text)
+    path.chmod(0o600)
+    assert rates(2) == assumed(2)
+
+
+def test_a_file_that_others_may_write_is_no_profile(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.write_text(json.dumps({measured._identity(2): [1, 1]}))
+    path.chmod(0o666)
+    assert rates(2) == assumed(2)
+    path.chmod(0o600)
+    assert rates(2) == (1, 1)
+
+
+def test_a_short_program_measures_nothing(path: Path) -> None:
+    program = "import spartan_ng as np; np.config.small_bytes = 0; print(float(np.arange(100.0).sum()))"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert not path.exists()
+
+
+def test_assumed_rates_are_neither_read_nor_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROFILE_VARIABLE, "assumed")
+    assert measure_later(2) is None
+    assert rates(2) == assumed(2)

@@ -1,0 +1,87 @@
+"""One count of operations: a step counts the same as a node of a graph and as a row of a stage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.costs import Profile
+from spartan_ng.costs.operations import of_node, volume, weighed
+from spartan_ng.costs.tuned import BLAS_SPEEDUP, RESULT_FLOPS, USER_FLOPS
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, topological
+from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.scans import SCANS
+from spartan_ng.plan import estimate
+from spartan_ng.plan.lower import Settings, lower
+
+F8 = np.dtype(float)
+
+
+def leaf(*shape: int) -> Node:
+    return build.data(ArrayRef(shape, F8))
+
+
+def planned(node: Node) -> int:
+    plan = lower(topological([node]), [node], Settings(Profile()), "key")
+    return sum(estimate.operations(plan, stage) for stage in plan.stages)
+
+
+UNARY = sorted(
+    name
+    for name, row in ELEMENTWISE.items()
+    if (row.nin, row.nout) == (1, 1) and "d->d" in getattr(row.function, "types", ())
+)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_a_row_of_the_table_counts_what_it_says(name: str) -> None:
+    node = build.map_(name, leaf(30, 40))
+    assert of_node(node) == planned(node) == 1200 * ELEMENTWISE[name].flops
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "hypot"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_a_fold_goes_over_its_operand(name: str, axes: tuple[int, ...]) -> None:
+    node = build.fold(name, leaf(30, 40), axes)
+    assert of_node(node) == planned(node) == 1200 * FOLDS[name].flops
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum"])
+def test_a_scan_makes_as_many_as_it_takes(name: str) -> None:
+    node = build.scan(name, leaf(30, 40), 1)
+    assert of_node(node) == 1200 * SCANS[name].flops
+    assert planned(node) >= of_node(node)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(30, 40, 20), (500, 3, 500), (1, 9, 1)])
+def test_a_product_costs_its_volume_or_its_result(m: int, k: int, n: int) -> None:
+    node = build.matmul(leaf(m, k), leaf(k, n), F8)
+    assert volume(node) == m * k * n
+    assert of_node(node) == 2 * m * k * n
+    assert weighed(node, of_node(node)) == planned(node)
+    assert planned(node) == max(2 * m * k * n // BLAS_SPEEDUP, RESULT_FLOPS * m * n)
+    assert weighed(node, of_node(node), 0.5) == m * k * n, "what is stored in part is no work for BLAS"
+
+
+def test_a_users_function_counts_the_same_wherever_it_is_asked() -> None:
+    node = build.map_(UserFunction(np.tanh), leaf(30, 40), dtype=F8)
+    assert of_node(node) == planned(node) == 1200 * USER_FLOPS
+
+
+def test_views_compute_nothing() -> None:
+    x = leaf(30, 40)
+    for view in (build.transpose(x, (1, 0)), build.reshape(x, (40, 30)), build.broadcast(leaf(40), (30, 40))):
+        assert of_node(view) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_a_profile_of_more_workers_is_faster_and_only_several_move_anything(workers: int) -> None:
+    one, several = Profile(), Profile(workers=workers)
+    assert several.memory_ps <= one.memory_ps
+    assert several.flop_ps <= one.flop_ps
+    assert (several.network_ps > 0) == (several.message_ps > 0) == (workers > 1)
+    assert several.launch_ps - several.message_ps == one.launch_ps
