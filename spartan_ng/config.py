@@ -27,6 +27,8 @@ KEYS_VARIABLE = "SPARTAN_NG_KEYS"
 """Environment variable with the directory of CurveZMQ keys."""
 TRACE_VARIABLE = "SPARTAN_NG_TRACE"
 """Environment variable with the file that the program's trace goes to."""
+DEBUG_VARIABLE = "SPARTAN_NG_DEBUG"
+"""Environment variable with `Config.debug`."""
 
 
 _SMALL_BYTES = 1 << 25
@@ -63,6 +65,9 @@ class Config:
         there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
         before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can
+    debug : what is logged of each program that runs, to stderr unless the program has set up `logging`:
+        1 its plan, 2 its stages with their times, 3 what was decided and at which cost, 4 the sources of what
+        runs; SPARTAN_NG_DEBUG sets it from outside
     """
 
     small_bytes: int = _SMALL_BYTES
@@ -81,6 +86,7 @@ class Config:
     kernels: str = "auto"
     products: str = "cuboid"
     reproducible: bool = False
+    debug: int = 0
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _NAMES:
@@ -138,6 +144,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "kernels": KERNELS,
     "products": PRODUCTS,
     "reproducible": (False, True),
+    "debug": (0, 1, 2, 3, 4),
 }
 """The values of options that have few."""
 _LEAST = {
@@ -178,5 +185,13 @@ def _checked(name: str, value: Any) -> Any:
     return float(value) if name.endswith("timeout_s") else int(value)
 
 
-config = Config()
+def _from_environment() -> Config:
+    """The options as a process begins with them."""
+    told = os.environ.get(DEBUG_VARIABLE) or "0"
+    if told not in map(str, _CHOICES["debug"]):
+        raise OptionError(f"{DEBUG_VARIABLE}={told!r} is not one of 0, 1, 2, 3, 4")
+    return Config(debug=int(told))
+
+
+config = _from_environment()
 """The options in force."""

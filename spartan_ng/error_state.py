@@ -7,6 +7,7 @@ is replaced and never written to, so that the same object means the same state. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 _MAY_WAIT = frozenset({"ignore", "warn"})
+"""What may be done later about an error, or not at all."""
 _AS_IT_IS = nullcontext()
 
 
@@ -34,13 +36,18 @@ class ErrorState:
     ignored: frozenset[str]
 
 
+def is_strict(kinds: Mapping[str, str]) -> bool:
+    """Whether errors must be seen at once, by NumPy's words for what is done about each kind."""
+    return not _MAY_WAIT.issuperset(kinds.values())
+
+
 def _read() -> ErrorState:
     """The state as NumPy tells it."""
     kinds: dict[str, Any] = dict(np.geterr())
     ignored = frozenset(kind for kind, what in kinds.items() if what == "ignore")
     if ignored == {"under"}:  # as by default
         ignored = frozenset()
-    return ErrorState(kinds, not _MAY_WAIT.issuperset(kinds.values()), ignored)
+    return ErrorState(kinds, is_strict(kinds), ignored)
 
 
 def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] | None:

@@ -189,11 +189,13 @@ class Executor:
                 self.check(run)
                 run.stats, run.index = StageStats(), i
                 begin_ns = end_ns
-                if run.program.users[i] and self.world > 1:
-                    with self._vanguard.passing(self, run):
+                passing = run.program.users[i] and self.world > 1
+                try:
+                    with self._vanguard.passing(self, run) if passing else nullcontext():
                         HANDLERS[type(stage)](self, run, stage, task)
-                else:
-                    HANDLERS[type(stage)](self, run, stage, task)
+                except Exception as error:
+                    error.add_note(f"in stage {i} of {len(run.plan.stages)}, {stage.name!r}")
+                    raise
                 self._release(run, i, stage, task)
                 end_ns = now_ns()
                 run.stats.seconds = (end_ns - begin_ns) / 1e9

@@ -21,6 +21,7 @@ from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.exact import exactly
 from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.listing import row_name, row_text
 from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.kernels.virtual.machine import program
@@ -31,6 +32,7 @@ from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate as evaluate_matrices
 from spartan_ng.ops.random import draw
 from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
+from spartan_ng.texts import renamed
 
 Evaluate = Callable[[list[Any], Box, Any], Any]
 """`(registers, block, out) -> value`; `out` is a buffer to fill, or None."""
@@ -47,9 +49,7 @@ class Body:
     def __init__(self, stage: Fused) -> None:
         self.stage = stage
         self.nreads = len(stage.reads)
-        self.evaluates = [KINDS[row.kind](row) for row in stage.rows]
-        if stage.exact:
-            self.evaluates = list(map(exactly, stage.rows, self.evaluates))
+        self.evaluates = [function_of(row, stage) for row in stage.rows]
         self.buffer, self.nbuffers = self._plan_buffers()
         self._slicers: dict[Box, list[Callable[[Any, Box], Any]]] = {}
 
@@ -102,6 +102,14 @@ class Body:
                     if fills(other) and mine == theirs:
                         return a - self.nreads
         return -1
+
+
+def function_of(row: Row, stage: Fused) -> Evaluate:
+    """What computes a row of a stage, under its own name."""
+    evaluate = KINDS[row.kind](row)
+    if stage.exact:
+        evaluate = exactly(row, evaluate)
+    return renamed(evaluate, f"{row_name(row)} (stage {stage.name})")
 
 
 _FRESH = frozenset({"isinf", "isnan", "negative", "signbit"})
@@ -188,10 +196,16 @@ class Runner:
         """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
         self.load(block)
         registers, first = self.registers, self.body.nreads
-        for i, (evaluate, out) in enumerate(zip(self.evaluates, self._buffers(block), strict=True), first):
-            if results and out is not None and i in results:
-                out = results[i]
-            registers[i] = evaluate(registers, block, out)
+        buffers, i = self._buffers(block), first
+        try:
+            for i, (evaluate, out) in enumerate(zip(self.evaluates, buffers, strict=True), first):
+                if results and out is not None and i in results:
+                    out = results[i]
+                registers[i] = evaluate(registers, block, out)
+        except Exception as error:
+            row = self.body.stage.rows[i - first]
+            error.add_note(f"in r{i} = {row_text(row)}, {row.dtype} {row.shape}, on the block {block}")
+            raise
         return registers
 
 

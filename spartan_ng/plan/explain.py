@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from spartan_ng.costs import Profile
@@ -15,7 +15,7 @@ from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.picture import draw
 from spartan_ng.plan.plan import Fused, Plan, Slot
-from spartan_ng.plan.text import shape_text, size_text, time_text
+from spartan_ng.plan.text import Listing, shape_text, size_text, time_text
 
 MOST_ALTERNATIVES = 4
 """The text shows so many of a stage's other grids; the dict has all of them."""
@@ -103,6 +103,8 @@ class Explanation:
     """Bytes of arrays that a worker has at one time, at most: the projected peak."""
     disk_bytes: int = 0
     """Bytes of arrays that it has on disk then."""
+    sources: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
+    """Makes the listing of each stage; see `source`."""
 
     @property
     def predicted_bytes(self) -> int:
@@ -120,6 +122,15 @@ class Explanation:
         if self.measured_seconds is None:
             return None
         return sum(s.measured_bytes or 0 for s in self.stages)
+
+    def source(self, stage: int | None = None) -> Listing:
+        """What runs each stage, or the one with this number, on the first worker: the steps that are
+        interpreted, numexpr's programs, and the sources of what is compiled once it is hot.
+
+        Operands are taken to lie in C order, as they do unless the program's own arrays lie otherwise.
+        """
+        every = self.sources()
+        return Listing("\n\n".join(every if stage is None else [every[stage]]))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists, numbers and strings."""
@@ -189,6 +200,7 @@ def explain(
     alternatives: Mapping[int, Sequence[Alternative]] | None = None,
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
+    sources: Callable[[], Sequence[str]] = tuple,
 ) -> Explanation:
     """Explain a plan; with the statistics of a run, what it measured stands beside what was predicted.
 
@@ -201,6 +213,7 @@ def explain(
     alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh`)
     tiers : by the number of a fused stage, what runs it
     fusion : what the policies for fusion are predicted to cost
+    sources : makes the listing of each stage
     """
     weighed = _by_stage(plan, alternatives or {})
     profile = profile or Profile(workers=plan.workers)
@@ -232,9 +245,8 @@ def explain(
     slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
     seconds = None if stats is None else stats.seconds
     projected = projected_peak(plan, peak or profile)
-    return Explanation(
-        plan.workers, slots, tuple(stages), seconds, fusion, projected.memory_bytes, projected.disk_bytes
-    )
+    memory, disk = projected.memory_bytes, projected.disk_bytes
+    return Explanation(plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources)
 
 
 def _condensed(tiers: Sequence[str]) -> list[str]:

@@ -22,3 +22,10 @@ def time_text(s: float) -> str:
     if s >= 1:
         return f"{s:.3g} s"
     return f"{s * 1e3:.3g} ms" if s >= 1e-3 else f"{s * 1e6:.3g} µs"
+
+
+class Listing(str):
+    """A text of several lines that shows as it is, not as a literal, where Python shows values."""
+
+    __slots__ = ()
+    __repr__ = str.__str__

@@ -11,7 +11,7 @@ import pytest
 from spartan_ng import session
 from spartan_ng.apps.workloads import WORKLOADS
 from spartan_ng.config import config
-from spartan_ng.session import Session
+from spartan_ng.planner import Planner
 
 SCALE = 0.002
 """Data of about 16 kB."""
@@ -40,18 +40,18 @@ ITERATIVE = [n for n, run in WORKLOADS.items() if "iterations" in inspect.signat
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_further_iterations_find_their_plans(name, anywhere, monkeypatch) -> None:
     made = []
-    make = Session._make
+    make = Planner._make
 
     def counted(*args):
         made.append(args)
         return make(*args)
 
-    monkeypatch.setattr(Session, "_make", counted)
+    monkeypatch.setattr(Planner, "_make", counted)
     counts = []
     WORKLOADS[name](SCALE, iterations=9)  # teaches the optimizer what arrays weigh
     for iterations in (6, 9):
         made.clear()
-        session.current()._plans.clear()
+        session.current().planner._plans.clear()
         WORKLOADS[name](SCALE, iterations=iterations)
         counts.append(len(made))
     assert counts[0] == counts[1] > 0

@@ -64,7 +64,9 @@ def test_the_second_iteration_of_a_loop_moves_less(running):
     assert [str(g) for g in grids] == ["single", "4", "4", "4"]
     assert moved[0] == 3 * a.nbytes // 4
     assert moved[1] == moved[2] == moved[3] <= 4 * 64
-    assert len(running._plans) == 2, "the better plan has taken the place of the first (the other made x)"
+    assert len(running.planner._plans) == 2, (
+        "the better plan has taken the place of the first (the other made x)"
+    )
 
 
 def test_updates_of_more_than_a_whole_output_are_learned_too(running):
@@ -77,7 +79,7 @@ def test_updates_of_more_than_a_whole_output_are_learned_too(running):
         )
         moved.append(running.last_run[1].bytes_moved)
     assert moved[2] <= moved[1] <= moved[0]
-    (bytes_learned,) = running._measured.values()
+    (bytes_learned,) = running.planner._measured.values()
     assert bytes_learned == pytest.approx(64 * 8 * BINS, rel=0.01)
 
 
@@ -85,8 +87,10 @@ def test_plans_without_lessons_stay(running):
     x = sp.array(np.ones((400, 50)))
     for _ in range(4):
         (x * 2).sum().compute()
-    assert len(running._plans) == 2, "one for the array on the driver, one for the array on the workers"
-    assert running._measured == {}
+    assert len(running.planner._plans) == 2, (
+        "one for the array on the driver, one for the array on the workers"
+    )
+    assert running.planner._measured == {}
 
 
 def test_sparse_results_are_sampled_before_and_measured_after(running):
@@ -111,7 +115,7 @@ def test_measured_sizes_take_the_place_of_estimates(running):
     before = expected_bytes(order, {})[node]
     assert before == a.nnz * 12 + 8 * 3001
     (x * 1.5).persist()
-    (made,) = running._measured.values()
+    (made,) = running.planner._measured.values()
     assert made == pytest.approx(before, rel=0.2)
-    after = expected_bytes(order, dict.fromkeys(running._measured, made // 2))[node]
+    after = expected_bytes(order, dict.fromkeys(running.planner._measured, made // 2))[node]
     assert after == pytest.approx(made // 2, rel=0.01)

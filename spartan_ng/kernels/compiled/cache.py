@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,8 @@ CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 MOST_BYTES = 1 << 28
 """What the kernels of all versions may take together, when a process begins to compile."""
 _PREFIX = "spartan_ng_kernel_"
+_TITLE = 48
+"""Letters of a kernel's title in its name."""
 _DIGEST_BYTES = 32
 _COMPILED_WITH = ("child.py", "intrinsics.py", "vectors.py")
 """The modules that make machine code of a source, or are part of it."""
@@ -59,9 +62,18 @@ def _temporary_directory() -> Path:
     return path
 
 
+def titled(title: str, source: str) -> str:
+    """A kernel's source behind what it does, which its name begins with, too."""
+    return f'"""{title}"""\n\n{source}'
+
+
 def kernel_name(source: str) -> str:
-    """The name of a kernel's file and function."""
-    return _PREFIX + hashlib.sha256(source.encode()).hexdigest()[:32]
+    """The name of a kernel's file and function, which debuggers and profilers show: its title in so many
+    letters, and its source's hash."""
+    title = source.partition('"""\n')[0].removeprefix('"""')
+    words = re.findall(r"[a-z0-9]+", title.lower()) if source.startswith('"""') else []
+    digest = hashlib.sha256(source.encode()).hexdigest()[:32]
+    return _PREFIX + "_".join(["_".join(words)[:_TITLE].rstrip("_"), digest] if words else [digest])
 
 
 def find(directory: Path, name: str) -> bytes | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.steps import steps_of
@@ -337,4 +338,6 @@ class _Emitter:
 
 def source(text: Text) -> str:
     """The text of the kernel."""
-    return _Emitter(text).source()
+    names = [str(row.fn) if row.kind == "map" else f"scan {row.fn}" for _, row in text.rows]
+    title = f"totals of {' > '.join(names)}" if text.total else " > ".join(names)
+    return titled(title, _Emitter(text).source())

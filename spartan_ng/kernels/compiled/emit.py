@@ -7,6 +7,7 @@ short partial sums and loses no precision.
 
 from __future__ import annotations
 
+from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.layout import Layout
@@ -278,4 +279,5 @@ def emit(parts: list[tuple[Segment, Layout]]) -> str:
         calls.append(f"        segment_{i}(table[b, {at}:{at + emitter.fields}])\n")
         at += emitter.fields
     head = "@compiled\ndef kernel(table):\n"
-    return HEAD + "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])
+    text = "\n\n".join([*functions, head + "    for b in range(table.shape[0]):\n" + "".join(calls)])
+    return titled(" > ".join(name for segment, _ in parts for name in segment.names), HEAD + text)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.texts import renamed
+
 Function = Callable[[np.ndarray[Any, Any]], None]
 """A kernel: takes its table."""
 
@@ -49,7 +51,7 @@ def load(name: str, machine_code: bytes) -> Function:
         status = native(result, exception, _address(_first_byte(table)), lines, columns)
         assert status == 0, f"kernels raise nothing, but {name} of {engine} has"
 
-    return function
+    return renamed(function, name)
 
 
 def processor() -> str:

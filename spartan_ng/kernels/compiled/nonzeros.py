@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.emit import HEAD
 from spartan_ng.kernels.compiled.formulas import expression
 from spartan_ng.plan.plan import Row
@@ -133,7 +134,9 @@ def emit_sampled(loop: Loop) -> str:
     at = {name: k for k, name in enumerate(loop.fields)}
     add = _ADD.format(code=loop.ending.code, **at) if loop.has_states else ""
     kernel = _KERNEL.format(add=_CALL if loop.has_states else "", **at)
-    return f"{HEAD}{_VISIT}{text}\n\n\n{add}{kernel}"
+    dots, maps = ["matmul"] * len(loop.dots), [str(row.fn) for _, row in loop.rows]
+    title = " > ".join([*dots, *maps, loop.ending.how])
+    return titled(f"{title}, at non-zeros", f"{HEAD}{_VISIT}{text}\n\n\n{add}{kernel}")
 
 
 _VISIT = "@compiled\ndef visit(t):\n"

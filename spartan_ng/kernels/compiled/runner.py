@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.body import KINDS, fills, labelled_box, slicer
+from spartan_ng.kernels.body import fills, function_of, labelled_box, slicer
 from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment
@@ -32,7 +32,7 @@ class CompiledRunner:
         self._bases = [o.__array_interface__["data"][0] for o in operands]
         self._slicers = [slicer(r, body.tile) for r in body.stage.reads]
         self._evaluates = {
-            s.register: KINDS[row.kind](row)
+            s.register: function_of(row, body.stage)
             for s in body.steps
             if isinstance(s, NumpyStep)
             for row in [body.stage.rows[s.register - body.first]]

@@ -15,6 +15,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.config import config
+from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.cumulate import Operand, Text, source
 from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
@@ -95,7 +96,9 @@ def compiled_scan(
 
     None where NumPy has to do it (this time, while it is being compiled).
     """
-    found = _prepared(reads, rows, operands, out, cut, error_state)
+    if is_strict(error_state):
+        return None
+    found = prepare_scan(reads, rows, operands, out, cut)
     return found if found is not None and found.is_ready(values=True, totals=len(cut.chunks) > 1) else None
 
 
@@ -103,21 +106,17 @@ def compiled_total(
     reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], cut: Cut, error_state: dict[str, Any]
 ) -> CompiledScan | None:
     """As `compiled_scan`, for totals alone."""
-    found = _prepared(reads, rows, operands, None, cut, error_state)
+    if is_strict(error_state):
+        return None
+    found = prepare_scan(reads, rows, operands, None, cut)
     return found if found is not None and found.is_ready(values=False, totals=True) else None
 
 
-def _prepared(
-    reads: tuple[Read, ...],
-    rows: tuple[Row, ...],
-    operands: list[Any],
-    out: Any,
-    cut: Cut,
-    error_state: dict[str, Any],
+def prepare_scan(
+    reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], out: Any, cut: Cut
 ) -> CompiledScan | None:
+    """As `compiled_scan`, its kernels compiled or not; None where none are wanted, or there are none."""
     if not config.compiles or prod(hi - lo for lo, hi in cut.box) < LEAST:
-        return None
-    if any(v not in ("ignore", "warn") for v in error_state.values()):
         return None
     if any(type(x) is not np.ndarray for x in operands):
         return None
@@ -175,9 +174,13 @@ class CompiledScan:
         """Dimensions that are walked as one with the one before, and that pieces have whole."""
         return frozenset((*self._outer[1:], *self._inner[1:]))
 
+    def wanted(self, values: bool, totals: bool) -> list[Kernel]:
+        """The kernels for values and for totals, as far as they are wanted."""
+        return [k for total, (k, _) in self._kernels.items() if (totals if total else values)]
+
     def is_ready(self, values: bool, totals: bool) -> bool:
         """Whether the kernels for values and for totals are compiled, as far as they are wanted."""
-        wanted = [k for total, (k, _) in self._kernels.items() if (totals if total else values)]
+        wanted = self.wanted(values, totals)
         waiting = [k for k in wanted if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)

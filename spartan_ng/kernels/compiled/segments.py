@@ -58,6 +58,11 @@ class Segment:
     stores: tuple[int, ...]
     endings: tuple[Ending, ...]
 
+    @property
+    def names(self) -> list[str]:
+        """Its functions and folds."""
+        return [*(str(row.fn) for _, row in self.rows), *(e.fold for e in self.endings)]
+
 
 @dataclass(frozen=True, slots=True)
 class NumpyStep:

@@ -24,6 +24,7 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
+from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
@@ -45,8 +46,6 @@ HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
-_MAY_WAIT = frozenset({"ignore", "warn"})
-"""What compiled loops may make of floating-point errors."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -96,15 +95,9 @@ class Tier:
     def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
         mode = config.kernels
-        if not config.compiles or self.stage.heavy or (mode == "auto" and self._seconds < HOT_S):
+        if not self.is_hot or is_strict(error_state):
             return None
-        if self._is_left:
-            return None
-        if not self._is_sampled and any(is_sparse(o) for o in operands):
-            return None
-        if not _MAY_WAIT.issuperset(error_state.values()):
-            return None
-        choice = self._sampled(operands) if self._is_sampled else self._dense(operands)
+        choice = self.prepared(operands)
         if choice is None:
             return None
         if None not in [k.function for k in choice.kernels]:
@@ -119,6 +112,14 @@ class Tier:
             self._give_up(operands, f"compiling failed: {failed.reason}")
         ready = all(k.function is not None for k in choice.kernels)
         return choice if ready and self._is_trusted(choice, operands) else None
+
+    def prepared(self, operands: list[Any]) -> Choice | Sampled | None:
+        """The stage laid out for these operands, its kernels compiled or not; None where none are wanted."""
+        if not config.compiles or self.stage.heavy or self._is_left:
+            return None
+        if not self._is_sampled and any(is_sparse(o) for o in operands):
+            return None
+        return self._sampled(operands) if self._is_sampled else self._dense(operands)
 
     def _is_trusted(self, choice: Choice | Sampled, operands: list[Any]) -> bool:
         """Whether a compiled stage may take the interpreter's place: it has to prove itself first."""
@@ -139,7 +140,7 @@ class Tier:
             return body
         if mode == "auto" and self._is_small:
             return body
-        if any(type(o) is not np.ndarray for o in operands) or not _MAY_WAIT.issuperset(error_state.values()):
+        if any(type(o) is not np.ndarray for o in operands) or is_strict(error_state):
             return body
         key = mode, tuple(o.dtype for o in operands)
         with self._lock:
@@ -248,8 +249,7 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
             if row.kind not in VIEWS:
                 out.append(f"{row.fn or row.kind}: interpreted ({step.reason})")
             continue
-        names = [*(str(r.fn) for _, r in step.rows), *(e.fold for e in step.endings)]
-        out.append(f"{' > '.join(names)}: compiled")
+        out.append(f"{' > '.join(step.names)}: compiled")
     return out
 
 

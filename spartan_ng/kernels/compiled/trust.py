@@ -14,6 +14,7 @@ import numpy as np
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import KernelWarning
+from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.native import Function
 
@@ -66,7 +67,7 @@ def at_hand(source: str, kind: Hashable, flaw: Callable[[Function], str], what: 
     """
     if not config.compiles or error_state().is_strict:
         return None
-    kernel = compiler.kernel(source)
+    kernel = compiler.kernel(titled(what, source))
     if not kernel.settled:
         compiler.request(kernel)
         if config.kernels == "compile":

@@ -70,7 +70,7 @@ def test_a_copy_stays_for_the_next_program(running):
         rows = sp.sort(x * columns, axis=1)[:, 1:].sum(1)
         columns = (sp.sort(x * rows[:, None], axis=0)[1:].sum(0) / (1 + rows.sum() ** 2)).compute()
         moved.append(running.last_run[1].bytes_moved)
-        plans = len(running._plans)
+        plans = len(running.planner._plans)
     np.testing.assert_allclose(np.asarray(columns), alternating(np, a, 4))
     assert moved[0] > 8 * N * M * 3 // 4
     assert moved[1] == moved[2] == moved[3] < 30_000

@@ -1,0 +1,69 @@
+"""What `config.debug` has logged of each program that runs, a level beside another.
+
+1 a line for its plan, 2 a line for each stage with what it took, 3 the whole explanation: what was decided,
+and what else it would have cost, 4 the listing of what runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from spartan_ng.backends.protocol import RunStats
+from spartan_ng.graph.node import Node
+from spartan_ng.plan import estimate
+from spartan_ng.plan.explain import Explanation
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.text import shape_text, size_text, time_text
+
+_log = logging.getLogger("spartan_ng.debug")
+_MOST = 160
+"""Characters of the operators in a plan's line."""
+
+
+def tell_run(
+    level: int, plan: Plan, stats: RunStats, planning_s: float, explain: Callable[[], Explanation]
+) -> None:
+    """Log a run: `planning_s` is what it took to find or make the plan."""
+    names = " > ".join(name for stage in plan.stages for name in estimate.operators(stage))
+    names = names if len(names) <= _MOST else f"{names[: _MOST - 3]}..."
+    workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
+    stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
+    number, planned, ran = plan.key.rpartition("/")[2], time_text(planning_s), time_text(stats.seconds)
+    lines = [f"plan {number}: {stages} on {workers}, planned in {planned}, run in {ran}: {names}"]
+    if level >= 2:
+        lines += _stage_lines(plan, stats)
+    if level >= 3:
+        explained = explain()
+        lines += [str(explained)]
+        lines += [str(explained.source())] if level >= 4 else []
+    _say("\n".join(lines))
+
+
+def tell_direct(nodes: Sequence[Node], seconds: float) -> None:
+    """Log a program that was a call of NumPy's in this process, and never a plan."""
+    _say(f"NumPy at once, in {time_text(seconds)}: {', '.join(map(repr, nodes))}")
+
+
+def _stage_lines(plan: Plan, stats: RunStats) -> list[str]:
+    lines = []
+    for i, (stage, took) in enumerate(zip(plan.stages, stats.stages, strict=True)):
+        share = f"{took.seconds / stats.seconds:4.0%}" if stats.seconds else ""
+        moved = f", {size_text(took.bytes_moved)} moved" if took.bytes_moved else ""
+        stolen = f", {took.stolen} tasks by idle workers" if took.stolen else ""
+        domain, cut = shape_text(estimate.domain(plan, stage)), estimate.grid(plan, stage)
+        lines.append(
+            f"  {i}: {time_text(took.seconds):>8} {share}  {' > '.join(estimate.operators(stage))}"
+            f" over {domain} cut {cut}{moved}{stolen}"
+        )
+    return lines
+
+
+def _say(text: str) -> None:
+    """Log it; to stderr, where the program has set up no logging of its own."""
+    if not _log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s %(message)s"))
+        _log.addHandler(handler)
+    _log.setLevel(logging.INFO)
+    _log.info("%s", text)

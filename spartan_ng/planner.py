@@ -1,0 +1,236 @@
+"""From programs to plans: what a program is found by, the plan it had before, or a new one.
+
+A plan is kept under the program's structure and the settings it was made for, and made anew where sizes that
+depend on data have been measured since.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from spartan_ng.arrays import ArrayRef, Tiling, box_of
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.protocol import Backend, RunStats
+from spartan_ng.config import config
+from spartan_ng.costs import Profile
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.rows import flatten
+from spartan_ng.kernels.compiled.select import explain_plan_tiers
+from spartan_ng.lineage import Recipe
+from spartan_ng.listing import list_stages
+from spartan_ng.memory import available_bytes, free_disk_bytes
+from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
+from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.plan.explain import Explanation
+from spartan_ng.plan.explain import explain as explain_plan
+from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
+from spartan_ng.plan.lessons import learn, subjects
+from spartan_ng.plan.lower import Settings, lower, weigh
+from spartan_ng.plan.peak import check
+from spartan_ng.plan.plan import Plan
+
+_WEIGHED_STAGES = 40
+"""`explain` weighs the alternatives of plans with up to so many stages."""
+_PLANS = 512
+"""Plans kept for programs that come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, for each of its inputs the number of the program's leaf, and for each of the program's
+    roots the number of the plan's output (equal roots share one)."""
+
+    plan: Plan
+    leaves: tuple[int, ...]
+    outputs: tuple[int, ...]
+    measured: tuple[tuple[Hashable, int | None], ...]
+    """What was known of sizes when it was made, and what it would be made anew for."""
+    recipe: Recipe | None
+    """The program, where what workers lose may have to be computed again."""
+
+
+class Planner:
+    """The plans made for a backend; with `recipes` each has its program with it."""
+
+    def __init__(self, backend: Backend, recipes: bool) -> None:
+        self._backend = backend
+        self._recipes = recipes
+        self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
+        self._copies: weakref.WeakSet[ArrayRef] = weakref.WeakSet()
+        """Second copies of arrays that the workers keep."""
+        self._measured: dict[Hashable, int] = {}
+        """Bytes that depend on data, as runs have measured them; see `plan.lessons`."""
+        self._settled: tuple[tuple[Any, ...], Settings, int] | None = None
+        """What the last plan's settings were made of, they themselves, and their number."""
+        self._numbered: dict[Settings, int] = {}
+        """The numbers of settings: a number is hashed faster."""
+        self._lock = threading.Lock()
+        self._name = uuid4().hex
+        self._numbers = count(1)
+
+    def plan(
+        self, roots: Sequence[Node], order: Sequence[Node] | None, workers: int
+    ) -> tuple[Planned, list[ArrayRef]]:
+        """The plan for `roots` on so many workers (from the cache, if the program came before) and the
+        program's leaves."""
+        settings, number = self._settle(workers)
+        order = topological(roots) if order is None else order
+        structure, leaves = flatten(order, roots)
+        if _adopt(self._backend, leaves):
+            structure, leaves = flatten(order, roots)
+        key = (structure, number, config.disabled_passes)
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None and all(self._measured.get(k) == v for k, v in found.measured):
+                self._plans.move_to_end(key)
+                return found, leaves
+        planned = self._make(roots, settings, leaves)
+        with self._lock:
+            self._plans[key] = planned
+            if len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        return planned, leaves
+
+    def learn(self, plan: Plan, stats: RunStats) -> None:
+        """Remember the sizes that a run has measured."""
+        learn(plan, [(s.bytes_moved, s.bytes_made) for s in stats.stages], self._measured)
+
+    def keep(self, copy: ArrayRef) -> None:
+        """Count a second copy that the workers keep, as long as anybody needs it."""
+        self._copies.add(copy)
+
+    def explain(self, roots: Sequence[Node], plan: Plan, stats: RunStats | None) -> Explanation:
+        """The plan made for `roots`, beside what else it could have been, and what a run of it took."""
+        settings, _ = self._settle(plan.workers)
+        small = len(plan.stages) <= _WEIGHED_STAGES
+        return explain_plan(
+            plan,
+            stats,
+            peak=settings.profile,
+            alternatives=self._weigh(roots, settings) if small and plan.workers > 1 else {},
+            tiers=explain_plan_tiers(plan),
+            fusion=_compare(roots, settings) if small else None,
+            sources=partial(list_stages, plan),
+        )
+
+    def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:
+        rewritten = run_passes(PASSES, roots, _left_out())
+        order = topological(rewritten)
+        distinct = list(dict.fromkeys(rewritten))
+        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
+        profile = settings.profile
+        if (profile.limited and is_local(self._backend)) or self._backend.workers == 1:
+            within = profile.memory_bytes if profile.limited else available_bytes()
+            check(plan, replace(profile, memory_bytes=within, limited=True), free_disk_bytes())
+        number = {ref: i for i, ref in enumerate(leaves)}
+        used = [n.data for n in order if n.op is Op.DATA]
+        return Planned(
+            plan,
+            tuple(number[ref] for ref in used if ref is not None),
+            tuple(distinct.index(r) for r in rewritten),
+            tuple((key, self._measured.get(key)) for key in subjects(plan)),
+            Recipe.of(roots, leaves) if self._recipes else None,
+        )
+
+    def _weigh(self, roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+        """What other grids of the plan's stages would cost."""
+        rewritten = run_passes(PASSES, roots, _left_out())
+        distinct = list(dict.fromkeys(rewritten))
+        return weigh(topological(rewritten), distinct, settings, self._measured)
+
+    def _settle(self, workers: int) -> tuple[Settings, int]:
+        """What a plan for so many workers depends on, as `config` has it now, and its number."""
+        disabled = config.disabled_passes
+        tiling = "single" if "tile" in disabled else config.tiling
+        copies = list(self._copies) if len(self._copies) else []
+        taken = sum(copy.nbytes // copy.tiling.ntiles for copy in copies if copy.tiling)
+        fusion = "off" if "fuse" in disabled else config.fusion
+        asked = (
+            self._backend.profile,
+            workers,
+            config.duplicate_bytes,
+            taken,
+            tiling,
+            fusion,
+            config.products,
+            config.reproducible,
+        )
+        settled = self._settled
+        if settled is None or settled[0] != asked:
+            settings = _settings(*asked)
+            with self._lock:
+                if len(self._numbered) > _PLANS:
+                    self._numbered.clear()
+                number = self._numbered.setdefault(settings, next(self._numbers))
+            settled = self._settled = (asked, settings, number)
+        return settled[1:]
+
+
+def _compare(roots: Sequence[Node], settings: Settings) -> ExplainedFusion | None:
+    """What the policies for fusion are predicted to cost."""
+    rewritten = run_passes(PASSES, roots, _left_out())
+    stored = {r for r in rewritten if r.op is not Op.DATA}
+    return explain_fusion(topological(rewritten), stored, settings.fusion, settings.profile)
+
+
+def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
+    """Have the values of arrays that another backend cut for its own workers, and let this one's read
+    what lies outside; whether there are any."""
+    foreign = [r for r in leaves if r.tiling is not None and r.backend is not backend]
+    read = [r for r in leaves if r.source is not None and r.backend is not backend]
+    if read:
+        read = [r for r in read if backend.reads(r)]
+        foreign = [r for r in foreign if r not in read]
+        for ref in read:
+            ref.tiling, ref.also = Tiling.copies(len(ref.shape)), ()
+    for ref in foreign:
+        if ref.value is None:
+            bring(ref)
+        ref.tiling, ref.also = None, ()
+    return bool(foreign or read)
+
+
+def is_local(backend: Backend) -> bool:
+    """Whether a backend's workers are on this machine."""
+    return isinstance(backend, EmbeddedBackend) or getattr(backend, "is_local", False)
+
+
+def bring(ref: ArrayRef) -> None:
+    """Have the value of an array on the driver that another backend holds."""
+    holder: Backend = ref.backend  # type: ignore[assignment]
+    ref.value = holder.gather(ref, box_of(ref.shape))
+
+
+def _left_out() -> frozenset[str]:
+    """The passes that are not to run."""
+    return config.disabled_passes | ROUNDING if config.reproducible else config.disabled_passes
+
+
+def _settings(
+    profile: Profile,
+    workers: int,
+    duplicate_bytes: int | None,
+    taken_bytes: int,
+    tiling: str | None,
+    fusion: str,
+    products: str,
+    reproducible: bool,
+) -> Settings:
+    """The settings; second copies may take a quarter of a worker's memory where nothing else is said."""
+    budget = profile.memory_bytes // 4 if duplicate_bytes is None else duplicate_bytes
+    return Settings(
+        replace(profile, workers=workers),
+        tiling,
+        fusion,
+        duplicate_budget_bytes=max(0, budget - taken_bytes),
+        products=products,
+        reproducible=reproducible,
+    )

@@ -1,0 +1,169 @@
+"""`config.debug` logs what ran, errors and profiles name steps, and the page on debugging leads to faults."""
+
+from __future__ import annotations
+
+import cProfile
+import logging
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import config
+from spartan_ng.errors import OptionError
+from spartan_ng.graph import build
+from spartan_ng.kernels import body
+from spartan_ng.kernels.compiled.formulas import FORMULAS
+from spartan_ng.optimizer import pipeline
+from spartan_ng.texts import renamed
+from tests.test_programs import running_on
+
+PAGE = (Path(__file__).parent.parent / "docs" / "debugging.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+A = np.random.default_rng(0).standard_normal((300, 200))
+
+
+def logged(caplog, level: int) -> str:
+    """What a level logs of a program with a sum of maps, and a sort."""
+    caplog.clear()
+    with caplog.at_level(logging.INFO), config.override(small_bytes=0, debug=level):
+        x = sp.array(A)
+        sp.compute((x * 2 + 1).sum(), sp.sort(x, axis=0))
+    return "\n".join(r.getMessage() for r in caplog.records if r.name == "spartan_ng.debug")
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_each_level_says_more(workers: int, caplog) -> None:
+    with running_on(SimulatedBackend(workers) if workers else EmbeddedBackend(2)):
+        texts = [logged(caplog, level) for level in range(5)]
+    assert texts[0] == ""
+    sure = ["planned in", "cut", "predicted", "# in blocks of"]
+    for level, text in enumerate(texts[1:]):
+        assert [s in text for s in sure] == [k <= level for k in range(4)], text
+        assert "multiply > add" in text
+    assert len(texts[2].splitlines()) > len(texts[1].splitlines())
+
+
+def test_work_of_one_call_is_logged(caplog) -> None:
+    x = sp.array(np.ones((1000, 200)))
+    with running_on(EmbeddedBackend(2)), caplog.at_level(logging.INFO), config.override(debug=1):
+        (x.T @ x).compute()
+    assert re.search(r"NumPy at once, in .*: <join_update:contract", caplog.text)
+
+
+@pytest.mark.parametrize("text", ["5", "-1", "yes"])
+def test_a_level_that_there_is_not_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="debug"):
+        config.debug = text  # type: ignore[assignment]
+    found = subprocess.run(
+        [sys.executable, "-c", "import spartan_ng"],
+        env={**os.environ, "SPARTAN_NG_DEBUG": text},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "SPARTAN_NG_DEBUG" in found.stderr
+    assert found.returncode
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_of_the_page_run(command: str, tmp_path) -> None:
+    (tmp_path / "program.py").write_text(PYTHON[0])
+    setting, rest = re.findall(r"(?:(\w+=\d) )?python (.*)", command)[0]
+    extra = dict([setting.split("=")]) if setting else {}
+    found = subprocess.run(
+        [sys.executable, *rest.split()],
+        env={**os.environ, **extra},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(found.stdout.split()[0]) > 0
+    level = int(extra.get("SPARTAN_NG_DEBUG", 0))
+    assert ("spartan_ng.debug plan" in found.stderr) == (level > 0)
+    assert ("@compiled" in found.stderr) == (level == 4)
+
+
+def mends(expected: np.ndarray, program) -> list[dict]:
+    """What the page's own function says."""
+    namespace: dict = {"np": sp, "numpy": np, "program": program, "X": A}
+    code = next(block for block in PYTHON if "def mends" in block)
+    exec(code.partition("\n\nx = ")[0], namespace)
+    return namespace["mends"](program, expected)
+
+
+@pytest.mark.parametrize("name", [n for n, _ in pipeline.PASSES if n != "merge_again"])
+def test_the_page_leads_to_a_broken_pass(name: str, monkeypatch) -> None:
+    """A pass that negates what it is given is the only one whose absence mends the answer."""
+    right = dict(pipeline.PASSES)[name]
+
+    def wrong(roots):
+        return [build.map_("negative", root) for root in right(roots)]
+
+    broken = tuple((n, wrong if n == name else step) for n, step in pipeline.PASSES)
+    monkeypatch.setattr("spartan_ng.planner.PASSES", broken)
+    with running_on(EmbeddedBackend(2)):
+        assert mends(A.sum() + 1, lambda: sp.array(A).sum() + 1) == [{"disabled_passes": {name}}]
+
+
+def test_the_page_leads_to_broken_kernels(monkeypatch) -> None:
+    """A loop that goes wrong after its trial: without kernels the answer is right."""
+    monkeypatch.setattr("spartan_ng.kernels.compiled.select._flaw", lambda *args: "")
+    monkeypatch.setitem(FORMULAS, "add", replace(FORMULAS["add"], text="({0} - {1})"))
+    with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
+        found = mends((A * 2 + 1).sum(), lambda: (sp.array(A) * 2 + 1).sum())
+    assert {"kernels": "interpret"} in found
+    assert {"tiling": "single"} not in found
+
+
+def test_errors_name_the_step_and_the_stage(monkeypatch) -> None:
+    def broken(row):
+        right = body._map(row)
+
+        def evaluate(registers, block, out):
+            if row.fn == "tanh":
+                raise ZeroDivisionError("broken by the test")
+            return right(registers, block, out)
+
+        return evaluate
+
+    monkeypatch.setitem(body.KINDS, "map", broken)
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=0, kernels="interpret"):
+        x = sp.array(A)
+        with pytest.raises(ZeroDivisionError) as found:
+            (sp.tanh(x * 2) + 1).sum().compute()
+    step, stage = found.value.__notes__
+    assert re.search(r"in r\d+ = tanh\(r\d+\), float64 \(300, 200\), on the block", step)
+    assert "in stage 0 of 1, 'multiply > tanh > add" in stage
+    assert any(f.name.startswith("tanh (stage multiply") for f in found.traceback)
+
+
+def test_profiles_name_steps_and_kernels(monkeypatch) -> None:
+    profile = cProfile.Profile()
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=0, kernels="interpret"):
+        x = sp.array(A)
+        profile.runcall(sp.compute, sp.tanh(x * 2).sum())
+    profile.create_stats()
+    names = {name for _, _, name in profile.stats}
+    assert any(n.startswith("tanh (stage multiply > tanh") for n in names)
+
+
+def test_a_renamed_function_is_the_same() -> None:
+    def outer(k):
+        def inner(a, b=2):
+            return a + b + k
+
+        return inner
+
+    function = renamed(outer(3), "of another name")
+    assert (function(1), function(1, 5), function.__name__) == (6, 9, "of another name")
