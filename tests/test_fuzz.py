@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import spartan_ng
-from tests.fuzz import found
+from tests.fuzz import found, without_axes
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
 from tests.fuzz.campaign import Campaign
@@ -175,3 +175,21 @@ def test_what_was_found_once_is_numpys(text, small):
     mode = Mode(small, "interpret")
     with running(mode):
         assert check(program, mode, numpys_errors(program)) is None
+
+
+@pytest.mark.parametrize("small", SMALL_BYTES)
+def test_every_row_takes_operands_without_axes_as_numpy_does(small, some):
+    """Arrays and numbers: what is given back is one or the other, too, and what is refused has its error."""
+    mode = Mode(small, "interpret")
+    first = random.randrange(1 << 31)
+    wrong = []
+    with running(mode):
+        for call in some(dict.fromkeys(CALLS), 100):
+            for seed in range(first, first + part(8)):
+                program = without_axes.program_of(call, seed)
+                if program is None:
+                    continue
+                found = check(program, mode, numpys_errors(program))
+                if found is not None:
+                    wrong.append(f"{found.kind}: {found.where}: {found.text}\n{text_of(program.steps)}")
+    assert not wrong, "\n\n".join(wrong)

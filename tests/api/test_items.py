@@ -127,9 +127,10 @@ def test_a_number_is_an_array_that_cannot_be_written_to():
     assert np.sqrt(x).item() == 1.0
     with pytest.raises(TypeError, match="assignment"):
         x[...] = 2
-    y = x.copy()
+    y = np.array(x)
     y[...] = 7
     assert (float(x), float(y)) == (1.0, 7.0)
+    assert not isinstance(x.copy(), np.ndarray)
 
 
 def test_rows_are_views(mode):

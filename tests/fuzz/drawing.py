@@ -144,6 +144,14 @@ def _natural(v: Any) -> bool:
     return v.ndim == 1 and v.dtype.kind in "bi" and v.size > 0 and v.min() >= 0 and v.max() < 50
 
 
+def _waves(d: Draw) -> str:
+    """What inverse transforms take, with elements on every account: of none, NumPy reads what nobody set."""
+    name = _kind("fc", 1, full=True)(d)
+    if not numpy.size(d.value):
+        raise Nothing
+    return name
+
+
 # Others beside the subject
 
 
@@ -428,6 +436,8 @@ _EINSUMS = {
 def _einsum(d: Draw) -> str:
     d.take(lambda v: 1 <= v.ndim <= 3 and v.dtype.kind in "iufc" and v.size <= 200)
     choices = _EINSUMS.get(numpy.ndim(d.value), ("'...->...', {it}",))
+    if not numpy.size(d.value):  # NumPy's diagonal may be as long as the other axis
+        choices = tuple(c for c in choices if "'ii->i'" not in c)
     return _PLACE.sub(lambda m: d.place(m[1]), d.random.choice(choices))
 
 
@@ -439,6 +449,7 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "natural": lambda d: d.take(_natural),
     "float": _kind("f"),
     "inexact": _kind("fc"),
+    "waves": _waves,
     "lines": _kind("iufc", 1, full=True),
     "matrix": _kind("iufc", 2, 2),
     "stack": _kind("iuf", 3, 3),
@@ -490,7 +501,7 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "line mask": _line_mask,
     "indices": _indices,
     "kth": _kth,
-    "at kth": lambda d: f"{':, ' * (d.axis % numpy.ndim(d.value))}{d.kth}",
+    "at kth": lambda d: f"{':, ' * (d.axis % max(numpy.ndim(d.value), 1))}{d.kth}",
     "starts": _starts,
     "divisor": _divisor,
     "place": _place_on_axis,

@@ -176,8 +176,16 @@ def _compare(name: str, array: Any, program: Program) -> Finding | None:
     found = _raised(name, lambda: values.append(numpy.asarray(array)))
     if found is not None:
         return found
-    text = mismatch(values[0], program.expected[name])
+    wanted = program.expected[name]
+    kinds = [_KINDS[isinstance(v, spartan_ng.ndarray)] for v in (array, wanted.plain)]
+    if kinds[0] != kinds[1]:
+        return Finding("wrong kind", name, f"{kinds[0]}, NumPy's is {kinds[1]}")
+    text = mismatch(values[0], wanted)
     return Finding(f"wrong {text.split()[0] if text[0] in 'sd' else 'values'}", name, text) if text else None
+
+
+_KINDS = ("a number", "an array")
+"""What has no axes may be either."""
 
 
 def numpys_errors(program: Program) -> list[Failure | None]:

@@ -9,6 +9,9 @@ import numpy
 from tests.fuzz.oracle import Values, is_moved, is_sound, moved, noise_for
 from tests.fuzz.program import Environment, Line, Step, arrays_of, execute, numpys
 
+_MOST_AXES = 32
+"""Axes that NumPy broadcasts; arrays may have twice as many."""
+
 
 class Triplet:
     """Three environments of NumPy's: plain, and with what is rounded moved to either side."""
@@ -37,6 +40,8 @@ class Triplet:
         if name is not None:
             result = self.plain[name]
             if not is_array(result) or numpy.size(result) > self._most_elements:
+                return False
+            if numpy.ndim(result) > _MOST_AXES:
                 return False
             if is_moved(line, operands, result):
                 noise = noise_for(result, self._random)

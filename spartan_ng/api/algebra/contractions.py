@@ -42,6 +42,8 @@ def einsum(
         return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
     if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])
+        if not result:
+            return shown[()]  # type: ignore[no-any-return]
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
     text = _spelled(terms, result)
     lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))

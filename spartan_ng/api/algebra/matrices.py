@@ -76,6 +76,8 @@ def triu(m: Any, k: int = 0) -> ndarray:
 
 def _triangle(m: Any, k: int, lower: bool) -> ndarray:
     m = as_handle(m)
+    if not m.ndim:
+        raise TypeError("a triangle needs an array of one axis at least, not a number")
     if m.ndim == 1:
         m = m.reshape(1, -1)[[0] * m.shape[0]]
     rows, columns = m.shape[-2:]

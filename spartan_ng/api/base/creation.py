@@ -19,6 +19,7 @@ from spartan_ng.api.core.handle import (
     as_dtype,
     as_handle,
     converted_node,
+    copied,
     in_order,
     is_subclass,
     make,
@@ -86,14 +87,14 @@ def array(
             return wrap(np.array(value, dtype, order=order, ndmin=ndmin))  # type: ignore[call-overload]
         h = as_handle(object, dtype)
         if h._cell.frozen or (copy and h is object):
-            h = h.copy(order)
+            h = copied(h, order)
     else:
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
             h = make(Cell(private_copy(value) if np.shares_memory(value, object) else value))
         elif h._cell.frozen:
-            h = h.copy()
+            h = copied(h)
     if h.ndim < ndmin:
         h = h.reshape((1,) * (ndmin - h.ndim) + h.shape)
     return in_order(h, order)
@@ -127,7 +128,7 @@ def asarray(
     if copy is False:
         return _shared(a, dtype, order)
     h = as_handle(a, dtype)
-    return h.copy() if h._cell.frozen else in_order(h, order)
+    return copied(h) if h._cell.frozen else in_order(h, order)
 
 
 _COPY_MODES = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}

@@ -12,7 +12,7 @@ from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.handle import as_handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as
-from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.operands import check_is_array, stored
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
     """Any ufunc's `accumulate`."""
     a = as_handle(a)
+    if out is not None:
+        check_is_array(out)
     value = reductions.promptly(a)
     if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))

@@ -20,6 +20,7 @@ from spartan_ng.api.core.handle import (
     Handle,
     as_handle,
     converted_node,
+    copied,
     forced,
     is_subclass,
     make,
@@ -83,6 +84,8 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         if a.dtype.kind == "V":
             return _record(whole, key, one)
         return one._force()[()] if a.dtype.kind in "USO" else one
+    if a._cell.frozen:
+        return copied(a)
     return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
 
 
@@ -187,8 +190,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         array[field][place] = value
         a._cell = array[place]._cell
         return
+    a._check_writable()
     if keys.names_fields(key):
-        a._check_writable()
         setitem(_field(a, key, a._peek()), ..., value)
         return
     if stays(a.dtype) and not a._cell.frozen:
@@ -206,7 +209,6 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         if target is not None:
             _set_value(target, plain, known)
             return
-    a._check_writable()
     if a.dtype.char == "c" and isinstance(value, str | bytes):  # a character an element
         value = np.array(value, "c")
     new = as_handle(value, a.dtype if isinstance(value, list | tuple | int | float | complex) else None)

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from spartan_ng.api.base import indexing
 from spartan_ng.api.core.cell import Cell, order_of
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, make, order_letter, shape_tuple, wrap
+from spartan_ng.api.core.handle import Handle, as_handle, copied, make, order_letter, shape_tuple, wrap
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Windows, full_shape, without_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -224,7 +224,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
 def _broadcast(a: ndarray, view: Broadcast) -> ndarray:
     """A broadcast view; of a number, one of an array of its own."""
     if a._cell.frozen:
-        a = a.copy()
+        a = copied(a)
     return make(a._cell, (*a._views, view))
 
 
@@ -251,7 +251,7 @@ def sliding_window_view(
             raise ValueError(f"window shape {lengths} cannot be larger than input array shape {a.shape}")
         left[i] -= n - 1
     if a._cell.frozen:
-        a = a.copy()
+        a = copied(a)
     return make(a._cell, (*a._views, Windows(lengths, axes)))
 
 
@@ -261,7 +261,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
 
     Views of others may be written to; on a cluster only those with as many elements as the array.
     """
-    found = [a.copy() if a._cell.frozen else a for a in map(as_handle, args)]
+    found = [copied(a) if a._cell.frozen else a for a in map(as_handle, args)]
     shape = build.broadcast_shapes("broadcast_arrays", *(a.shape for a in found)) if found else ()
     if all(a.shape == shape for a in found):
         return tuple(found)

@@ -13,7 +13,7 @@ from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_folded
-from spartan_ng.api.core.operands import mask_of, stored
+from spartan_ng.api.core.operands import check_is_array, mask_of, stored
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -52,8 +52,8 @@ def reduce(
         raise TypeError("'list' object cannot be interpreted as an integer")
     keepdims = False if keepdims is _NONE else keepdims
     where = mask_of(where)
-    if out is not None and not isinstance(out, Handle | np.ndarray):
-        raise TypeError("output must be an array")
+    if out is not None:
+        check_is_array(out)
     if is_foreign(a.dtype) and out is not None:
         return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for

@@ -122,6 +122,8 @@ def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: An
     """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
     a = as_handle(array)
     at = [int(i) for i in np.asarray(indices)]
+    if not a.ndim and axis in (0, -1):
+        raise TypeError("cannot reduceat on a scalar")
     where = build.axis_index(axis, a.ndim)
     n = a.shape[where]
     if any(not 0 <= i < n for i in at):

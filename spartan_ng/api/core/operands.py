@@ -17,6 +17,7 @@ from spartan_ng.api.core.handle import (
     as_handle,
     check_wraps,
     converted_node,
+    copied,
     forced,
     is_array_like,
     wrap_node,
@@ -49,11 +50,7 @@ def mask_of(where: Any) -> Any:
     """A `where` as NumPy takes it: True, or truths; TypeError for an array of another dtype."""
     if where is True or where is np._NoValue:
         return True
-    if isinstance(where, Handle | np.ndarray) and where.ndim and where.dtype != bool:
-        raise TypeError(
-            f"Cannot cast array data from {where.dtype!r} to dtype('bool') according to the rule 'safe'"
-        )
-    return as_handle(where, bool)
+    return converted(where, bool)
 
 
 def operand(a: Any) -> Any:
@@ -165,6 +162,12 @@ def check_cast(name: str, dtype: np.dtype[Any], target: np.dtype[Any], casting: 
     raise error(function, casting, dtype, target, 0)
 
 
+def check_is_array(out: Any) -> None:
+    """TypeError for a number, ours or NumPy's, and for everything else that cannot be written to."""
+    if not isinstance(out, Handle | np.ndarray) or isinstance(out, np.generic):
+        raise TypeError("return arrays must be of ArrayType")
+
+
 @contextmanager
 def dtypes_first(
     function: np.ufunc, operands: tuple[Any, ...], out: Any, casting: Any = "same_kind"
@@ -197,8 +200,7 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
     if isinstance(out, np.ndarray):
         np.copyto(out, result._force(), casting=casting, where=forced(mask))  # type: ignore[arg-type]
         return out  # type: ignore[return-value]
-    if not isinstance(out, Handle):
-        raise TypeError("return arrays must be of ArrayType")
+    check_is_array(out)
     check_cast(name, result.dtype, out.dtype, casting)
     whole = build.broadcast_shapes(name, result.shape, out.shape)
     if whole != out.shape:
@@ -211,12 +213,12 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
             build.map_("where", mask._node(), converted_node(result._node(), out.dtype), out._node())
         )
     out._write(result)
-    return out  # type: ignore[return-value]
+    return out  # type: ignore[no-any-return]
 
 
 def wrapped_by(maker: Any, result: Any, context: tuple[Any, ...] | None) -> Any:
     """A result as the `__array_wrap__` of another class's object gives it, also of one for older NumPys."""
-    arguments = (result.copy() if result._cell.frozen else result, context, result._cell.frozen)
+    arguments = (copied(result, "K") if result._cell.frozen else result, context, result._cell.frozen)
     for count in (3, 2, 1):
         try:
             made = maker.__array_wrap__(*arguments[:count])

@@ -397,7 +397,7 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if isinstance(n, int | np.integer):
             if self._in_parallel((int(n),)):
                 return sorting.argsort(self.random(int(n)))
-            return wrap(self._numpy.permutation(int(n)))
+            return wrap(self._numpy.permutation(n))
         a = as_handle(x)
         where = build.axis_index(axis, a.ndim)
         value = a._peek()
@@ -422,6 +422,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if not isinstance(x, Handle):
             self._numpy.shuffle(x, axis)
             return
+        if not x.ndim:
+            raise TypeError("shuffle: an array without axes has no lines")
         order = self._order(x, build.axis_index(axis, x.ndim))
         x[...] = x[(*(slice(None),) * build.axis_index(axis, x.ndim), order)]  # type: ignore[index]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from spartan_ng.api.base import creation, reductions
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, copied, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
-from spartan_ng.api.core.operands import common_dtype, kind_of, operand, small_values, stored
+from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
@@ -61,6 +61,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     if not condlist:
         raise ValueError("select with an empty condition list is not possible")
     kind = common_dtype(*choicelist, default)
+    for choice in choicelist:
+        if type(choice) in WEAK and not np.can_cast(np.asarray(choice).dtype, kind, "same_kind"):
+            raise TypeError(f"Cannot cast {choice!r} to {kind!r} according to the rule 'same_kind'")
     result: Any = as_handle(default).astype(kind)
     for i, condition in enumerate(condlist):
         if as_handle(condition).dtype != bool:
@@ -124,7 +127,7 @@ def clip(
             low = None if type(low) is int and low <= np.iinfo(kind).min else low
             high = None if type(high) is int and high >= np.iinfo(kind).max else high
     if low is None and high is None:
-        return ufuncs.positive(a, out=out, **keywords) if out is not None else as_handle(a).copy()
+        return ufuncs.positive(a, out=out, **keywords)  # type: ignore[no-any-return]
     if low is None:
         return ufuncs.minimum(a, high, out=out, **keywords)  # type: ignore[no-any-return]
     if high is None:
@@ -147,7 +150,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
         parts = [round(p, decimals) for p in (a.real, a.imag)]
         result = wrap_node(build.map_(COMPLEX, *(p._node() for p in parts), dtype=a.dtype))
     elif kind in "iu":
-        result = a.copy() if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
+        result = copied(a) if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
         result = result if result.ndim else result[()]
     else:
         result = ufuncs.rint(a) if decimals == 0 else _rounded(a, decimals)
@@ -331,7 +334,7 @@ def i0(x: Any) -> ndarray:
         return wrap(np.i0(known[0]))
     kind = np.i0(np.zeros(1, x.dtype)).dtype
     result = wrap_node(build.map_(UserFunction(np.i0, origin="i0"), x._node(), dtype=kind))
-    return lying_as_copy(result, x) if x.ndim else result.copy()
+    return lying_as_copy(result, x) if x.ndim else copied(result)
 
 
 @numpy_function(np.isscalar)

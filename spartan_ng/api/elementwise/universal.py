@@ -24,6 +24,7 @@ from spartan_ng.api.core.handle import (
     as_dtype,
     as_handle,
     check_wraps,
+    copied,
     in_order,
     is_array_like,
     is_override,
@@ -96,7 +97,7 @@ def _asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
             keywords["out"] = outs[0]
         if out is Ellipsis and name != "__call__":
             keywords["out"] = None
-            return method(self, *args, **keywords).copy()
+            return copied(method(self, *args, **keywords))
         return method(self, *args, **keywords)
 
     return ask
@@ -346,7 +347,7 @@ class ufunc:
                 found = self._lazy(args, dtype, casting)
         results = found if self.nout > 1 else (found,)
         if as_array:
-            results = tuple(r.copy() for r in results)
+            results = tuple(map(copied, results))
         elif any(o is not None for o in outs) or where is not True:
             results = tuple(
                 stored(self.__name__, r, o, where, casting) for r, o in zip(results, outs, strict=True)

@@ -364,9 +364,9 @@ def _quick_power(dtype: np.dtype[Any], exponent: Any) -> ufuncs.ufunc | None:
 
 
 def _power(a: Handle, b: Any) -> ndarray:
-    """`a ** b`."""
+    """`a ** b`; a number's power is no square, whose dtype may be another."""
     value = a._peek()
     if type(b) in (int, float) and value is not None and value.nbytes <= config.small_bytes:
         return wrap(value**b)
-    quick = _quick_power(a.dtype, b)
+    quick = None if a._cell.frozen else _quick_power(a.dtype, b)
     return ufuncs.power._two(a, b) if quick is None else quick(a)  # type: ignore[no-any-return]

@@ -32,12 +32,12 @@ class Protocols(Methods):
     # --- Python's numbers and text -----------------------------------------------------------------
 
     def _alone(self) -> Any:
-        """The value of an array without axes; TypeError for others."""
+        """The value of an array without axes, or a number; TypeError for others."""
         if self.ndim:
             raise TypeError(
                 f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
             )
-        return self._force()
+        return self._force()[()] if self._cell.frozen else self._force()
 
     def __float__(self) -> float:
         return float(self._alone())

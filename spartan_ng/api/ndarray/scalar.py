@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import NUMERIC, register_scalar
+from spartan_ng.api.core.handle import NUMERIC, order_letter, register_scalar, wrap
 from spartan_ng.api.core.views import View
 from spartan_ng.api.ndarray.array import compute, ndarray
 
@@ -77,7 +77,39 @@ def _unary(function: Callable[[Any], Any]) -> Any:
     return method
 
 
-class Scalar(ndarray, own=True):
+class Constant(ndarray, own=True):
+    """What NumPy's numbers answer otherwise than its arrays without axes."""
+
+    __slots__ = ()
+
+    def copy(self, order: str = "C") -> ndarray:
+        """The number itself: nobody can write to it."""
+        order_letter(order)
+        return self
+
+    def view(self, dtype: Any = None, type: Any = None) -> ndarray:
+        """The number, or its bytes as one of another dtype."""
+        if dtype is None and type is None:
+            return self
+        return super().view(dtype, type) if type is not None else wrap(self._force()[()].view(dtype))
+
+    def __matmul__(self, other: Any) -> ndarray:
+        return NotImplemented
+
+    __rmatmul__ = __matmul__
+
+    @property
+    def partition(self) -> Any:
+        """There is none, and AttributeError says so."""
+        raise AttributeError(f"'numpy.{self.dtype.type.__name__}' object has no attribute 'partition'")
+
+    @property
+    def argpartition(self) -> Any:
+        """There is none, and AttributeError says so."""
+        raise AttributeError(f"'numpy.{self.dtype.type.__name__}' object has no attribute 'argpartition'")
+
+
+class Scalar(Constant, own=True):
     """An array without axes that stands for a number NumPy returns as a scalar; it cannot be written to."""
 
     __slots__ = ("_made", "_number")
@@ -173,7 +205,7 @@ class Scalar(ndarray, own=True):
     __invert__ = _unary(operator.invert)
 
 
-class Number(ndarray, own=True):
+class Number(Constant, own=True):
     """An array without axes for a number that has yet to be computed, which NumPy returns as a scalar."""
 
     __slots__ = ()

@@ -14,6 +14,7 @@ from spartan_ng.api.base import creation, joining
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, as_handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.operands import check_is_array
 from spartan_ng.api.places import rearranging
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -218,8 +219,7 @@ def _stored(result: ndarray, out: Any) -> ndarray:
     """The result, put into `out` if it is there."""
     if out is None:
         return result
-    if not isinstance(out, Handle | np.ndarray):
-        raise TypeError(f"return arrays must be of ArrayType, not {type(out).__name__}")
+    check_is_array(out)
     if out.ndim != result.ndim or any(n not in (1, m) for n, m in zip(result.shape, out.shape, strict=True)):
         raise ShapeError(f"output array has wrong shape. It is {out.shape} for a result of {result.shape}")
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
@@ -231,7 +231,7 @@ def _stored(result: ndarray, out: Any) -> ndarray:
         out._write(result)
     else:
         out[...] = result._force()
-    return out  # type: ignore[return-value]
+    return out  # type: ignore[no-any-return]
 
 
 __all__ = [

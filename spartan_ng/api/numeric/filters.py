@@ -9,7 +9,7 @@ import numpy as np
 from spartan_ng.api.base import joining, reductions
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import as_handle, values, wrap, wrap_node
-from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -101,7 +101,7 @@ def _lines(operand: Any, name: str, least: int = 0) -> ndarray:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Piecewise linear interpolation through given points, which stay on the driver."""
     knots, heights = values(as_handle(xp), as_handle(fp))
-    x = as_handle(x)
+    x = converted(x, np.float64)
     if knots.shape != heights.shape or knots.ndim != 1 or not knots.size:
         raise ShapeError(
             f"interp: fp and xp are not of the same length, 1-d and not empty: {heights.shape}, {knots.shape}"
@@ -109,10 +109,6 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     known = small_values((x,))
     if known is not None:
         return wrap(np.interp(known[0], knots, heights, left, right, period))
-    if not np.can_cast(x.dtype, np.float64):
-        raise TypeError(
-            f"Cannot cast array data from {x.dtype!r} to dtype('float64') according to the rule 'safe'"
-        )
     kind = np.dtype(complex if np.iscomplexobj(heights) else float)
 
     def line(block: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import as_handle, forced
+from spartan_ng.api.core.handle import as_handle, copied, forced
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.numeric import progressions
 from spartan_ng.api.places.rearranging import apply_along_axis, flip
@@ -62,7 +62,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
                 f"can't extend empty axis {axis} of {a.shape} using modes other than 'constant' or 'empty'"
             )
         a = _along(a, axis, lo, hi, mode, option)
-    return a if widths.any() else a.copy()
+    return a if widths.any() else copied(a)
 
 
 def _widths(given: Any, ndim: int) -> Any:

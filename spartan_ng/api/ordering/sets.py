@@ -11,7 +11,7 @@ import numpy as np
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import as_handle, make, wrap, wrap_node
+from spartan_ng.api.core.handle import as_handle, copied, make, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
@@ -176,7 +176,7 @@ def isin(
     line, a = sorting.sort(tests.astype(common)), a.astype(common)
     place = ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1)
     found = line[place] != a if invert else line[place] == a
-    return found if found.ndim else found.copy()  # type: ignore[no-any-return]
+    return found if found.ndim else copied(found)
 
 
 @numpy_function(np.union1d)

@@ -324,7 +324,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         key[where] = (
             slice(first if "f" in trim else None, last if "b" in trim else None) if last else slice(0, 0)
         )
-    return a[tuple(key)]
+    return a if a._cell.frozen else a[(*key, ...)]
 
 
 @numpy_function(np.shape)

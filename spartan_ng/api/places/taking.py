@@ -177,8 +177,9 @@ def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
 @numpy_function(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Set flat elements at indices, in place."""
-    if not isinstance(a, Handle):
-        raise TypeError(f"argument 1 must be an array, not {type(a).__name__}")
+    if isinstance(a, np.generic):  # NumPy puts elements into a copy
+        a = copied(as_handle(a))
+    check_is_target(a)
     _check_mode(mode)
     index = converted(ind, np.int64).ravel()  # true and false are places, too
     values = _elements(v, a.dtype).ravel()
@@ -222,11 +223,16 @@ def extract(condition: Any, arr: Any) -> ndarray:
     return compress(manipulation.ravel(as_handle(condition).astype(bool)), manipulation.ravel(arr), 0)
 
 
+def check_is_target(a: Any) -> None:
+    """TypeError for what is no array, as a number, and can have no elements set."""
+    if not isinstance(a, Handle) or isinstance(a, np.generic):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
+
+
 @numpy_function(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask is true to values in turn."""
-    if not isinstance(arr, Handle):
-        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
+    check_is_target(arr)
     flags = _like(arr, mask, "place")
     values = converted(vals, arr.dtype).ravel()
     count = int(flags.sum())
@@ -240,8 +246,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @numpy_function(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask is true to the values at their places."""
-    if not isinstance(a, Handle):
-        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
+    check_is_target(a)
     flags = _like(a, mask, "putmask")
     new = converted(values, a.dtype).ravel()
     if new.size:

@@ -16,7 +16,7 @@ import numpy as np
 
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, forced
+from spartan_ng.api.core.handle import as_handle, copied, forced
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
@@ -117,7 +117,7 @@ class _Lines:
         elif self.values.dtype.kind in "fcmM":
             last = self.values[..., -1]
             found = logic.where(ufuncs.isnan(last), last, found)
-        return found.reshape(self.kept) if keepdims else found
+        return copied(found.reshape(self.kept)) if keepdims else found
 
 
 def _flat_lines(a: ndarray, axis: Any) -> ndarray:

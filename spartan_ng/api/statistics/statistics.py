@@ -56,6 +56,8 @@ def mean(
         if value is not None:
             return wrap(value.mean(axis, None, None, _plain_keepdims(keepdims)))
     a = as_handle(a)
+    if _counts(where):
+        return by_numpy(np.mean, a, axis, dtype, out=out, keepdims=_plain_keepdims(keepdims), where=where)  # type: ignore[no-any-return]
     where = _elements_where(a, where)
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
@@ -74,6 +76,11 @@ def mean(
         count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
     result = _divided(total, count)
     return stored("mean", result.astype(np.float16) if half else result, out, casting="unsafe")
+
+
+def _counts(where: Any) -> bool:
+    """Whether a `where` is a number that is no truth: NumPy takes it for how often each element counts."""
+    return isinstance(where, int | float | complex | np.number) and not isinstance(where, bool)
 
 
 def _elements_where(a: ndarray, where: Any) -> Any:
@@ -109,7 +116,7 @@ def var(
 ) -> ndarray:
     """The variance: the mean of squared distances from the mean."""
     a = as_handle(a)
-    if a.dtype.hasobject:
+    if a.dtype.hasobject or _counts(where):
         found = by_numpy(
             np.var, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
         )
