@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from spartan_ng.config import KERNELS
 from tests.fuzz.campaign import Campaign
+from tests.fuzz.jobs import turns
 from tests.fuzz.runner import SMALL_BYTES, Mode
 
 
@@ -27,6 +28,7 @@ from tests.fuzz.runner import SMALL_BYTES, Mode
 @click.option("--kernels", default=1_000_000, help="The most kernels that a program compiles; auto only.")
 @click.option("--seed", type=int, help="The first program; fresh by default, and printed.")
 @click.option("--calls", nargs=2, default=(5, 60), help="The least and the most calls of a program.")
+@click.option("--jobs", default=1, help="Run so many programs at once, each in a process of its own.")
 @click.option("--keep-going", is_flag=True, help="Go on after a fault, and count faults by their kind.")
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for the scripts of faults.")
 def main(
@@ -39,6 +41,7 @@ def main(
     kernels: int,
     seed: int | None,
     calls: tuple[int, int],
+    jobs: int,
     keep_going: bool,
     output: Path | None,
 ) -> None:
@@ -52,6 +55,7 @@ def main(
     \b
     python -m tests.fuzz --programs 2000                   lazily, kernels compiled half-way through
     python -m tests.fuzz --mode default                    as users run it: small arrays are NumPy's at once
+    python -m tests.fuzz --programs 10000 --jobs 3         three at once, as the compiler is often waited for
     python -m tests.fuzz --tier compile --workers 3        compiled before the first run, on 3 workers
     python -m tests.fuzz --seed 1234 --programs 1          one program again
     """
@@ -59,17 +63,21 @@ def main(
     campaign = Campaign(Mode(small, tier, workers, cluster, kernels), first, programs, calls, seconds or None)
     print(f"seed {first}, {campaign.mode}", flush=True)
     kinds: Counter[str] = Counter()
+    ran = compiled = 0
     wait_s = 0.1 if sys.stderr.isatty() else 30
     with tqdm(total=programs, unit="program", mininterval=wait_s) as bar:
-        for failed in campaign.failures(bar.update):
-            kinds[failed.finding.kind] += 1
-            if output is not None:
-                output.mkdir(parents=True, exist_ok=True)
-                (output / f"{failed.program.seed}.py").write_text(failed.script)
-            bar.write(str(failed) if keep_going else failed.script)
-            if not keep_going:
+        for turn in turns(campaign, jobs, keep_going):
+            ran, compiled = ran + turn.ran, compiled + turn.kernels
+            bar.update(turn.ran)
+            for found in turn.found:
+                kinds[found.kind] += 1
+                if output is not None:
+                    output.mkdir(parents=True, exist_ok=True)
+                    (output / f"{found.seed}.py").write_text(found.script)
+                bar.write(found.text if keep_going else found.script)
+            if kinds and not keep_going:
                 break
-    print(f"{campaign.ran} programs, {campaign.kernels} kernels compiled under way, {kinds.total()} faults")
+    print(f"{ran} programs, {compiled} kernels compiled under way, {kinds.total()} faults")
     for kind, times in kinds.most_common():
         print(f"  {times} {kind}")
     sys.exit(bool(kinds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.fuzz.generator import Program, generate
@@ -50,8 +50,8 @@ class Campaign:
     ran: int = 0
     kernels: int = 0
 
-    def failures(self, ticked: Callable[[], object] = lambda: None) -> Iterator[Failed]:
-        """Run the programs; each that fails, made short. `ticked` is called after each program."""
+    def failures(self) -> Iterator[Failed]:
+        """Run the programs; each that fails, made short."""
         end = float("inf") if self.seconds is None else time.monotonic() + self.seconds
         with running(self.mode) as ration:
             for seed in range(self.first, self.first + self.programs):
@@ -62,7 +62,6 @@ class Campaign:
                 finding = check(program, self.mode, numpys_errors(program))
                 self.ran += 1
                 self.kernels = ration.compiled
-                ticked()
                 if finding is not None:
                     short, shown = minimize(program, finding, self.mode)
                     yield Failed(short, shown, self.mode, self._again(seed))
