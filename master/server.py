@@ -9,16 +9,31 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from typing import TYPE_CHECKING
 
+from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.events import now_ns
 from spartan_ng.master.clocks import Clocks
 from spartan_ng.master.state import Instructions, MasterState
-from spartan_ng.wire.access import Access, leave, own_address
+from spartan_ng.wire.access import Access, is_local, leave, own_address
 from spartan_ng.wire.codec import encode
 from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop
-from spartan_ng.wire.messages import FROM_ADMIN, FROM_CLIENT, FROM_WORKER, Hello, Probe
+from spartan_ng.wire.messages import (
+    FROM_ADMIN,
+    FROM_CLIENT,
+    FROM_WORKER,
+    AskPage,
+    Hello,
+    PageAt,
+    Probe,
+    Watched,
+)
 from spartan_ng.wire.port import Peer, Port
+
+if TYPE_CHECKING:
+    from spartan_ng.master.watcher import Watcher
+    from spartan_ng.web.server import PageServer
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:7077"
 """Where a master with keys serves if nothing else is said."""
@@ -49,6 +64,8 @@ class MasterServer:
             self.loop.close()
             raise
         self.address = self._port.address
+        self._watcher: Watcher | None = None
+        self._page: PageServer | None = None
         self._look_at_keys()
         self._probing = False
         self.loop.every(_PROBE_S, self._probe)
@@ -60,6 +77,8 @@ class MasterServer:
         try:
             self.loop.run()
         finally:
+            if self._page is not None:
+                self._page.close()
             self.loop.close(linger_s=0.2)
             leave(self.address)
 
@@ -70,12 +89,22 @@ class MasterServer:
     def greeted(self, peer: Peer, hello: Hello) -> None:
         """Somebody has proved who they are."""
         self._clocks.greet(peer.name, hello.host)
-        self._do([*self._state.greet(peer.name, peer.role, hello), (peer.name, Probe(now_ns()))])
+        out = [*self._state.greet(peer.name, peer.role, hello), (peer.name, Probe(now_ns()))]
+        if self._watcher is not None and peer.role != "worker":
+            out.append((peer.name, Watched()))
+        self._do(out)
 
     def heard(self, peer: Peer, frames: Frames) -> None:
         """Somebody who has greeted says something."""
         message = self._clocks.take(peer.name, _READERS[peer.role](frames), now_ns())
-        self._do(self._state.handle(peer.name, message))
+        if isinstance(message, AskPage):
+            self._do([(peer.name, self._page_at())])
+            return
+        label = self._state.label(peer.name)
+        out = self._state.handle(peer.name, message)
+        if self._watcher is not None:
+            self._watcher.heard(peer.name, label, message)
+        self._do(out)
         if self._state.role(peer.name) == "stranger":
             self._port.forget(peer.name)
             self._clocks.forget(peer.name)
@@ -84,6 +113,31 @@ class MasterServer:
         """Somebody's connection has been cut."""
         self._clocks.forget(name)
         self._do(self._state.lost(name))
+
+    def open_page(self, host: str = "127.0.0.1", port: int = 0) -> str:
+        """Serve the page, and give its link. Raises ConnectionFailed where the port is taken."""
+        from spartan_ng.master.watcher import Watcher  # most masters have no page
+        from spartan_ng.web.board import Board
+        from spartan_ng.web.server import PageServer
+
+        board = Board(f"cluster at {self.address}")
+        self._page = PageServer(board, host, port)
+        self._watcher = Watcher(board, self._state.members())
+        logging.getLogger("spartan_ng").addHandler(self._watcher.log)
+        self._state.watched = True
+        self._do([(name, Watched()) for name in self._state.clients])
+        return self._page.url
+
+    def _page_at(self) -> PageAt:
+        """The link, for who may connect; a master of one user's own opens a page when it is asked."""
+        if self._page is None and not is_local(self.address):
+            return PageAt("", "the master was started without --page")
+        try:
+            return PageAt(self._page.url if self._page is not None else self.open_page())
+        except ModuleNotFoundError as error:
+            return PageAt("", f"{error}: install spartan-ng[page]")
+        except (ConnectionFailed, OptionError) as error:
+            return PageAt("", str(error))
 
     def _look_at_keys(self) -> None:
         """Take notice of keys that were added or revoked."""
@@ -123,6 +177,8 @@ class MasterServer:
                 continue
             if message is not last or frames is None:
                 last, frames = message, encode(message)
+                if self._watcher is not None:
+                    self._watcher.said(message)
             if not self._port.send(receiver, frames):
                 gone.add(receiver)
                 self._port.forget(receiver)

@@ -141,6 +141,8 @@ class MasterState:
 
     def __init__(self, now_s: float, host: str = "", clock_ns: Callable[[], int] = lambda: 0) -> None:
         self._host, self._clock_ns = host, clock_ns
+        self.watched = False
+        """Whether all jobs are observed, for a page."""
         self._ends = False
         """Whether an admin wants the cluster to end."""
         self._authorized = Authorized(())
@@ -213,6 +215,16 @@ class MasterState:
             if name in record.waiting and name in record.doing:
                 parts.append(f"worker {rank} {record.doing[name]}")
         return "; ".join(parts)
+
+    def label(self, peer: str) -> str:
+        """A peer for people."""
+        worker = self._workers.get(peer)
+        return self._clients[peer].label if worker is None else worker.member.label
+
+    @property
+    def clients(self) -> list[str]:
+        """Clients and admins that have said hello."""
+        return list(self._clients)
 
     def members(self, lost: tuple[Member, ...] = ()) -> Members:
         """The workers in the order of their ranks."""
@@ -323,7 +335,7 @@ class MasterState:
             retired,
             message.values,
             timeout_s=message.timeout_s,
-            observed=message.observed,
+            observed=message.observed or self.watched,
         )
         out: Instructions = []
         if (run.released or retired) and len(names) < len(self._ranks):

@@ -65,7 +65,7 @@ from spartan_ng.api.statistics.statistics import *
 from spartan_ng.checkpoints import checkpoint, restore, resumable
 from spartan_ng.config import TRACE_VARIABLE as _TRACE_VARIABLE
 from spartan_ng.config import config
-from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, tile_as, to_dask
+from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, page, tile_as, to_dask
 
 if TYPE_CHECKING:
     from spartan_ng.api import files  # noqa: F401 (for the type checker, which reads that room last)
@@ -99,6 +99,7 @@ __all__ = [
     "fft",
     "from_dask",
     "linalg",
+    "page",
     "polynomial",
     "random",
     "restore",

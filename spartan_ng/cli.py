@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
 
+PAGE_PORT = 8787
+"""Where a master serves its page if nothing else is said."""
 _PR_SET_PDEATHSIG = 1
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -106,10 +108,22 @@ def main() -> None:
 )
 @_keys
 @_insecure
+@click.option(
+    "--page",
+    is_flag=False,
+    flag_value=f"127.0.0.1:{PAGE_PORT}",
+    metavar="[HOST:]PORT",
+    help=f"Serve a page for browsers, by default at 127.0.0.1:{PAGE_PORT}; its link is printed.",
+)
 @_lifeline
 @click.option("--announce", type=int, hidden=True, help="Write the address to this descriptor.")
 def master(
-    address: str | None, keys: str | None, insecure: bool, lifeline: int | None, announce: int | None
+    address: str | None,
+    keys: str | None,
+    insecure: bool,
+    page: str | None,
+    lifeline: int | None,
+    announce: int | None,
 ) -> None:
     """Start a master: workers register with it, clients send it their plans.
 
@@ -118,7 +132,7 @@ def master(
     \b
     Examples:
         spartan-ng master
-        spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
+        spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys --page
     """
     from spartan_ng.master.server import MasterServer
     from spartan_ng.wire.heap import limit_heaps
@@ -132,6 +146,11 @@ def master(
             file.write(server.address + "\n")
     else:
         click.echo(f"master at {server.address}")
+    if page is not None:
+        host, _, port = page.rpartition(":")
+        if not port.isdecimal():
+            raise click.UsageError(f"--page: {page!r} is no port, as {PAGE_PORT} or 127.0.0.1:{PAGE_PORT}")
+        click.echo(f"page at {server.open_page(host or '127.0.0.1', int(port))}")
     _serve(server, lifeline)
 
 

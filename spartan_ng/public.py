@@ -17,6 +17,7 @@ from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
     from spartan_ng.local_clusters import Cluster
+    from spartan_ng.pages import Page
     from spartan_ng.plan.explain import Explanation
 
 
@@ -101,6 +102,25 @@ def cluster(n: int, threads: int | None = None, memory: int | None = None) -> Cl
     from spartan_ng.local_clusters import Cluster
 
     return Cluster(n, threads, memory)
+
+
+def page() -> Page:
+    """Serve a live page of what runs, for a browser: workers, jobs, stages, tasks, arrays, losses, logs.
+
+    It is that of the cluster the program is connected to: a local one opens it when it is asked, a master
+    with keys has one if it was started with `--page`. Where nothing is connected, it is this process's.
+    The link is printed, and is all that anybody needs to see the page: keep it to yourself.
+
+    Raises
+    ------
+    ConnectionFailed : the cluster has no page, or it is another engine's, with a page of its own
+    ModuleNotFoundError : the extra `spartan-ng[page]` is not installed
+    """
+    from spartan_ng.pages import page_of_session
+
+    found = page_of_session()
+    print(found.url)
+    return found
 
 
 def tile_as(x: Any, tiling: str) -> ndarray:

@@ -321,7 +321,7 @@ class WorkerServer:
             case _ if not self._connected:
                 pass  # from the connection that has just broken
             case Probe():
-                self._tell(Here(message.sent_ns, now_ns()))
+                self._tell(self._here(message))
             case Welcome():
                 self._joined = True
                 self._words = 0
@@ -333,6 +333,18 @@ class WorkerServer:
                 self._tiles.authorize(dict(message.users))
             case _:
                 self._do(self._state.handle(message))
+
+    def _here(self, probe: Probe) -> Here:
+        pool = self._pool
+        return Here(
+            probe.sent_ns,
+            now_ns(),
+            pool.used_bytes,
+            pool.free_bytes,
+            self.store.spilled_bytes,
+            self._peers.received_bytes,
+            self._tiles.sent_bytes,
+        )
 
     def _do(self, instructions: Sequence[Instruction]) -> None:
         for instruction in instructions:

@@ -26,6 +26,7 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersec
 from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.callers import user_place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged, WorkerUnreachable
@@ -149,6 +150,10 @@ class ClusterBackend:
         usual = Profile(workers=max(1, len(members)), weights=_weights(members))
         return replace(usual, memory_bytes=memory, limited=True) if memory else usual
 
+    def page(self) -> str:
+        """The link of the cluster's page; ConnectionFailed where it has none."""
+        return self._link.page()
+
     def status(self) -> Status:
         """Who is there and what runs."""
         return self._link.status()
@@ -234,6 +239,7 @@ class ClusterBackend:
             timeout_s=self._link.peers.timeout_s,
             deadline_s=config.job_timeout_s or 0.0,
             observed=record.is_on,
+            line=user_place() if self._link.is_watched else "",
             values=pack(tuple(small)) if small else NOTHING,
         )
         done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)

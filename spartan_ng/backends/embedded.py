@@ -14,7 +14,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
-from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.backends.protocol import Audience, Progress, RunStats, StageStats
 from spartan_ng.costs import Profile
 from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
@@ -48,6 +48,7 @@ class EmbeddedBackend:
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
         self._jobs = count(1)
+        self.audience: Audience | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -82,6 +83,21 @@ class EmbeddedBackend:
     ) -> tuple[list[ArrayRef], RunStats]:
         """Run `plan` on this process's threads."""
         job = f"job/{next(self._jobs)}"
+        audience = self.audience
+        if audience is None:
+            return self._run_job(job, plan, inputs, progress)
+        audience.begins(job, plan)
+        try:
+            found = self._run_job(job, plan, inputs, progress)
+        except BaseException as error:
+            audience.ended(job, error)
+            raise
+        audience.ended(job, None)
+        return found
+
+    def _run_job(
+        self, job: str, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
+    ) -> tuple[list[ArrayRef], RunStats]:
         cancelled = threading.Event()
         if not is_interruptible() or not self._executor.calls_users(plan):
             try:

@@ -25,6 +25,7 @@ from spartan_ng.wire.loop import Loop, send, send_frames
 from spartan_ng.wire.messages import (
     PROTOCOL,
     TO_CLIENT,
+    AskPage,
     AskStatus,
     Bye,
     Cancel,
@@ -34,6 +35,7 @@ from spartan_ng.wire.messages import (
     JobDone,
     JobFailed,
     Members,
+    PageAt,
     Printed,
     Probe,
     Progress,
@@ -43,6 +45,7 @@ from spartan_ng.wire.messages import (
     Status,
     Stop,
     Submit,
+    Watched,
     Welcome,
 )
 from spartan_ng.wire.pieces import Buffer
@@ -84,6 +87,10 @@ class Link:
         self._clock = Clock(is_ours=False)
         """The master's."""
         self._tuned_s = float("-inf")
+        self.is_watched = False
+        """Whether somebody wants to know what our jobs are for."""
+        self._described: set[str] = set()
+        self._pages: deque[Future[PageAt]] = deque()
         self._answered: Future[None] = Future()
         self._changed = threading.Condition()
         self._error: ConnectionFailed | None = None
@@ -185,6 +192,24 @@ class Link:
             self._clock.note(sent_ns, status.now_ns, status.now_ns, now_ns())
         self._tuned_s = self._loop.now()
 
+    def page(self) -> str:
+        """The link of the cluster's page; ConnectionFailed where it has none."""
+        self.check()
+        future: Future[PageAt] = Future()
+
+        def ask() -> None:
+            self._pages.append(future)
+            self._send(AskPage())
+
+        self._loop.call(ask)
+        try:
+            found = future.result(self._timeout_s)
+        except TimeoutError:
+            raise MasterUnreachable(f"{self.address} gives no page within {self._timeout_s:g} s") from None
+        if not found.url:
+            raise ConnectionFailed(f"the cluster at {self.address} has no page: {found.why}")
+        return found.url
+
     def retire(self, is_idle: Callable[[], bool], close: Callable[[], None]) -> None:
         """Call `close` once `is_idle` says that nobody needs us."""
         self._retired = (is_idle, close)
@@ -241,6 +266,11 @@ class Link:
             self._plans[plan.key] = None
             if len(self._plans) > _PLANS:
                 self._send(ForgetPlan(self._plans.popitem(last=False)[0]))
+        if self.is_watched and plan.key not in self._described:
+            from spartan_ng.web.drawing import describe  # most clients are not watched
+
+            self._described.add(plan.key)
+            message = replace(message, described=describe(plan))
         self._jobs[message.job] = events
         self._send(message)
 
@@ -296,6 +326,10 @@ class Link:
                 self._fail(self._handshake.refused(message))
             case Stop():
                 self._fail(MasterUnreachable(f"the master at {self.address} has been stopped; {_AGAIN}"))
+            case Watched():
+                self.is_watched = True
+            case PageAt():
+                self._pages.popleft().set_result(message)
             case Welcome() | Probe():
                 pass
 
@@ -313,4 +347,6 @@ class Link:
         self._jobs.clear()
         for future in self._status:
             future.set_exception(error)
+        for asked in self._pages:
+            asked.set_exception(error)
         self.peers.close(error)

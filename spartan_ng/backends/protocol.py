@@ -39,6 +39,18 @@ Progress = Callable[[int, int], None]
 """Called with (stages done, stages in all) while a plan runs."""
 
 
+class Audience(Protocol):
+    """Who looks at what a backend in this process runs."""
+
+    def begins(self, job: str, plan: Plan) -> None:
+        """A job begins, on the thread of the program's that waits for it."""
+        ...
+
+    def ended(self, job: str, error: BaseException | None) -> None:
+        """It has ended."""
+        ...
+
+
 class Backend(Protocol):
     """Runs plans on workers and keeps arrays there."""
 

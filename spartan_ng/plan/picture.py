@@ -41,6 +41,8 @@ _ARRAY_COLOURS = {
     "output": ("#374151", "#374151"),
     "between": ("#f4f5f7", "#c3cad4"),
 }
+KINDS, ROLES = frozenset(_COLOURS), frozenset(_ARRAY_COLOURS)
+"""The stages and arrays that can be drawn."""
 _CHIP_HEIGHT, _LINE, _PAD = 18.0, 15.0, 10.0
 _CHIPS_WIDTH = 300.0
 
@@ -58,7 +60,10 @@ def draw(explanation: Explanation, title: str) -> str:
     drawing = place(boxes, edges)
     parts = [_curve(boxes[a], boxes[b], route) for (a, b), route in zip(edges, drawing.routes, strict=True)]
     for (is_array, n), box in zip(order, boxes, strict=True):
-        parts.extend(_array(explanation.slots[n], box) if is_array else _stage(stages[n], box))
+        if is_array:
+            parts.extend(_array(explanation.slots[n], box))
+        else:
+            parts.append(f'<g data-stage="{n}">{"".join(_stage(stages[n], box))}</g>')
     return _frame(title, len(explanation.stages) - MOST_STAGES, "".join(parts), drawing)
 
 

@@ -1,9 +1,10 @@
 """Every message, one structure each, and who may say what: a reader for each kind of sender.
 
-    client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  Bye
+    client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  AskPage  Bye
     admin → master    what a client may say, and  Shutdown
     worker → master   Hello  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError  Bye
     master → client   Welcome  Refused  Members  Progress  Printed  Happened  JobDone  JobFailed  Status
+                      Watched  PageAt
     master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
                       Authorized
     master → anyone   Probe (its only purpose is to find out who is gone)
@@ -103,6 +104,14 @@ class Here(Message, frozen=True):
     sent_ns: int = 0
     now_ns: int = 0
     """The worker's clock."""
+    used_bytes: int = 0
+    """Of tiles and buffers,"""
+    free_bytes: int = 0
+    """and what is kept for the next ones."""
+    spilled_bytes: int = 0
+    """Since it began; so are"""
+    received_bytes: int = 0
+    sent_bytes: int = 0
 
 
 class Bye(Message, frozen=True):
@@ -148,6 +157,10 @@ class Submit(Message, frozen=True):
     """How long the job may run; 0 for ever."""
     observed: bool = False
     """Whether the client wants to know what `Happened`."""
+    line: str = ""
+    """Of a `Watched` client: the user's line, and"""
+    described: bytes = b""
+    """what the plan does, for people, where the master has not heard it yet: `page.drawing` reads it."""
 
 
 class RunJob(Message, frozen=True):
@@ -281,6 +294,21 @@ class ForgetPlan(Message, frozen=True):
     owner: str = ""
 
 
+class Watched(Message, frozen=True):
+    """Somebody looks at a page: say what your jobs are for."""
+
+
+class AskPage(Message, frozen=True):
+    """Ask for the page's link; a master of this user's own opens one where there is none."""
+
+
+class PageAt(Message, frozen=True):
+    """The page's link, or why there is none."""
+
+    url: str
+    why: str = ""
+
+
 class AskStatus(Message, frozen=True):
     """Ask for `Status`."""
 
@@ -408,13 +436,25 @@ class TransferFailed(Message, frozen=True):
 
 FROM_STRANGER = Reader(Hello)
 FROM_WORKER = Reader(Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
-FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye)
-FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, Bye, Shutdown)
+FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, AskPage, Bye)
+FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, AskPage, Bye, Shutdown)
 TO_WORKER = Reader(
     Welcome, Refused, Probe, Authorized, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop
 )
 TO_CLIENT = Reader(
-    Welcome, Refused, Probe, Members, Progress, Printed, Happened, JobDone, JobFailed, Status, Stop
+    Welcome,
+    Refused,
+    Probe,
+    Members,
+    Progress,
+    Printed,
+    Happened,
+    JobDone,
+    JobFailed,
+    Status,
+    Watched,
+    PageAt,
+    Stop,
 )
 RESUMING = Reader(Resume)
 GREETED = Reader(Welcome, Refused, Resumed)

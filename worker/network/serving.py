@@ -80,6 +80,8 @@ class TileServer:
         self.address = self._port.address
         self._store = store
         self._offers = offers
+        self.sent_bytes = 0
+        """Of tiles, since the start."""
         self._readers: dict[str, _Reader] = {}
         self._leases: dict[tuple[str, int], tuple[Key, np.ndarray[Any, Any]]] = {}
         self._numbers = count(1)
@@ -225,6 +227,7 @@ class TileServer:
             return False
         number = next(self._numbers)
         self._leases[peer, number] = (message.key, part)
+        self.sent_bytes += part.nbytes
         answer = SharedTile(message.number, number, describe_shared(*found, part))
         self._send(peer, encode(answer))
         return True
@@ -235,7 +238,7 @@ class TileServer:
             self._store.release(held[0])
 
     def _answer(self, peer: str, message: Fetch, part: Any) -> None:
-        self._send(peer, encode(Tile(message.number, pack(part))))
+        self._send_tile(peer, encode(Tile(message.number, pack(part))))
         self._store.release(message.key)
 
     def _frames(self, peer: str, message: Fetch) -> None:
@@ -244,7 +247,7 @@ class TileServer:
         frames = encode(Tile(message.number, pack(read_region(self._store.get(message.key), region))))
 
         def answer() -> None:
-            self._send(peer, frames)
+            self._send_tile(peer, frames)
             self._store.release(message.key)
 
         self._loop.call(answer)
@@ -296,6 +299,10 @@ class TileServer:
         self._send(peer, encode(message))
 
     def _deliver(self, peer: str, frames: Frames) -> None:
+        self._send(peer, frames)
+
+    def _send_tile(self, peer: str, frames: Frames) -> None:
+        self.sent_bytes += sum(map(len, frames))
         self._send(peer, frames)
 
     def _send(self, peer: str, frames: Frames) -> None:

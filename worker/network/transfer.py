@@ -121,6 +121,8 @@ class Peers:
     def __init__(self, loop: Loop, identity: bytes, hello: Hello, access: Access) -> None:
         self.timeout_s = TIMEOUT_S
         """How long a worker may stay out of reach."""
+        self.received_bytes = 0
+        """Of tiles, since the start."""
         self._loop = loop
         self._hello = hello
         self._identity = identity
@@ -324,6 +326,7 @@ class Peers:
         match message:
             case Tile():
                 request = self._requests.get(message.number)
+                self.received_bytes += sum(map(len, message.data.frames))
                 if request is not None:
                     self._answer(message.number, unpack(message.data, make=partial(_place, request.into)))
             case Stored():
@@ -352,6 +355,7 @@ class Peers:
             link.shared = False
             self._send(request)
             return
+        self.received_bytes += array.nbytes
         self._answer(message.number, array)
 
     def _unlease(self, link: _Link, lease: int) -> None:

@@ -1,0 +1,60 @@
+"""The page in a browser, while programs run: wide and narrow, light and dark."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+import spartan_ng as np
+from spartan_ng.apps.kmeans import kmeans
+from tests.waiting import until
+from tests.web.browser import CHROMIUM, browser
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+
+
+def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
+    over = threading.Event()
+
+    def work():
+        points = np.random.default_rng(0).random((40_000, 8)).persist()
+        while not over.is_set():
+            kmeans(points, 5, max_iter=3)
+            np.sort(points[:, 0] * 2)[5].item()
+
+    with np.config.override(small_bytes=0, progress=False), np.cluster(4, threads=1) as cluster:
+        url = np.page().url
+        program = threading.Thread(target=work)
+        program.start()
+        try:
+            with browser(tmp_path / "profile") as tab:
+                tab.size(1400, 1000)
+                tab.go(url)
+                until(lambda: tab.run("document.querySelectorAll('#workers tbody tr').length") == 4)
+                assert tab.run("location.search") == ""
+                until(lambda: "done" in tab.text("#jobs"))
+                until(lambda: "test_looks.py" in tab.text("#jobs"))
+                until(lambda: "fold" in tab.text("#jobs") or "sort" in tab.text("#jobs"))
+                first = tab.run("total('received')")
+                until(lambda: tab.run("total('received')") > first)
+                tab.run("document.querySelector('.job button')?.click()")
+                until(lambda: tab.run("document.querySelectorAll('#plan g[data-stage]').length") > 0)
+                assert tab.run("document.documentElement.scrollWidth") <= 1400
+                tab.picture(tmp_path / "wide.png")
+                assert tab.text("#losses") == "None."
+                os.kill(cluster._processes.workers[1].pid, signal.SIGKILL)
+                until(lambda: "is gone" in tab.text("#losses"))
+                for theme in ("light", "dark"):
+                    tab.theme(theme)
+                    tab.size(400, 800)
+                    until(lambda: tab.run("document.documentElement.clientWidth") == 400)
+                    assert tab.run("document.documentElement.scrollWidth") == 400
+                    tab.picture(tmp_path / f"narrow-{theme}.png")
+                colour = "getComputedStyle(document.body).backgroundColor"
+                dark = tab.run(colour)
+                tab.theme("light")
+                until(lambda: tab.run(colour) != dark)
+        finally:
+            over.set()
+            program.join()

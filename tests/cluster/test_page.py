@@ -1,0 +1,128 @@
+"""The page of a cluster: what programs, workers and losses look like to who has the link."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng import session as sessions
+from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.errors import ConnectionFailed
+from spartan_ng.wire.keys import keygen
+from tests.waiting import until
+
+
+def rows(url, name):
+    """A section of the page."""
+    with urllib.request.urlopen(url.replace("?token", "state?token")) as answer:
+        return list(json.load(answer)["rows"].get(name, {}).values())
+
+
+@pytest.fixture
+def watched(cluster):
+    """A cluster with a page, and a program that runs on it."""
+    before, client = sessions.current(), cluster.connect()
+    sessions._session = sessions.Session(client)
+    with np.config.override(small_bytes=0, kernels="interpret"):
+        url = client.page()
+        until(lambda: client._link.is_watched)
+        yield cluster, url
+    sessions._session = before
+    client.close()
+
+
+def test_jobs_arrays_and_workers_are_there(watched):
+    _, url = watched
+    x = np.array(numpy.random.default_rng(0).random((60_000, 8))).persist()
+    assert np.sort((x * x).sum(axis=1))[0].item() >= 0
+    done = [job for job in rows(url, "jobs") if job["state"] == "done"]
+    assert done
+    assert {job["line"].partition(":")[0] for job in done} == {"test_page.py"}
+    last = done[-1]
+    assert [count for count, *_ in last["stages"].values()] == [3] * len(last["stages"]) != []
+    (plan,) = [
+        p
+        for p in rows(url, "plans")
+        if any("sort" in s["name"] or "multiply" in s["name"] for s in p["stages"])
+    ]
+    assert len(plan["stages"]) == len(last["stages"])
+    assert [60_000, 8] in [array["shape"] for array in rows(url, "arrays")]
+    workers = rows(url, "workers")
+    assert sorted(worker["rank"] for worker in workers) == [0, 1, 2]
+    until(lambda: sum(worker["received"] for worker in rows(url, "workers")) > 0)
+    until(lambda: sum(worker["used"] for worker in rows(url, "workers")) >= 60_000 * 8 * 8)
+    del x
+    until(lambda: [60_000, 8] not in [array["shape"] for array in rows(url, "arrays")])
+
+
+def test_losses_errors_and_prints_are_there(watched):
+    cluster, url = watched
+    x = np.arange(30_000.0).persist()
+
+    def breaks(tile):
+        if tile.size > 1:
+            print("so far")
+            raise ValueError("on purpose")
+        return tile
+
+    with pytest.raises(np.errors.UserFunctionError, match="on purpose"):
+        np.map(breaks, x).sum().item()
+    failed = rows(url, "jobs")[-1]
+    assert failed["state"] == "failed"
+    assert "on purpose" in failed["error"]
+    until(lambda: any("so far" in line["text"] for line in rows(url, "logs")))
+    os.kill(cluster.workers[1].pid, signal.SIGKILL)
+    until(lambda: len(rows(url, "workers")) == 2)
+    (loss,) = rows(url, "losses")
+    assert f"pid {cluster.workers[1].pid}" in loss["text"]
+    assert x.sum().item() == 30_000 * 29_999 / 2
+
+
+def test_a_page_is_opened_once(watched):
+    _, url = watched
+    assert np.page().url == url
+
+
+COMMAND = [sys.executable, "-m", "spartan_ng.cli", "master"]
+
+
+def test_the_command_prints_the_link_and_clients_with_keys_get_it(tmp_path):
+    keygen(tmp_path)
+    options = ["--address", "tcp://127.0.0.1:*", "--keys", str(tmp_path), "--page", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    with subprocess.Popen(
+        [*COMMAND, *options], stdout=subprocess.PIPE, text=True, env={**environment, "PYTHONUNBUFFERED": "1"}
+    ) as master:
+        assert master.stdout is not None
+        address = master.stdout.readline().split()[-1]
+        url = master.stdout.readline().split()[-1]
+        client = ClusterBackend.connect(address, tmp_path, workers=0)
+        try:
+            assert client.page() == url
+            assert rows(url, "workers") == []
+        finally:
+            client.close()
+            master.terminate()
+
+
+def test_a_master_with_keys_opens_no_page_because_a_client_asks(tmp_path):
+    keygen(tmp_path)
+    options = ["--address", "tcp://127.0.0.1:*", "--keys", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    with subprocess.Popen(
+        [*COMMAND, *options], stdout=subprocess.PIPE, text=True, env={**environment, "PYTHONUNBUFFERED": "1"}
+    ) as master:
+        assert master.stdout is not None
+        client = ClusterBackend.connect(master.stdout.readline().split()[-1], tmp_path, workers=0)
+        try:
+            with pytest.raises(ConnectionFailed, match="without --page"):
+                client.page()
+        finally:
+            client.close()
+            master.terminate()

@@ -1,0 +1,43 @@
+"""The page of this process: it shows what runs here, and is not there before it is asked for."""
+
+import json
+import urllib.request
+
+import pytest
+
+import spartan_ng as np
+from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def planned():
+    """All is planned."""
+    with np.config.override(small_bytes=0, kernels="interpret"):
+        yield
+
+
+def rows(page, name):
+    with urllib.request.urlopen(page.url.replace("?token", "state?token")) as answer:
+        return list(json.load(answer)["rows"].get(name, {}).values())
+
+
+def test_the_page_shows_what_this_process_runs(capsys):
+    page = np.page()
+    assert capsys.readouterr().out.strip() == page.url
+    assert page._repr_html_().startswith(f'<a href="{page.url}"')
+    assert np.exp(np.arange(10_000.0) * 0).sum().item() == 10_000
+    job = rows(page, "jobs")[-1]
+    assert (job["state"], job["line"].partition(":")[0]) == ("done", "test_pages.py")
+    assert any("exp" in stage["name"] for plan in rows(page, "plans") for stage in plan["stages"])
+    assert job["stages"]
+    until(lambda: rows(page, "workers")[0]["used"] > 0)
+    assert np.page().url == page.url
+
+    def breaks(tile):
+        if tile.size > 1:
+            raise ValueError("on purpose")
+        return tile
+
+    with pytest.raises(np.errors.UserFunctionError):
+        np.map(breaks, np.arange(10_000.0)).sum().item()
+    assert "on purpose" in rows(page, "jobs")[-1]["error"]
