@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.events import now_ns
 from spartan_ng.master.clocks import Clocks
+from spartan_ng.master.journal import Journal
 from spartan_ng.master.state import Instructions, MasterState
 from spartan_ng.wire.access import Access, is_local, leave, own_address
 from spartan_ng.wire.codec import encode
@@ -57,6 +58,7 @@ class MasterServer:
         self.loop = Loop(lambda error: _log.error("an error of the master's own", exc_info=error))
         self._state = MasterState(self.loop.now(), host_identity(), now_ns)
         self._clocks = Clocks()
+        self._journal = Journal()
         pair = None if access.keys is None else access.keys.own
         try:
             self._port = Port(self.loop, address, access, pair, self, True, _MOST_WAITING)
@@ -102,16 +104,19 @@ class MasterServer:
             return
         label = self._state.label(peer.name)
         out = self._state.handle(peer.name, message)
+        self._journal.heard(label, message, now_ns())
         if self._watcher is not None:
             self._watcher.heard(peer.name, label, message)
         self._do(out)
         if self._state.role(peer.name) == "stranger":
             self._port.forget(peer.name)
             self._clocks.forget(peer.name)
+            self._journal.lost(peer.name)
 
     def gone(self, name: str) -> None:
         """Somebody's connection has been cut."""
         self._clocks.forget(name)
+        self._journal.lost(name)
         self._do(self._state.lost(name))
 
     def open_page(self, host: str = "127.0.0.1", port: int = 0) -> str:
@@ -177,12 +182,14 @@ class MasterServer:
                 continue
             if message is not last or frames is None:
                 last, frames = message, encode(message)
+                self._journal.said(message, now_ns())
                 if self._watcher is not None:
                     self._watcher.said(message)
             if not self._port.send(receiver, frames):
                 gone.add(receiver)
                 self._port.forget(receiver)
                 self._clocks.forget(receiver)
+                self._journal.lost(receiver)
                 _log.warning("%s is gone", receiver)
                 queue += self._state.lost(receiver)
         if self._state.is_over:

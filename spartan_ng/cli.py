@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
-from spartan_ng.config import ENGINES, KEYS_VARIABLE, MASTER_VARIABLE, TRACE_VARIABLE
+from spartan_ng.config import (
+    ENGINES,
+    KEYS_VARIABLE,
+    LOG_JSON_VARIABLE,
+    LOG_LEVEL_VARIABLE,
+    MASTER_VARIABLE,
+    TRACE_VARIABLE,
+)
 from spartan_ng.errors import SpartanError
+from spartan_ng.logs import LEVELS, set_up
 
 if TYPE_CHECKING:
     from spartan_ng.backends.nanny import Nanny
@@ -74,6 +82,17 @@ _insecure = click.option(
 _master_address = click.option(
     "--master", "address", envvar=MASTER_VARIABLE, help="The master's address; by default this user's own."
 )
+_log_level = click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    envvar=LOG_LEVEL_VARIABLE,
+    default="warning",
+    show_default=True,
+    help="Log to stderr from this level on; a master says a line a job at info.",
+)
+_log_json = click.option(
+    "--log-json", is_flag=True, envvar=LOG_JSON_VARIABLE, help="Log one JSON object a line."
+)
 _lifeline = click.option("--lifeline", type=int, hidden=True, help="Stop when this pipe closes.")
 
 
@@ -115,6 +134,8 @@ def main() -> None:
     metavar="[HOST:]PORT",
     help=f"Serve a page for browsers, by default at 127.0.0.1:{PAGE_PORT}; its link is printed.",
 )
+@_log_level
+@_log_json
 @_lifeline
 @click.option("--announce", type=int, hidden=True, help="Write the address to this descriptor.")
 def master(
@@ -122,6 +143,8 @@ def master(
     keys: str | None,
     insecure: bool,
     page: str | None,
+    log_level: str,
+    log_json: bool,
     lifeline: int | None,
     announce: int | None,
 ) -> None:
@@ -137,6 +160,7 @@ def master(
     from spartan_ng.master.server import MasterServer
     from spartan_ng.wire.heap import limit_heaps
 
+    set_up(log_level, log_json)
     limit_heaps()
     access = _access(keys, "server", insecure)
     server = MasterServer(address, access)
@@ -166,6 +190,8 @@ def master(
 @click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
 @_keys
 @_insecure
+@_log_level
+@_log_json
 @_lifeline
 @click.option(
     "--nannied",
@@ -180,6 +206,8 @@ def worker(
     bind: str | None,
     keys: str | None,
     insecure: bool,
+    log_level: str,
+    log_json: bool,
     lifeline: int | None,
     nannied: int | None,
 ) -> None:
@@ -195,6 +223,7 @@ def worker(
     """
     if lifeline is None and nannied is None:
         _mind_worker()
+    set_up(log_level, log_json)
     if nannied is not None:
         os.set_inheritable(nannied, False)
     from spartan_ng.wire.access import own_address
@@ -290,7 +319,6 @@ def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> 
     from spartan_ng.worker.server import WorkerServer, WorkerStuck
 
     assert isinstance(server, MasterServer | WorkerServer)
-    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.WARNING)
 
     code = 0
     is_for_good = True
@@ -358,6 +386,8 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     type=click.Path(dir_okay=False, writable=True),
     help="Write what SCRIPT and the workers do to this file, in Chrome's trace format (for Perfetto).",
 )
+@click.option("--log-level", type=click.Choice(LEVELS), help="Of the master and the workers.")
+@click.option("--log-json", is_flag=True, help="They log one JSON object a line.")
 @click.option("--as-numpy", is_flag=True, help="In SCRIPT (only there), `import numpy` imports this package.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -367,6 +397,8 @@ def run(
     memory: int | None,
     engine: str | None,
     trace: str | None,
+    log_level: str | None,
+    log_json: bool,
     as_numpy: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -401,6 +433,10 @@ def run(
     else:
         from spartan_ng.backends.local import LocalCluster
 
+        if log_level is not None:
+            os.environ[LOG_LEVEL_VARIABLE] = log_level
+        if log_json:
+            os.environ[LOG_JSON_VARIABLE] = "1"
         cluster = LocalCluster(workers, threads, memory)
         try:
             cluster.start()
