@@ -48,10 +48,13 @@ _QUICK_FLOPS = 1 << 20
 def quick(function: Any, a: Handle, b: Handle) -> ndarray | None:
     """NumPy's product of small vectors and matrices that fit together, without further questions."""
     x, y = a._peek(), b._peek()
-    if x is None or y is None or not (0 < x.ndim <= 2 and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
+    if x is None or y is None:
         return None
-    flops = x.size * (y.shape[1] if y.ndim == 2 else 1)
-    if x.nbytes + y.nbytes > config.small_bytes or flops > _QUICK_FLOPS:
+    rows, columns = x.shape, y.shape
+    if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
+        return None
+    flops = x.size * columns[-1] if len(columns) == 2 else x.size
+    if flops > _QUICK_FLOPS or 8 * flops >= config.small_bytes:
         return None
     return wrap(function(x, y))
 

@@ -23,6 +23,7 @@ from spartan_ng.api.core.handle import (
     in_order,
     is_subclass,
     make,
+    numbers_here,
     order_letter,
     same_bytes,
     shape_tuple,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({int, float, bool, complex})
 _ELEMENTS = _NUMBERS | NUMERIC
 _KINDS_OF_NUMBERS = frozenset("biufc")
+_SHORT = 64
+"""Rows in a list that are looked at one by one."""
 
 
 @numpy_function(np.array)
@@ -79,6 +82,14 @@ def array(
             plain = [i._number if type(i) is Late.scalar else i for i in object]
         if plain is object or _ELEMENTS.issuperset(map(type, plain)):
             return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
+        rows: list[Any] = [numbers_here(i) for i in object] if len(object) <= _SHORT else [None]
+        alike = all(r is not None and r.shape == rows[0].shape for r in rows)
+        if alike and len(rows) * rows[0].nbytes <= config.small_bytes:
+            return wrap(np.array(rows, dtype, order=order))  # type: ignore[call-overload]
+    if type(object) is Late.ndarray and dtype is None and order == "K" and not ndmin:
+        value = numbers_here(object) if copy else None
+        if value is not None:
+            return wrap(value.copy("K"))
     if isinstance(object, Handle) and not is_sparse(object):
         value = object._peek() if dtype is not None else None
         if value is not None and value.nbytes <= config.small_bytes:  # lengths of text are NumPy's to find
@@ -239,12 +250,8 @@ def astype(
 
 def _few(shape: Any) -> bool:
     """Whether an array of this shape is small, at sixteen bytes an element."""
-    n = 16
-    for length in (shape,) if shape.__class__ is int else shape if shape.__class__ is tuple else (None,):
-        if length.__class__ is not int:
-            return False
-        n *= length
-    return n <= config.small_bytes and config.small_bytes > 0
+    n = shape if type(shape) is int else prod(shape) if type(shape) is tuple else None
+    return type(n) is int and 16 * n <= config.small_bytes > 0
 
 
 _BLANK_BYTES = 1 << 28
@@ -307,8 +314,9 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros, or None for objects."""
-    kind = as_dtype(dtype)
-    return wrap(np.empty(shape_tuple(shape), kind, order)) if kind.hasobject else _zeros(shape, dtype, order)  # type: ignore[call-overload]
+    if (type(dtype) is not type or dtype not in _ELEMENTS) and as_dtype(dtype).hasobject:
+        return wrap(np.empty(shape_tuple(shape), as_dtype(dtype), order))  # type: ignore[call-overload]
+    return _zeros(shape, dtype, order)
 
 
 @numpy_function(np.full)
@@ -334,6 +342,11 @@ def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any
     return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
 
 
+def _numbers_like(a: Any, dtype: Any, order: str, shape: Any) -> Any:
+    """The value of a small array of numbers on the driver, where another is to be as it is; or None."""
+    return numbers_here(a) if dtype is None and shape is None and order == "K" else None
+
+
 def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
     """An array made like `a`, in its order where nothing else is asked for."""
     letter = order_letter(order)
@@ -350,6 +363,9 @@ def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Zeros with another array's shape and dtype."""
+    known = _numbers_like(a, dtype, order, shape)
+    if known is not None:
+        return wrap(np.zeros_like(known))
     return _lying_like(_constant(0, *_like(a, dtype, shape)), a, order, shape)
 
 
@@ -358,6 +374,9 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Ones with another array's shape and dtype."""
+    known = _numbers_like(a, dtype, order, shape)
+    if known is not None:
+        return wrap(np.ones_like(known))
     return _lying_like(_constant(1, *_like(a, dtype, shape)), a, order, shape)
 
 
@@ -372,6 +391,9 @@ def empty_like(
     device: Any = None,
 ) -> ndarray:
     """An array to be written to, with another's shape and dtype."""
+    known = _numbers_like(prototype, dtype, order, shape)
+    if known is not None:
+        return wrap(np.zeros_like(known))
     lengths, kind = _like(prototype, dtype, shape)
     new = empty(lengths, kind) if kind.hasobject else _constant(0, lengths, kind)
     return _lying_like(new, prototype, order, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
     return without_copy(a._layout(), shape)
 
 
+_reshape = functools.lru_cache(1024)(Reshape)
+
+
 def seen_as(a: Handle, shape: Any) -> ndarray | None:
     """NumPy's own view under another shape, where the elements are here and in order."""
     value = a._peek()
@@ -37,7 +41,7 @@ def seen_as(a: Handle, shape: Any) -> ndarray | None:
         shown = value.reshape(shape)
     except (ValueError, TypeError):  # ours name the shapes
         return None
-    return a._seen(Reshape(shown.shape), shown)
+    return a._seen(_reshape(shown.shape), shown)
 
 
 @numpy_function(np.reshape)

@@ -11,7 +11,7 @@ from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_function
 from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
-from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, forced, numbers_here, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_folded
 from spartan_ng.api.core.operands import check_is_array, mask_of, stored
 from spartan_ng.config import config
@@ -101,15 +101,6 @@ def promptly(a: ndarray) -> Any:
 def _is_time_fold(name: str, kind: str) -> bool:
     """Whether dates or durations are folded where they are: extremes, and sums of durations."""
     return (kind in "mM" and name in _EXTREMES) or (kind == "m" and name == "add")
-
-
-def numbers_here(a: Any) -> Any:
-    """The value of a small array of numbers that is on the driver, which NumPy folds at once; or None."""
-    if not isinstance(a, Handle):
-        return None
-    value = a._peek()
-    small = type(value) is np.ndarray and value.nbytes <= config.small_bytes and value.dtype.kind in NUMBERS
-    return value if small else None
 
 
 def is_prompt(value: Any) -> bool:

@@ -76,7 +76,7 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
         if has_device and "device" in keywords:
             check_device(keywords["device"])
         for a in args:
-            if a.__class__ not in _PLAIN and not isinstance(a, Handle) and _is_foreign(a):
+            if type(a) not in _PLAIN and not isinstance(a, Handle) and _is_foreign(a):
                 return _by_others(numpys, call, args, keywords)
         if keywords:
             if keywords.get("like") is not None and not isinstance(keywords["like"], Handle):
@@ -94,7 +94,9 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
 def _is_foreign(a: Any) -> bool:
     """Whether an argument, or one in a list of them, is an array of another library (NEP 18)."""
     if isinstance(a, list | tuple):
-        leaves = bool(a) and a[0].__class__ not in _PLAIN and not isinstance(a[0], list | tuple)
+        if len(set(map(type, a))) == 1 and isinstance(a[0], Handle):
+            return False
+        leaves = bool(a) and type(a[0]) not in _PLAIN and not isinstance(a[0], list | tuple)
         return leaves and any(map(_is_foreign, filter(_is_leaf, a)))
     return hasattr(type(a), "__array_function__") and not isinstance(a, Handle | np.ndarray)
 

@@ -132,6 +132,8 @@ def clip(
         return ufuncs.minimum(a, high, out=out, **keywords)  # type: ignore[no-any-return]
     if high is None:
         return ufuncs.maximum(a, low, out=out, **keywords)  # type: ignore[no-any-return]
+    if out is None and not keywords:
+        return ufuncs.clip3(a, low, high)  # type: ignore[no-any-return]
     return ufuncs.clip3(a, low, high, out=out, **keywords)  # type: ignore[no-any-return]
 
 

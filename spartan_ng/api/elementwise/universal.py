@@ -153,7 +153,10 @@ class ufunc:
                 return self._two(*args)
             if self.nargs == 2 and isinstance(args[0], Handle):
                 x = args[0]._peek()
-                if x is not None and x.nbytes <= config.small_bytes:
+                if type(x) is np.ndarray:
+                    if x.nbytes <= config.small_bytes:
+                        return wrap(self.np(x))
+                elif x is not None and config.small_bytes:
                     return wrap(self.np(x))
             return self._some(args)
         except SubclassError:
@@ -177,12 +180,14 @@ class ufunc:
     def _two(self, a: Any, b: Any) -> Any:
         """The common case of two operands and nothing else, kept short."""
         x, y, nbytes = a, b, 0
-        weak = a.__class__ in WEAK or b.__class__ in WEAK
+        weak = type(a) in WEAK or type(b) in WEAK
         if isinstance(a, Handle):
             x = a._peek()
             if x is None:
                 return self._lazy((a, b))
             nbytes = x.nbytes
+            if weak and type(x) is np.ndarray and nbytes <= config.small_bytes and config.small_bytes:
+                return self._now((x, y))
         elif not weak and is_sparse(a):
             return self._lazy((a, b))
         if isinstance(b, Handle):
@@ -221,9 +226,7 @@ class ufunc:
         except ValueError:
             build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))
             raise
-        if r.__class__ is tuple:
-            return tuple(wrap(part) for part in r)
-        return wrap(r) if isinstance(r, np.ndarray) else scalar(r)
+        return tuple(map(wrap, r)) if type(r) is tuple else wrap(r)
 
     def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""

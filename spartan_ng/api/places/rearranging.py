@@ -93,10 +93,15 @@ def tile(A: Any, reps: Any) -> ndarray:
     return make(Cell(node=build.reshape(node, final)))
 
 
+_BACKWARDS = slice(None, None, -1)
+
+
 @numpy_function(np.flip)
 def flip(m: Any, axis: Any = None) -> ndarray:
     """Axes turned around, as a view."""
     m = as_handle(m)
+    if axis is None:
+        return m[(_BACKWARDS,) * m.ndim]  # type: ignore[no-any-return]
     axes = build.axes_tuple(axis, m.ndim)
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]  # type: ignore[no-any-return]
 

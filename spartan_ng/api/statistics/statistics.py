@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, numbers_here, wrap, wrap_node
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
@@ -52,7 +52,7 @@ def mean(
 ) -> ndarray:
     """The arithmetic mean; integers are summed as float64, float16 as float32."""
     if out is None and dtype is None and where is True:
-        value = reductions.numbers_here(a)
+        value = numbers_here(a)
         if value is not None:
             return wrap(value.mean(axis, None, None, _plain_keepdims(keepdims)))
     a = as_handle(a)
