@@ -10,16 +10,19 @@ After dask.distributed's state machines: events in, instructions out, transition
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
+from spartan_ng.master.jobs import JOB_STEPS, Job, form
+from spartan_ng.master.peers import Client, Worker
+from spartan_ng.master.succession import OWNERS_S, RETURN_S, Succession
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import (
     PROTOCOL,
     AskStatus,
     Authorized,
+    Back,
     Bye,
     Cancel,
     CancelJob,
@@ -30,16 +33,16 @@ from spartan_ng.wire.messages import (
     Happened,
     Hello,
     Here,
-    JobDone,
+    Holds,
     JobError,
     JobFailed,
     JobFinished,
-    Key,
     Member,
     Members,
     Printed,
     Progress,
     Release,
+    Retain,
     RunJob,
     Shutdown,
     StagesDone,
@@ -49,90 +52,8 @@ from spartan_ng.wire.messages import (
     Welcome,
 )
 
-SILENT_S = 10.0
-"""A worker that was told to stop a job, and says nothing for so long, is held up by a function for good."""
-_UNDER_WAY_S = 2.0
-
 Instructions = list[tuple[str, Any]]
 """`(receiver, message)` in the order of sending."""
-
-JOB_STEPS: dict[tuple[str, str], str] = {
-    ("running", "part finished"): "running",
-    ("running", "last part finished"): "done",
-    ("running", "part failed"): "stopping",
-    ("running", "last part failed"): "gone",
-    ("running", "cancelled"): "stopping",
-    ("running", "worker lost"): "stopping",
-    ("running", "last worker lost"): "gone",
-    ("running", "client lost"): "stopping",
-    ("running", "timed out"): "stopping",
-    ("stopping", "part finished"): "stopping",
-    ("stopping", "last part finished"): "gone",
-    ("stopping", "part failed"): "stopping",
-    ("stopping", "last part failed"): "gone",
-    ("stopping", "cancelled"): "stopping",
-    ("stopping", "worker lost"): "stopping",
-    ("stopping", "last worker lost"): "gone",
-    ("stopping", "client lost"): "stopping",
-    ("stopping", "timed out"): "stopping",
-}
-"""`(state, event) → state` of a job. "last" means that no worker has a part left to report."""
-
-
-@dataclass(slots=True)
-class _Worker:
-    """A worker that has said hello."""
-
-    member: Member
-    plans: set[tuple[str, str]] = field(default_factory=set)
-    """`(client, plan key)` of the plans it has."""
-    heard_s: float = 0.0
-    """When it last said something."""
-    told_s: float | None = None
-    """When it was told to stop a job, where nothing that it has said since answers that."""
-
-    def hear(self, now_s: float) -> None:
-        """It has said something; soon after an order, that may have been under way before."""
-        self.heard_s = now_s
-        if self.told_s is not None and now_s - self.told_s > _UNDER_WAY_S:
-            self.told_s = None
-
-    def tell(self, now_s: float) -> None:
-        """It is told to stop a job."""
-        self.told_s = now_s if self.told_s is None else self.told_s
-
-    def is_held_up(self, now_s: float) -> bool:
-        """Whether it was told to stop a job, and nothing has been heard of it for long."""
-        return self.told_s is not None and now_s - max(self.told_s, self.heard_s) > SILENT_S
-
-
-@dataclass(slots=True)
-class _Client:
-    """A client that has said hello."""
-
-    label: str
-    is_admin: bool = False
-    plans: dict[str, Blob] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Job:
-    """A job on its way."""
-
-    client: str
-    names: tuple[str, ...]
-    outputs: tuple[Key, ...]
-    waiting: set[str]
-    state: str = "running"
-    parts: dict[str, JobFinished] = field(default_factory=dict)
-    stages: dict[str, int] = field(default_factory=dict)
-    shown: int = 0
-    deadline_s: float = 0.0
-    since_s: float | None = None
-    """When the clock was first looked at while it ran."""
-    doing: dict[str, str] = field(default_factory=dict)
-    """What workers have been at for a while."""
-    observed: bool = False
 
 
 class MasterState:
@@ -146,19 +67,35 @@ class MasterState:
         self._ends = False
         """Whether an admin wants the cluster to end."""
         self._authorized = Authorized(())
-        self._workers: dict[str, _Worker] = {}
-        self._clients: dict[str, _Client] = {}
-        self._jobs: dict[str, _Job] = {}
+        self._workers: dict[str, Worker] = {}
+        self._clients: dict[str, Client] = {}
+        self._jobs: dict[str, Job] = {}
         self._ranks: list[str] = []
         self._since: list[int] = []
         """The epoch in which each rank got its present worker."""
         self._epoch = 0
         self._now_s = now_s
+        self._succession: Succession | None = None
+        """While another master's workers come back."""
+        self._first_epoch = 0
+        """The first of this master's, where it follows another."""
+        self._returning: dict[str, Hello] = {}
+        """Workers that were here before, and have not said yet what they bring."""
+        self._awaited: set[str] = set()
+        """Clients of another master's that have tiles here."""
+        self._awaited_until_s = 0.0
 
     @property
     def peers(self) -> list[str]:
         """Everybody who has said hello."""
-        return [*self._workers, *self._clients]
+        return [*self._workers, *self._coming, *self._clients]
+
+    @property
+    def _coming(self) -> set[str]:
+        """Workers that are not members yet."""
+        waiting = self._succession
+        new = set() if waiting is None else {*waiting.returned, *waiting.new}
+        return new | set(self._returning)
 
     def handle(self, peer: str, message: Any) -> Instructions:
         """What to say after `peer`, who has greeted, said `message`.
@@ -167,6 +104,8 @@ class MasterState:
         """
         role = self.role(peer)
         handler = _HANDLERS.get((role, type(message)))
+        if role == "coming worker" and handler is None and ("worker", type(message)) in _HANDLERS:
+            return []  # it speaks of what it had to do for another master
         if handler is None:
             raise ValueError(f"a {role} may not say {type(message).__name__}")
         if role == "worker":
@@ -176,12 +115,14 @@ class MasterState:
     @property
     def is_over(self) -> bool:
         """Whether an admin wanted the cluster to end, and all its workers have."""
-        return self._ends and not self._workers
+        return self._ends and not self._workers and not self._coming
 
     def role(self, peer: str) -> str:
         """What `peer` was let in as; "stranger" for who has not greeted, or has gone."""
         if peer in self._workers:
             return "worker"
+        if peer in self._coming:
+            return "coming worker"
         client = self._clients.get(peer)
         return "stranger" if client is None else "admin" if client.is_admin else "client"
 
@@ -189,17 +130,27 @@ class MasterState:
         """What to say after `peer` was disconnected or left."""
         if peer in self._workers:
             return self._worker_lost(peer)
+        self._returning.pop(peer, None)
+        if self._succession is not None:
+            self._succession.leaves(peer)
         return self._client_lost(peer) if peer in self._clients else []
 
     def tick(self, now_s: float) -> Instructions:
         """What to say at a time, in seconds from the same point."""
         self._now_s = now_s
         out: Instructions = []
+        if self._succession is not None and now_s - self._succession.begun_s >= RETURN_S:
+            out += self._take_over()
+        if self._awaited and now_s >= self._awaited_until_s:
+            out += [(name, DropOwner(owner)) for name in self._workers for owner in self._awaited]
+            self._awaited = set()
         for job, record in list(self._jobs.items()):
             if record.since_s is None:
                 record.since_s = now_s
             elif record.state == "running" and 0 < record.deadline_s <= now_s - record.since_s:
-                text = f"the job has run for more than {record.deadline_s:g} s: {self._described(record)}"
+                text = (
+                    f"the job has run for more than {record.deadline_s:g} s: {record.described(self._now_s)}"
+                )
                 out += self._step(job, "timed out", "JobTimeout", text)
         return out
 
@@ -207,19 +158,12 @@ class MasterState:
         """Workers that were told to stop a job, and of whom nothing is heard."""
         return [name for name, worker in self._workers.items() if worker.is_held_up(self._now_s)]
 
-    def _described(self, record: _Job) -> str:
-        """How long a job has run, and who waits for whom."""
-        ran_s = 0.0 if record.since_s is None else self._now_s - record.since_s
-        parts = [f"{record.state} for {ran_s:.0f} s"]
-        for rank, name in enumerate(record.names):
-            if name in record.waiting and name in record.doing:
-                parts.append(f"worker {rank} {record.doing[name]}")
-        return "; ".join(parts)
-
     def label(self, peer: str) -> str:
         """A peer for people."""
-        worker = self._workers.get(peer)
-        return self._clients[peer].label if worker is None else worker.member.label
+        worker, client = self._workers.get(peer), self._clients.get(peer)
+        if worker is not None:
+            return worker.member.label
+        return "a worker that comes back" if client is None else client.label
 
     @property
     def clients(self) -> list[str]:
@@ -235,20 +179,81 @@ class MasterState:
     def greet(self, peer: str, role: str, hello: Hello) -> Instructions:
         """What to say after `peer`, who has proved to be of a `role`, said hello."""
         out = self.lost(peer)  # it was here before: what it held is gone
+        follows = self._follows(hello.epoch)
         if role == "worker":
-            known = [(peer, self._authorized)] if self._authorized.users else []
-            return [*out, (peer, Welcome(PROTOCOL)), *known, *self._worker_joined(peer, hello)]
-        self._clients[peer] = _Client(hello.label, role == "admin")
-        return [*out, (peer, Welcome(PROTOCOL)), (peer, self.members())]
+            out.append((peer, Welcome(PROTOCOL, keeps=follows and hello.epoch > 0)))
+            if self._authorized.users:
+                out.append((peer, self._authorized))
+            if hello.epoch == 0:
+                return out + self._new_worker(peer, hello)
+            self._returning[peer] = hello
+            return out
+        self._clients[peer] = Client(hello.label, role == "admin")
+        keeps = peer in self._awaited or (follows and hello.epoch > 0)
+        self._awaited.discard(peer)
+        out.append((peer, Welcome(PROTOCOL, keeps=keeps)))
+        return out if follows else [*out, (peer, self.members())]
+
+    def _follows(self, epoch: int) -> bool:
+        """Whether workers of another master are waited for, now that somebody was told of an epoch."""
+        if self._succession is None and epoch > self._epoch and not self._first_epoch:
+            self._succession = Succession(self._now_s)
+        if self._succession is not None:
+            self._succession.hear(epoch)
+        return self._succession is not None
+
+    def _back(self, peer: str, message: Back) -> Instructions:
+        """A worker that was here before says what it brings."""
+        hello = self._returning.pop(peer, None)
+        if hello is None:
+            raise ValueError("it has said before what it brings")
+        if message.members.epoch == 0:
+            return self._new_worker(peer, hello)
+        if self._succession is None:  # too late
+            self._returning[peer] = hello
+            return [(peer, Welcome(PROTOCOL))]
+        self._succession.back(peer, hello, message.members, message.owners)
+        return self._take_over() if self._succession.is_complete else []
+
+    def _take_over(self) -> Instructions:
+        """Go on where another master was; all know that by the news of who is there."""
+        waiting, self._succession = self._succession, None
+        assert waiting is not None, "somebody has been waited for"
+        self._epoch = self._first_epoch = max(self._epoch, waiting.epoch) + 1
+        members = waiting.ranks()
+        self._workers.update((m.name, Worker(m, heard_s=self._now_s)) for m in members)
+        self._ranks = [*(m.name for m in members), *self._ranks]
+        self._since = [self._epoch] * len(self._ranks)
+        for peer, hello in waiting.new.items():
+            self._add(peer, hello)
+        self._returning.update(waiting.late)
+        self._awaited = waiting.owners - set(self._clients)
+        self._awaited_until_s = self._now_s + OWNERS_S
+        out: Instructions = [(peer, Welcome(PROTOCOL)) for peer in waiting.late]
+        for name, client in self._clients.items():
+            if client.holds is not None:
+                out += [(worker, Retain(name, client.holds.serials)) for worker in self._workers]
+        return out + self._tell_members(waiting.missing)
+
+    def _holds(self, peer: str, message: Holds) -> Instructions:
+        self._clients[peer].holds = message
+        return [(worker, Retain(peer, message.serials)) for worker in self._workers]
 
     def authorize(self, users: tuple[tuple[str, str], ...]) -> Instructions:
         """What to say after the keys of those who may connect have changed."""
         self._authorized = Authorized(users)
-        return [(name, self._authorized) for name in self._workers]
+        return [(name, self._authorized) for name in (*self._workers, *self._coming)]
 
-    def _worker_joined(self, peer: str, hello: Hello) -> Instructions:
+    def _new_worker(self, peer: str, hello: Hello) -> Instructions:
+        if self._succession is not None:
+            self._succession.new[peer] = hello
+            return []
         self._epoch += 1
-        self._workers[peer] = _Worker(
+        self._add(peer, hello)
+        return self._tell_members()
+
+    def _add(self, peer: str, hello: Hello) -> None:
+        self._workers[peer] = Worker(
             Member(
                 peer,
                 hello.label,
@@ -262,7 +267,6 @@ class MasterState:
         )
         self._ranks.append(peer)
         self._since.append(self._epoch)
-        return self._tell_members()
 
     def _worker_lost(self, peer: str) -> Instructions:
         """The last rank's worker takes the lost one's place, so that all other ranks stay as they are."""
@@ -296,8 +300,10 @@ class MasterState:
         return out
 
     def _tell_members(self, lost: tuple[Member, ...] = ()) -> Instructions:
+        if self._succession is not None:
+            return []  # all hear of it when all are there
         members = self.members(lost)
-        return [(p, members) for p in self.peers]
+        return [(p, members) for p in (*self._workers, *self._clients)]
 
     # --- jobs
 
@@ -313,13 +319,8 @@ class MasterState:
             return [*rest, (peer, JobFailed(message.job, *problem))]
         assert plan is not None
         names = tuple(self._ranks[: message.ranks])
-        self._jobs[message.job] = _Job(
-            peer,
-            names,
-            message.outputs,
-            set(names),
-            deadline_s=message.deadline_s,
-            observed=message.observed,
+        self._jobs[message.job] = Job(
+            peer, names, message.outputs, set(names), deadline_s=message.deadline_s, observed=message.observed
         )
         retired = _own(peer, message.retired)
         run = RunJob(
@@ -379,7 +380,7 @@ class MasterState:
         record = self._jobs.get(message.job)
         if record is None or peer not in record.waiting:
             return []
-        if any(_form(part) != _form(message) for part in record.parts.values()):
+        if any(form(part) != form(message) for part in record.parts.values()):
             raise ValueError(f"the parts of job {message.job} differ in their form")
         record.waiting.discard(peer)
         record.parts[peer] = message
@@ -434,7 +435,7 @@ class MasterState:
         before, record.state = record.state, JOB_STEPS[record.state, event]
         out: Instructions = []
         if record.state == "done":
-            out.append((record.client, _summary(job, record)))
+            out.append((record.client, record.summary(job)))
         if before == "running" and record.state in ("stopping", "gone"):
             if record.client in self._clients:
                 out.append((record.client, JobFailed(job, kind, text)))
@@ -467,7 +468,7 @@ class MasterState:
         return out
 
     def _status(self, peer: str, message: AskStatus) -> Instructions:
-        jobs = tuple((job, self._described(record)) for job, record in self._jobs.items())
+        jobs = tuple((job, record.described(self._now_s)) for job, record in self._jobs.items())
         clients = tuple(c.label for c in self._clients.values())
         return [(peer, Status(self.members(), clients, jobs, self._clock_ns(), self._host))]
 
@@ -479,28 +480,13 @@ class MasterState:
         return [(name, Stop()) for name in self.peers if name != peer]
 
 
-def _form(part: JobFinished) -> tuple[int, int]:
-    """What is equal in all parts of a job: the number of stages, and of results."""
-    return len(part.stats), len(part.nnz)
-
-
 def _own(client: str, jobs: tuple[str, ...]) -> tuple[str, ...]:
     """The jobs that are the client's."""
     return tuple(job for job in jobs if job.startswith(client + "/"))
 
 
-def _summary(job: str, record: _Job) -> JobDone:
-    """What the client hears: a stage takes as long as on its slowest worker; bytes add up."""
-    parts = [record.parts[n] for n in record.names]
-    stats = tuple(
-        (max(s for s, *_ in stage), *(sum(counts) for counts in zip(*(c for _, *c in stage), strict=True)))
-        for stage in zip(*[p.stats for p in parts], strict=True)
-    )
-    nnz = tuple(sum(counts) for counts in zip(*[p.nnz for p in parts], strict=True))
-    return JobDone(job, stats, nnz, tuple(p.values for p in parts))
-
-
 _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions]] = {
+    ("coming worker", Back): MasterState._back,
     ("worker", Here): MasterState._here,
     ("worker", JobFinished): MasterState._finished,
     ("worker", JobError): MasterState._failed,
@@ -512,6 +498,7 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("client", Submit): MasterState._submit,
     ("client", Cancel): MasterState._cancel,
     ("client", Release): MasterState._release,
+    ("client", Holds): MasterState._holds,
     ("client", ForgetPlan): MasterState._forget_plan,
     ("client", AskStatus): MasterState._status,
     ("client", Bye): MasterState._bye,

@@ -94,6 +94,12 @@ _log_json = click.option(
     "--log-json", is_flag=True, envvar=LOG_JSON_VARIABLE, help="Log one JSON object a line."
 )
 _lifeline = click.option("--lifeline", type=int, hidden=True, help="Stop when this pipe closes.")
+_nannied = click.option(
+    "--nannied",
+    type=int,
+    hidden=True,
+    help="Somebody starts this process again when it ends, unless it has said farewell to this descriptor.",
+)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -137,6 +143,7 @@ def main() -> None:
 @_log_level
 @_log_json
 @_lifeline
+@_nannied
 @click.option("--announce", type=int, hidden=True, help="Write the address to this descriptor.")
 def master(
     address: str | None,
@@ -146,11 +153,13 @@ def master(
     log_level: str,
     log_json: bool,
     lifeline: int | None,
+    nannied: int | None,
     announce: int | None,
 ) -> None:
     """Start a master: workers register with it, clients send it their plans.
 
-    Without keys it serves the processes of its own user only.
+    Without keys it serves the processes of its own user only. Where another master was at its address, it
+    goes on in its place: workers have kept their tiles, and clients wait for it.
 
     \b
     Examples:
@@ -175,7 +184,7 @@ def master(
         if not port.isdecimal():
             raise click.UsageError(f"--page: {page!r} is no port, as {PAGE_PORT} or 127.0.0.1:{PAGE_PORT}")
         click.echo(f"page at {server.open_page(host or '127.0.0.1', int(port))}")
-    _serve(server, lifeline)
+    _serve(server, lifeline, nannied)
 
 
 @main.command()
@@ -193,12 +202,7 @@ def master(
 @_log_level
 @_log_json
 @_lifeline
-@click.option(
-    "--nannied",
-    type=int,
-    hidden=True,
-    help="Somebody starts this process again when it ends, unless it has said farewell to this descriptor.",
-)
+@_nannied
 def worker(
     address: str | None,
     threads: int | None,

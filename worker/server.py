@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import zmq
+from msgspec import structs
 
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
@@ -39,6 +40,7 @@ from spartan_ng.wire.messages import (
     PROTOCOL,
     TO_WORKER,
     Authorized,
+    Back,
     Doing,
     Happened,
     Hello,
@@ -49,6 +51,7 @@ from spartan_ng.wire.messages import (
     Printed,
     Probe,
     Refused,
+    Retain,
     StagesDone,
     Stats,
     Stop,
@@ -211,6 +214,8 @@ class WorkerServer:
         )
         self._address, self._access = master, access
         self._master: Socket | None = None
+        self._known = Members(0, ())
+        """What the master has said last of who is there."""
         self._words = 0
         """How often it has been said that there is no master."""
         self._connect()
@@ -265,7 +270,7 @@ class WorkerServer:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
             assert self._master is not None, "what is connected has a socket"
-            send_frames(self._master, greeting(self._hello))
+            send_frames(self._master, greeting(structs.replace(self._hello, epoch=self._known.epoch)))
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
             self._leave_master()
 
@@ -276,14 +281,22 @@ class WorkerServer:
             self._leave_master()
 
     def _leave_master(self) -> None:
-        """A new connection starts from nothing: the master gives our tiles up for lost."""
+        """Stop what runs, and look for a master: this one, or one that follows it (`master.succession`)."""
         self._connected = self._joined = False
         self._do(self._state.master_lost())
-        self._peers.use(Members(0, ()))
-        self._tiles.forget_all()
-        for owner in {key[0].partition("/")[0] for key in self.store.complete()}:
-            self.store.drop_owner(owner)
         self.loop.call(self._connect_again)
+
+    def _come_back(self, keeps: bool) -> None:
+        """Tell a master what we know of the cluster; nothing, and have nothing, where it has given us up."""
+        owners = {key[0].partition("/")[0] for key in self.store.complete()}
+        if not keeps:
+            self._known = Members(0, ())
+            self._peers.use(self._known)
+            self._tiles.forget_all()
+            for owner in owners:
+                self.store.drop_owner(owner)
+            owners = set()
+        self._tell(Back(self._known, tuple(owners)))
 
     def _connect_again(self) -> None:
         try:
@@ -325,6 +338,8 @@ class WorkerServer:
             case Welcome():
                 self._joined = True
                 self._words = 0
+                if self._known.epoch:
+                    self._come_back(message.keeps)
             case Refused():
                 self._end(self._handshake.refused(message))
             case Stop():
@@ -362,7 +377,10 @@ class WorkerServer:
                         self.store.drop_owner(owner)
                 case DropPlans():
                     self._drop_plans(instruction.client, instruction.plan_key)
+                case Retain():
+                    self.store.retain(instruction.owner, instruction.serials)
                 case UsePeers():
+                    self._known = structs.replace(instruction.members, lost=())
                     self._peers.use(instruction.members)
                     for lost in instruction.members.lost:
                         self._lose(lost.name)

@@ -14,8 +14,9 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -53,6 +54,8 @@ _CANCEL_S = 0.5
 
 _CHECK_S = 1.0
 
+_LOST_WITH = "the connection to the master"
+
 
 @dataclass(slots=True)
 class _Held:
@@ -79,7 +82,10 @@ class ClusterBackend:
         self._arrays: dict[int, _Held] = {}
         """By the array's serial number."""
         self._numbers = count(1)
+        self._making: set[int] = set()
+        """Arrays whose tiles are on their way to the workers, or are being computed there."""
         self._lock = threading.RLock()
+        link.holding, link.let_go = self._holding, self._let_all_go
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
         """See `Losing`."""
         atexit.register(self.close)
@@ -126,7 +132,7 @@ class ClusterBackend:
 
         Where there are none, it waits for those that are being started again: WorkerLost where none comes.
         """
-        self._link.check()
+        self._link.wait_for_master()
         if self._link.members is not self._settled:
             with self._lock:
                 self._settle()
@@ -178,7 +184,8 @@ class ClusterBackend:
             raise WorkerLost(f"a tiling for {highest + 1} workers, but {len(members)} are left")
         if ref.source is not None and tiling.duplicate:
             ref.tiling = tiling
-            self._keep(ref, self._new_key(), members, SourceTile(ref.source))
+            with self._new_keys(1) as (key,):
+                self._keep(ref, key, members, SourceTile(ref.source))
             return
         if (
             isinstance(ref.value, np.ndarray)
@@ -186,10 +193,17 @@ class ClusterBackend:
             and tiling.ntiles <= len(members)
         ):
             ref.tiling = tiling
-            self._keep(ref, self._new_key(), members, ref.value)
+            with self._new_keys(1) as (key,):
+                self._keep(ref, key, members, ref.value)
             return
         self._link.flush()
-        key = self._new_key()
+        drops = self._link.drops
+        with self._new_keys(1) as (key,):
+            self._put(ref, tiling, key, members)
+            ref.tiling = tiling
+            self._keep(ref, key, members, drops=drops)
+
+    def _put(self, ref: ArrayRef, tiling: Tiling, key: Key, members: tuple[Member, ...]) -> None:
         futures = []
         try:
             with record.span("upload", str(ref.shape)):
@@ -203,14 +217,13 @@ class ClusterBackend:
         except BaseException:
             self._withdraw(key, futures)
             raise
-        ref.tiling = tiling
-        self._keep(ref, key, members)
 
     def run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
     ) -> tuple[list[ArrayRef], RunStats]:
         """Run `plan` on the cluster; see `Backend.run`."""
         start = time.perf_counter()
+        drops = self._link.drops
         self._check_ranks(plan.workers)
         if record.is_on:
             self._link.tune()
@@ -221,9 +234,21 @@ class ClusterBackend:
             value = self._arrays[ref.serial].value
             if value is not None:
                 small.append((i, value))
+        with self._new_keys(len(plan.outputs)) as keys:
+            return self._run(plan, inputs, keys, small, progress, start, drops)
+
+    def _run(
+        self,
+        plan: Plan,
+        inputs: Sequence[ArrayRef],
+        keys: list[Key],
+        small: list[tuple[int, Any]],
+        progress: Progress | None,
+        start: float,
+        drops: int,
+    ) -> tuple[list[ArrayRef], RunStats]:
         slots = [plan.slots[n] for n in plan.outputs]
         results = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
-        keys = [self._new_key() for _ in results]
         inline = sum(s.nbytes for s in slots) <= INLINE_BYTES and all(s.format == "dense" for s in slots)
         members = self._settled.members[: plan.workers]
         submit = Submit(
@@ -242,13 +267,18 @@ class ClusterBackend:
             line=user_place() if self._link.is_watched else "",
             values=pack(tuple(small)) if small else NOTHING,
         )
-        done = self._await(submit.job, self._link.submit(plan, submit), len(plan.stages), progress)
+        try:
+            done = self._await(submit.job, self._link.submit(plan, submit, drops), len(plan.stages), progress)
+        except BaseException:
+            for _, number in keys:  # of parts that were done when the master was lost
+                self._link.release(number)
+            raise
         for i, _ in small:
             self._arrays[inputs[i].serial].value = None
         for ref, key, nnz in zip(results, keys, done.nnz, strict=True):
             if ref.format == "csr":
                 ref.nnz = nnz
-            self._keep(ref, key, members)
+            self._keep(ref, key, members, drops=drops)
         if inline:
             _fill_values(results, done)
         stages = [StageStats(*costs) for costs in done.stats]
@@ -279,12 +309,13 @@ class ClusterBackend:
             if before is not None:
                 self._link.release(before.key[1])
             ref.also = ()
-            held = self._arrays.pop(by.serial, None)
+            held = self._arrays.get(by.serial)
             ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
             if held is None:
                 ref.backend = ref.tiling = None
             else:
                 self._arrays[ref.serial] = replace(held, ref=weakref.ref(ref))
+                del self._arrays[by.serial]
 
     def take_notice(self) -> None:
         """Take notice of who came and went."""
@@ -337,8 +368,30 @@ class ClusterBackend:
 
     # --- arrays
 
-    def _new_key(self) -> Key:
-        return (self._link.name, next(self._numbers))
+    @contextmanager
+    def _new_keys(self, count: int) -> Iterator[list[Key]]:
+        """Keys for arrays that are made meanwhile."""
+        numbers = [next(self._numbers) for _ in range(count)]
+        self._making.update(numbers)
+        try:
+            yield [(self._link.name, number) for number in numbers]
+        finally:
+            self._making.difference_update(numbers)
+
+    def _holding(self) -> list[int]:
+        """What is ours on the workers, or will be; no lock, since the link's thread asks."""
+        making = list(self._making)  # first: what is made meanwhile is among those that are there
+        return making + [held.key[1] for held in list(self._arrays.values())]
+
+    def _let_all_go(self) -> None:
+        """The workers have nothing of ours any more; no lock, since the link's thread says so."""
+        for held in list(self._arrays.values()):
+            ref = held.ref()
+            if ref is not None:
+                ref.also = ()
+                if isinstance(held.value, np.ndarray):
+                    ref.value = held.value
+            held.lost = _LOST_WITH
 
     def _keep(
         self,
@@ -346,8 +399,12 @@ class ClusterBackend:
         key: Key,
         members: tuple[Member, ...],
         value: np.ndarray[Any, Any] | SourceTile | None = None,
+        drops: int | None = None,
     ) -> None:
-        self._arrays[ref.serial] = _Held(weakref.ref(ref), key, members, value)
+        """Note what the workers have; its tiles were sent or made after so many `drops`."""
+        held = self._arrays[ref.serial] = _Held(weakref.ref(ref), key, members, value)
+        if drops not in (None, self._link.drops):  # only now: what is noted before a drop hears of it
+            held.lost = _LOST_WITH
         if ref.backend is not self:
             link, arrays = self._link, self._arrays
 
@@ -361,6 +418,9 @@ class ClusterBackend:
     def _held(self, ref: ArrayRef) -> _Held | None:
         """The tiles of `ref`, None where only the driver has it; WorkerLost where they are gone."""
         held = self._arrays.get(ref.serial) if ref.backend is self else None
+        if held is not None and held.lost is not None and (ref.value is not None or ref.source is not None):
+            self._let_go(ref, held)
+            return None
         if held is not None and held.lost is not None:
             raise WorkerLost(f"{held.lost} died and took tiles of an array of shape {ref.shape} with it")
         if held is None and ref.value is None and ref.source is None:
@@ -390,7 +450,9 @@ class ClusterBackend:
             member = held.members[rank]
             place = tuple((lo - o, hi - o) for (lo, hi), (o, _) in zip(common, box, strict=True))
             into = None if out is None else _slice(out, place)
-            fetched = self._link.peers.fetch(member.name, held.key, region, member.since, into)
+            fetched = self._link.peers.fetch(
+                member.name, held.key, region, member.since, into, lambda: held.lost is None
+            )
             parts.append((common, into, fetched))
         if out is None:
             return _stack([(at, self._wait(f)) for at, _, f in parts], box, ref.dtype)

@@ -1,7 +1,13 @@
-"""A client's connections: to the master for jobs, to the workers for tiles; one thread owns them all."""
+"""A client's connections: to the master for jobs, to the workers for tiles; one thread owns them all.
+
+A lost connection to the master is made again, under the same name, as long as the timeout allows; see
+`master.succession` for what becomes of what we have. Jobs that were under way fail as `WorkersChanged`, so
+that they are planned and submitted again; transfers from and to workers need no master.
+"""
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections import OrderedDict, deque
@@ -13,7 +19,7 @@ from typing import Any
 import zmq
 from msgspec.structs import replace
 
-from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable
+from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable, WorkersChanged
 from spartan_ng.events import now_ns, record
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access
@@ -21,7 +27,7 @@ from spartan_ng.wire.clocks import Clock, on_our_clock
 from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.hosts import host_identity, label
-from spartan_ng.wire.loop import Loop, send, send_frames
+from spartan_ng.wire.loop import Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import (
     PROTOCOL,
     TO_CLIENT,
@@ -32,6 +38,7 @@ from spartan_ng.wire.messages import (
     ForgetPlan,
     Happened,
     Hello,
+    Holds,
     JobDone,
     JobFailed,
     Members,
@@ -65,6 +72,9 @@ _TUNED_S = 10.0
 """an answer holds for so long."""
 
 _AGAIN = "np.connect makes a new one where a master runs; what only the workers had is gone"
+_UNDER_WAY = "the master was lost while the job ran"
+
+_log = logging.getLogger(__name__)
 
 JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | ConnectionFailed]
 
@@ -94,12 +104,24 @@ class Link:
         self._answered: Future[None] = Future()
         self._changed = threading.Condition()
         self._error: ConnectionFailed | None = None
+        self._is_greeted = False
+        """Whether the master has heard who we are, on the present connection."""
+        self._is_up = False
+        """Whether it has let us in, and has told us of its workers."""
+        self._lost_at: float | None = None
+        """Since when there is no master, where we had one."""
+        self.holding: Callable[[], Sequence[int]] = tuple
+        """The arrays that we have on the workers; called on a thread of ours."""
+        self.drops = 0
+        """How often the workers have dropped all that was ours."""
+        self.let_go: Callable[[], None] = lambda: None
+        """Hears that the workers have nothing of ours any more; called on a thread of ours."""
         self._retired: tuple[Callable[[], bool], Callable[[], None]] | None = None
         self._handshake = Handshake(address)
         self._loop = Loop()
-        server = None if access.keys is None else access.keys.server_public
+        self._identity, self._access = identity, access
         try:
-            self._master = self._loop.dealer(address, identity, access, server, self._connection_event)
+            self._master = self._dial()
         except AuthenticationFailed:
             self._loop.close()
             raise
@@ -113,6 +135,7 @@ class Link:
         self.peers.timeout_s = timeout_s
         self._loop.receive(self._master, self._receive, self._broken, copy=True)
         self._loop.every(_RELEASE_S, self._flush)
+        self._loop.every(_RELEASE_S, self._look)
         self._thread = threading.Thread(target=self._run, name="spartan-ng-client", daemon=True)
 
     def open(self) -> None:
@@ -136,16 +159,24 @@ class Link:
         self.check()
         return enough
 
+    def wait_for_master(self) -> None:
+        """Wait until there is a master; raises as `check` does, where none comes."""
+        if not self._is_up:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_up or self._error is not None)
+        self.check()
+
     def check(self) -> None:
         """Raise if the connection is lost or closed."""
         if self._error is not None:
             raise self._error
 
-    def submit(self, plan: Plan, message: Submit) -> JobEvents:
-        """Start a job; what becomes of it arrives in the queue."""
+    def submit(self, plan: Plan, message: Submit, drops: int) -> JobEvents:
+        """Start a job over arrays that were there after so many `drops`; what becomes of it arrives in the
+        queue."""
         self.check()
         events: JobEvents = queue.SimpleQueue()
-        self._loop.call(lambda: self._submit(plan, message, events))
+        self._loop.call(lambda: self._submit(plan, message, drops, events))
         return events
 
     def new_job(self) -> str:
@@ -244,13 +275,21 @@ class Link:
             self._loop.close(linger_s=0.5)
             give_back()
 
+    def _dial(self) -> Socket:
+        server = None if self._access.keys is None else self._access.keys.server_public
+        return self._loop.dealer(self.address, self._identity, self._access, server, self._connection_event)
+
     def _send(self, message: Any) -> None:
-        if self._error is None:
+        """What is said while there is no master, need not be said to the next one."""
+        if self._error is None and self._is_up:
             send(self._master, message)
 
-    def _submit(self, plan: Plan, message: Submit, events: JobEvents) -> None:
+    def _submit(self, plan: Plan, message: Submit, drops: int, events: JobEvents) -> None:
         if self._error is not None:
             events.put(self._error)
+            return
+        if not self._is_up or drops != self.drops:
+            events.put(JobFailed(message.job, WorkersChanged.__name__, _UNDER_WAY))
             return
         over = self._take_dead()
         message = replace(message, released=over.serials, retired=over.jobs)
@@ -288,12 +327,69 @@ class Link:
 
     def _connection_event(self, event: int) -> None:
         self._handshake.note(event)
-        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED and not self._answered.done():
-            send_frames(self._master, greeting(self._hello))
-        elif event == zmq.EVENT_DISCONNECTED and self._answered.done():
-            self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost; {_AGAIN}"))
-        elif self._handshake.failed and not self._answered.done():
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            send_frames(self._master, greeting(replace(self._hello, epoch=self.members.epoch)))
+            self._is_greeted = True
+        elif event == zmq.EVENT_DISCONNECTED and self._is_greeted:
+            self._lose_master()
+        elif self._handshake.failed:
             self._fail(self._handshake.error(self._timeout_s))
+
+    def _lose_master(self) -> None:
+        """Connect again: what is under way on a broken connection must not reach the next master."""
+        if self._error is not None:
+            return
+        self._is_greeted = self._is_up = False
+        if self._lost_at is None:
+            self._lost_at = self._loop.now()
+            _log.warning("the connection to the master at %s is lost; it is made again", self.address)
+        for job, events in self._jobs.items():
+            events.put(JobFailed(job, WorkersChanged.__name__, _UNDER_WAY))
+        self._jobs.clear()
+        self._plans.clear()
+        self._described.clear()
+        self.is_watched, self._tuned_s = False, float("-inf")
+        self._loop.call(self._dial_again)
+
+    def _dial_again(self) -> None:
+        self._loop.release(self._master)
+        self._handshake = Handshake(self.address)
+        try:
+            self._master = self._dial()
+        except ConnectionFailed as error:  # others could be the master there by now
+            self._fail(error)
+            return
+        self._loop.receive(self._master, self._receive, self._broken, copy=True)
+
+    def _look(self) -> None:
+        if self._lost_at is not None and self._loop.now() - self._lost_at > self._timeout_s:
+            self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost; {_AGAIN}"))
+
+    def _welcomed(self, message: Welcome) -> None:
+        """There is a master again, or the first one."""
+        if self._lost_at is None:
+            return
+        if message.keeps:
+            send(self._master, Holds(tuple(self.holding())))
+        else:
+            self.drops += 1
+            self.peers.use(Members(0, ()))
+            self.let_go()
+
+    def _use(self, message: Members) -> None:
+        self.peers.use(message)
+        with self._changed:
+            self.members = message
+            self._is_up = True
+            self._changed.notify_all()
+        if self._lost_at is not None:
+            self._lost_at = None
+            for _ in self._status:
+                self._send(AskStatus())
+            for _ in self._pages:
+                self._send(AskPage())
+        if not self._answered.done():
+            self._answered.set_result(None)
 
     def _broken(self, error: Exception) -> None:
         self._fail(ConnectionFailed(f"the master at {self.address} said what cannot be read: {error}"))
@@ -314,12 +410,7 @@ class Link:
                 if events is not None:
                     events.put(message)
             case Members():
-                self.peers.use(message)
-                with self._changed:
-                    self.members = message
-                    self._changed.notify_all()
-                if not self._answered.done():
-                    self._answered.set_result(None)
+                self._use(message)
             case Status():
                 self._status.popleft().set_result(message)
             case Refused():
@@ -330,7 +421,9 @@ class Link:
                 self.is_watched = True
             case PageAt():
                 self._pages.popleft().set_result(message)
-            case Welcome() | Probe():
+            case Welcome():
+                self._welcomed(message)
+            case Probe():
                 pass
 
     def _fail(self, error: ConnectionFailed) -> None:

@@ -23,6 +23,8 @@ from spartan_ng.backends.nanny import Nanny
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.wire.access import private_folder
 
+_QUICK_S = 1.0
+"""A master that has served so long has not ended by a fault of its start; all wait for the next."""
 _STOP_S = 5.0
 """How long processes get to stop by themselves."""
 
@@ -36,7 +38,7 @@ class LocalCluster:
     threads : threads of each worker
     memory : memory budget of each worker in bytes, None for no limit
     timeout_s : how long to wait for all of them
-    restart : start a worker again whose process ends
+    restart : start the master, and workers, again whose processes end
 
     As a context manager it starts the cluster and gives a connected `ClusterBackend`.
     """
@@ -61,6 +63,7 @@ class LocalCluster:
         self.timeout_s = timeout_s
         self._restart = restart
         self._nannies: list[Nanny] = []
+        self._masters_nanny: Nanny | None = None
         self._lifeline: tuple[int, int] | None = None
         self._folder: Path | None = None
         self._backend: ClusterBackend | None = None
@@ -144,9 +147,10 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Stop all processes, and wait for them; the master first, so that it mourns no worker."""
-        for nanny in self._nannies:
-            nanny.leave()
-        self._nannies = []
+        for nanny in (self._masters_nanny, *self._nannies):
+            if nanny is not None:
+                nanny.leave()
+        self._masters_nanny, self._nannies = None, []
         if self._backend is not None:
             self._backend.close()
             self._backend = None
@@ -193,18 +197,31 @@ class LocalCluster:
 
     def _start_master(self) -> str:
         reading, writing = os.pipe()
-        try:
-            self.master = self._spawn(
-                "master", ["--address", f"ipc://{self._folder}/master", "--announce", str(writing)], writing
-            )
-        finally:
-            os.close(writing)
+        options = ["--address", f"ipc://{self._folder}/master"]
+
+        def start(farewell: int) -> subprocess.Popen[bytes]:
+            news = writing if self.master is None else os.open(os.devnull, os.O_WRONLY)
+            try:
+                return self._spawn(
+                    "master", [*options, "--announce", str(news), "--nannied", str(farewell)], news, farewell
+                )
+            finally:
+                os.close(news)
+
+        def replaced(before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
+            self.master = now
+
         with open(reading, "rb") as file:
+            self._masters_nanny = Nanny(start, replaced, _QUICK_S)
+            self.master = self._masters_nanny.process
+            if not self._restart:
+                self._masters_nanny.leave()
             if not select.select([file], [], [], self.timeout_s)[0]:
                 raise ConnectionFailed(f"the local master does not start within {self.timeout_s:g} s")
             address = file.readline().decode().strip()
         if not address:
             raise ConnectionFailed("the local master ended before it served")
+        options[1] = address
         return address
 
     def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""A worker's process, started again when it ends without having been told to.
+"""A process of a cluster's, started again when it ends without having been told to.
 
 A user's function may end its process or send it a signal, the system may, when memory is short, and a worker
 leaves by itself when a function does not stop. Only its master, or the nanny's owner, ends a worker for good:
@@ -34,11 +34,18 @@ class Nanny:
     """Keeps one process of `start` running, beginning with the first.
 
     `start(descriptor)` makes one that inherits the descriptor, for `say_farewell`; any end without that is an
-    accident. `replaced(before, now)` hears of every new process.
+    accident. `replaced(before, now)` hears of every new process. One that ends within `quick_s` is likely to
+    do so again.
     """
 
-    def __init__(self, start: Callable[[int], Process], replaced: Callable[[Process, Process], None]) -> None:
+    def __init__(
+        self,
+        start: Callable[[int], Process],
+        replaced: Callable[[Process, Process], None],
+        quick_s: float = _QUICK_S,
+    ) -> None:
         self._start = start
+        self._quick_s = quick_s
         self._replaced = replaced
         self._farewell = -1
         self.process = self._begin()
@@ -83,7 +90,7 @@ class Nanny:
             self.process.wait()
             if self._has_said_farewell():
                 return
-            quick = time.monotonic() - begin < _QUICK_S
+            quick = time.monotonic() - begin < self._quick_s
             pause = min(max(_PAUSE_S, 2 * pause), _LONGEST_PAUSE_S) if quick else 0.0
             if self._leaving.wait(pause):
                 return

@@ -1,12 +1,13 @@
 """Every message, one structure each, and who may say what: a reader for each kind of sender.
 
-    client → master   Hello  Submit  Cancel  Release  ForgetPlan  AskStatus  AskPage  Bye
+    client → master   Hello  Submit  Cancel  Release  Holds  ForgetPlan  AskStatus  AskPage  Bye
     admin → master    what a client may say, and  Shutdown
-    worker → master   Hello  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError  Bye
+    worker → master   Hello  Back  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError
+                      Bye
     master → client   Welcome  Refused  Members  Progress  Printed  Happened  JobDone  JobFailed  Status
                       Watched  PageAt
-    master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  ForgetPlan  Stop
-                      Authorized
+    master → worker   Welcome  Refused  Members  RunJob  CancelJob  Discard  DropOwner  Retain  ForgetPlan
+                      Stop  Authorized
     master → anyone   Probe (its only purpose is to find out who is gone)
     peer → worker     Hello  Resume  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
     worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  Stored  TransferFailed
@@ -23,7 +24,7 @@ import numpy as np
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 6
+PROTOCOL = 7
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
@@ -51,6 +52,8 @@ class Hello(Message, frozen=True):
     """Equal for processes that can map each other's memory."""
     threads: int = 0
     memory_bytes: int = 0
+    epoch: int = 0
+    """The last that the master, or another one before it, has told the sender."""
 
 
 class Refused(Message, frozen=True):
@@ -88,6 +91,29 @@ class Welcome(Message, frozen=True):
 
     protocol: int
     name: str = ""
+    keeps: bool = False
+    """What the receiver had in the cluster before, it has still."""
+
+
+class Back(Message, frozen=True):
+    """A worker's answer to a `Welcome` after it had lost its master: the members that it knows, and whose
+    tiles it has; nothing, where nothing is kept."""
+
+    members: Members = Members(0, ())
+    owners: tuple[str, ...] = ()
+
+
+class Holds(Message, frozen=True):
+    """A client that has lost its master holds these arrays, and no others."""
+
+    serials: tuple[int, ...]
+
+
+class Retain(Message, frozen=True):
+    """All else of a client's goes, and so does what its jobs have left."""
+
+    owner: str
+    serials: tuple[int, ...]
 
 
 class Probe(Message, frozen=True):
@@ -435,11 +461,22 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
-FROM_CLIENT = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, AskPage, Bye)
-FROM_ADMIN = Reader(Submit, Cancel, Release, ForgetPlan, AskStatus, AskPage, Bye, Shutdown)
+FROM_WORKER = Reader(Back, Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
+FROM_CLIENT = Reader(Submit, Cancel, Release, Holds, ForgetPlan, AskStatus, AskPage, Bye)
+FROM_ADMIN = Reader(Submit, Cancel, Release, Holds, ForgetPlan, AskStatus, AskPage, Bye, Shutdown)
 TO_WORKER = Reader(
-    Welcome, Refused, Probe, Authorized, Members, RunJob, CancelJob, Discard, DropOwner, ForgetPlan, Stop
+    Welcome,
+    Refused,
+    Probe,
+    Authorized,
+    Members,
+    RunJob,
+    CancelJob,
+    Discard,
+    DropOwner,
+    Retain,
+    ForgetPlan,
+    Stop,
 )
 TO_CLIENT = Reader(
     Welcome,

@@ -6,13 +6,17 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
+from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
+from spartan_ng.worker.server import WorkerServer
 from tests.waiting import Gate, until
 
 
@@ -58,6 +62,26 @@ def start(n: int, **options) -> Iterator[LocalCluster]:
         cluster.stop()
     until(lambda: not any(alive(p) for p in all_pids))
     assert litter() <= before
+
+
+def serve(server: MasterServer | WorkerServer) -> threading.Thread:
+    """Run a server on a thread."""
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    return thread
+
+
+@contextmanager
+def running(*servers: Any) -> Iterator[Any]:
+    """Servers on threads of this process, until they are stopped; gives the first."""
+    threads = [serve(s) for s in servers]
+    try:
+        yield servers[0]
+    finally:
+        for s in reversed(servers):
+            s.stop()
+        for t in threads:
+            t.join()
 
 
 @pytest.fixture(scope="session", autouse=True)

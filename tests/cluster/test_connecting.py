@@ -7,8 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -36,7 +35,7 @@ from spartan_ng.wire.keys import Keys, keygen, keygen_for, revoke
 from spartan_ng.wire.messages import PROTOCOL, Hello
 from spartan_ng.wire.port import greeting
 from spartan_ng.worker.server import WorkerServer
-from tests.cluster.conftest import once, start
+from tests.cluster.conftest import once, running, serve, start
 from tests.cluster.programs import doubled, evaluate, total
 from tests.faults.connects import connect_again
 from tests.faults.soak import JOBS
@@ -49,24 +48,6 @@ def keys(tmp_path_factory):
     directory = tmp_path_factory.mktemp("keys") / "ours"
     keygen(directory)
     return directory
-
-
-def serve(server):
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    return thread
-
-
-@contextmanager
-def running(*servers):
-    threads = [serve(s) for s in servers]
-    try:
-        yield servers[0]
-    finally:
-        for s in reversed(servers):
-            s.stop()
-        for t in threads:
-            t.join()
 
 
 @pytest.fixture

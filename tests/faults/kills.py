@@ -1,39 +1,94 @@
-"""Programs on a cluster of our own, of which a worker is killed at a random moment."""
+"""Programs on a cluster of our own, of which a process is killed at a random moment."""
 
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import click
 
 from spartan_ng import session
+from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from tests.long_programs import killing
 from tests.waiting import until
+
+OTHER_PROGRAM = """
+import sys
+import numpy
+import spartan_ng as np
+np.connect(sys.argv[1])
+np.config.small_bytes = 0
+x = np.array(numpy.random.default_rng(0).random((20_000, 30)))
+print("works", flush=True)
+while True:
+    x = (x + x.mean(axis=0)).persist()
+"""
+
+
+def workers_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitStack) -> list[int]:
+    """The workers, once all are there."""
+    until(lambda: client.workers == cluster.n)
+    return [w.pid for w in cluster.workers]
+
+
+def master_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitStack) -> list[int]:
+    """The master."""
+    assert cluster.master is not None, "the cluster runs"
+    return [cluster.master.pid]
+
+
+def other_client_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitStack) -> list[int]:
+    """Another program that works on the cluster's workers."""
+    other = subprocess.Popen([sys.executable, "-c", OTHER_PROGRAM, cluster.address], stdout=subprocess.PIPE)
+    stack.callback(other.wait)
+    stack.callback(other.kill)
+    assert other.stdout is not None, "it says when it works"
+    other.stdout.readline()
+    return [other.pid]
+
+
+KINDS: dict[str, Callable[[LocalCluster, ClusterBackend, ExitStack], list[int]]] = {
+    "worker": workers_of,
+    "master": master_of,
+    "client": other_client_of,
+}
+
+
+def killed(kind: str, count: int, seed: int, workers: int) -> bool:
+    """Run `count` programs, each with a kill of a process of a kind; whether one failed."""
+    cluster = LocalCluster(workers)
+    cluster.start()
+    backend = cluster.connect()
+    session.use(backend)
+    try:
+        with ExitStack() as stack:
+            return killing(f"a {kind}", lambda: KINDS[kind](cluster, backend, stack), count, seed)
+    finally:
+        session.use(EmbeddedBackend())
+        backend.close()
+        cluster.stop()
 
 
 @click.command()
 @click.option("--count", default=1000, help="How many programs, each with a kill.")
 @click.option("--seed", default=1)
 @click.option("--workers", default=4)
-def kills(count: int, seed: int, workers: int) -> None:
-    """Kill a random worker at a random moment of each program; it is started again."""
+@click.option(
+    "--kinds",
+    default=",".join(KINDS),
+    show_default=True,
+    help="Whose processes are killed: a random worker, the master, or another program on the same workers.",
+)
+def kills(count: int, seed: int, workers: int, kinds: str) -> None:
+    """Kill a process at a random moment of each program; those of the cluster are started again."""
     logging.disable(logging.CRITICAL)
-    cluster = LocalCluster(workers)
-    cluster.start()
-    backend = cluster.connect()
-    session.use(backend)
-
-    def there() -> list[int]:
-        until(lambda: backend.workers == workers)
-        return [w.pid for w in cluster.workers]
-
-    try:
-        failed = killing("our own", there, count, seed)
-    finally:
-        session.use(EmbeddedBackend())
-        backend.close()
-        cluster.stop()
-    sys.exit(failed)
+    chosen = kinds.split(",")
+    if unknown := set(chosen) - set(KINDS):
+        raise click.BadParameter(f"{', '.join(unknown)}: there are {', '.join(KINDS)}")
+    failed = [killed(kind, -(-count // len(chosen)), seed, workers) for kind in chosen]
+    sys.exit(any(failed))

@@ -4,7 +4,9 @@ import itertools
 
 import pytest
 
-from spartan_ng.master.state import JOB_STEPS, SILENT_S, MasterState
+from spartan_ng.master.jobs import JOB_STEPS
+from spartan_ng.master.peers import SILENT_S
+from spartan_ng.master.state import MasterState
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import (
     PROTOCOL,

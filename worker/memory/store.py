@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -168,6 +168,14 @@ class Store:
                     self._forget(held)
             for key in [k for k in self._parked if k[0] == owner or k[0].startswith(jobs)]:
                 del self._parked[key]
+
+    def retain(self, owner: str, serials: Collection[int]) -> None:
+        """Forget all tiles of an owner but these, and all that the owner's jobs have left."""
+        jobs, kept = owner + "/", set(serials)
+        with self._lock:
+            for held in (self._tiles, self._parked):
+                for key in [k for k in held if k[0].startswith(jobs) or (k[0] == owner and k[1] not in kept)]:
+                    self.drop(key)
 
     def complete(self) -> list[Key]:
         """The keys of all complete tiles."""

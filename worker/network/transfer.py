@@ -110,6 +110,8 @@ class _Request:
     asked_at: float = 0.0
     into: np.ndarray[Any, Any] | None = None
     """Where the data is wanted."""
+    is_there: Callable[[], bool] | None = None
+    """Whether the tile can still be there, as the loop's thread knows it."""
 
 
 class Peers:
@@ -142,13 +144,15 @@ class Peers:
         region: Region,
         since: int | None = None,
         into: np.ndarray[Any, Any] | None = None,
+        is_there: Callable[[], bool] | None = None,
     ) -> Future[Any]:
         """The region of a tile that the worker `peer` holds, as soon as it is complete there; WorkerLost
-        where it has joined in another epoch than `since`. It is `into` itself where it was written there."""
+        where it has joined in another epoch than `since`, or the tile `is_there` no more when the loop's
+        thread asks. It is `into` itself where it was written there."""
         picks = any(isinstance(along, np.ndarray) for along in region)
         box, picked = ((), pack(region)) if picks else (region, NOTHING)
         message = Fetch(next(self._numbers), key, box, True, picked)
-        return self._ask(_Request(peer, message, Future(), since=since, into=into))
+        return self._ask(_Request(peer, message, Future(), since=since, into=into, is_there=is_there))
 
     def put(self, peer: str, key: Key, tile: Any, since: int | None = None) -> Future[Any]:
         """Give a tile to the worker `peer`; done when it is there."""
@@ -207,6 +211,9 @@ class Peers:
         if link is None or request.since not in (None, link.member.since):
             gone = WorkerLost(f"worker {request.peer} is not a member of the cluster any more")
             _settle(request.future, gone)
+            return
+        if request.is_there is not None and not request.is_there():
+            _settle(request.future, WorkerLost(f"array {request.message.key[1]} has been dropped"))
             return
         message = request.message
         if isinstance(message, Fetch) and not link.shared:

@@ -22,6 +22,7 @@ from spartan_ng.wire.messages import (
     JobFinished,
     Key,
     Members,
+    Retain,
     RunJob,
     Stats,
 )
@@ -86,7 +87,7 @@ class Tell:
     message: Any
 
 
-Instruction = StartPart | StopPart | Drop | DropPlans | UsePeers | Tell
+Instruction = StartPart | StopPart | Drop | Retain | DropPlans | UsePeers | Tell
 
 
 @dataclass(slots=True)
@@ -120,7 +121,7 @@ class WorkerState:
         return self._clean(self._step(job, "failed"), kind, message)
 
     def master_lost(self) -> list[Instruction]:
-        """What to do when the master is gone: all that runs stops, all that is here goes."""
+        """What to do when the master is gone: all that runs stops."""
         owners = tuple({part.run.job for part in self._parts.values()})
         out: list[Instruction] = []
         for job in owners:
@@ -166,6 +167,7 @@ _HANDLERS: dict[type, Callable[[WorkerState, Any], list[Instruction]]] = {
     Members: WorkerState._members,
     Discard: lambda _, m: [Drop(m.keys, m.owners)],
     DropOwner: lambda _, m: [Drop((), (m.owner,)), DropPlans(m.owner, None)],
+    Retain: lambda _, m: [m],
     ForgetPlan: lambda _, m: [DropPlans(m.owner, m.plan_key)],
 }
 """What the master may say, and who answers it."""
