@@ -15,7 +15,8 @@ from tests.fuzz import found, without_axes
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
 from tests.fuzz.campaign import Campaign
-from tests.fuzz.drawing import PLACES, Draw, Nothing
+from tests.fuzz.chooser import Nothing
+from tests.fuzz.drawing import PLACES, Draw
 from tests.fuzz.generator import generate, judged
 from tests.fuzz.minimizer import minimize
 from tests.fuzz.oracle import Values, is_sound, mismatch

@@ -15,7 +15,8 @@ import pytest
 
 import spartan_ng as np
 from tests.fuzz.calls import CALLS
-from tests.fuzz.drawing import Draw, Nothing
+from tests.fuzz.chooser import Nothing
+from tests.fuzz.drawing import Draw
 from tests.fuzz.generator import _Growing
 from tests.fuzz.program import Environment, Line, arrays_of, execute, numpys
 from tests.fuzz.runner import ours

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from math import prod
-from random import Random
 from typing import Any
 
 import numpy
 
-from tests.fuzz.program import Environment, Line, arrays_of, execute
+from tests.fuzz import indices
+from tests.fuzz.chooser import Chooser, Nothing
+from tests.fuzz.program import arrays_of
 
 _OPTION = re.compile(r"<<(.*?)>>")
 _PLACE = re.compile(r"\{([^{}]+)\}")
-_WRONG = 0.01
-"""How often a place is drawn without regard to what fits."""
 DTYPES = (
     "?",
     "i1",
@@ -42,17 +40,8 @@ DTYPES = (
 )
 
 
-class Nothing(Exception):
-    """No array fits a place."""
-
-
-class Draw:
-    """One call's draws: the subject, and what was said of it so far."""
-
-    def __init__(self, random: Random, environment: Environment, most: int) -> None:
-        self.random, self.environment, self.most = random, environment, most
-        self.subject, self.key = "", ""
-        self.axis, self.kth, self.axis_drawn = 0, 0, False
+class Draw(Chooser):
+    """A call as text, each place drawn."""
 
     def text(self, row: str) -> str:
         """A row's text with everything drawn."""
@@ -62,58 +51,6 @@ class Draw:
     def place(self, word: str) -> str:
         """What stands in a place."""
         return PLACES[word](self) if word in PLACES else self.random.choice(word.split("|"))
-
-    @property
-    def value(self) -> Any:
-        """The subject's value."""
-        return self.environment[self.subject]
-
-    def evaluate(self, text: str) -> Any:
-        """What NumPy makes of an expression; Nothing where it raises."""
-        line = Line(f"a999 = {text}")
-        scratch = dict(self.environment)
-        if execute(line, scratch) is not None:
-            raise Nothing
-        return scratch["a999"]
-
-    def name(self, fits: Callable[[Any], bool], recent: bool = True) -> str:
-        """An array that fits; the latest are the likeliest."""
-        names = [
-            n for n, v in arrays_of(self.environment).items() if isinstance(v, numpy.ndarray | numpy.generic)
-        ]
-        found = [n for n in names if fits(self.environment[n])]
-        if self.random.random() < _WRONG:
-            found = names
-        if not found:
-            raise Nothing
-        n = len(found)
-        return (
-            found[max(self.random.randrange(n), self.random.randrange(n))]
-            if recent
-            else self.random.choice(found)
-        )
-
-    def take(self, fits: Callable[[Any], bool]) -> str:
-        """An array that fits, as the subject."""
-        self.subject = self.name(fits)
-        return self.subject
-
-    def draw_axis(self) -> int:
-        """An axis of the subject, which `that axis` says again."""
-        n = numpy.ndim(self.value)
-        self.axis = self.random.randrange(-n, n) if n else 0
-        self.axis_drawn = True
-        return self.axis
-
-    def length(self) -> int:
-        """Elements along an axis, which it draws."""
-        if not numpy.ndim(self.value):
-            raise Nothing
-        return int(numpy.shape(self.value)[self.draw_axis()])
-
-    def pick(self, *texts: Any) -> str:
-        """One of several texts."""
-        return str(self.random.choice(texts))
 
 
 # Subjects
@@ -257,166 +194,6 @@ def _wider(d: Draw) -> str:
     return repr(d.random.choice(found))
 
 
-# Shapes, axes, indices
-
-
-def _axis(d: Draw) -> str:
-    axis = d.draw_axis()
-    return str(numpy.ndim(d.value) if d.random.random() < _WRONG else axis)
-
-
-def _axes(d: Draw) -> str:
-    n = numpy.ndim(d.value)
-    if n < 2 or d.random.random() < 0.5:
-        return _axis(d)
-    return str(tuple(d.random.sample(range(n), d.random.randint(0, n))))
-
-
-def _shape(d: Draw) -> str:
-    """A shape of as many elements."""
-    n = numpy.size(d.value)
-    if n == 0:
-        return d.pick("(0, 2)", "(0,)", "-1", "(3, 0)")
-    divisors = [k for k in range(1, min(n, 64) + 1) if n % k == 0]
-    first, second = d.random.choice(divisors), d.random.choice(divisors)
-    third = f"({first}, {second}, -1)" if n % (first * second) == 0 else f"({n // first}, {first})"
-    return d.pick("-1", f"(-1, {first})", f"({first}, {n // first})", third, f"({first}, 1, -1)")
-
-
-def _broad(d: Draw) -> str:
-    shape = [
-        d.random.choice((2, 3)) if n == 1 and d.random.random() < 0.7 else n for n in numpy.shape(d.value)
-    ]
-    return str(tuple(([d.random.choice((1, 2, 3))] if d.random.random() < 0.4 else []) + shape))
-
-
-def _basic(d: Draw) -> str:
-    """Integers, slices, an ellipsis, new axes."""
-    d.key = _joined(d, [_part(d, n) for n in numpy.shape(d.value)])
-    return d.key
-
-
-def _part(d: Draw, n: int) -> str:
-    low, high = sorted(d.random.randint(-n, n) for _ in range(2))
-    step = d.pick(1, 1, 2, -1, -2, 3)
-    parts = [":", ":", f"{low}:", f":{high}", f"::{step}", f"{low}:{high}:{step}", f"{high}:{low}:-1"]
-    return d.pick(*parts, *([d.random.randint(-n, n - 1)] * 2 if n else []))
-
-
-def _joined(d: Draw, parts: list[str]) -> str:
-    if parts and d.random.random() < 0.2:
-        parts = parts[: d.random.randrange(len(parts))]
-    if d.random.random() < 0.1:
-        parts.insert(d.random.randint(0, len(parts)), "None")
-    if d.random.random() < 0.1:
-        parts.append("...")
-    return ", ".join(parts) or "()"
-
-
-def _key(d: Draw) -> str:
-    """Arrays of integers among slices and integers, or a mask."""
-    shape = numpy.shape(d.value)
-    if not shape or 0 in shape or d.random.random() < 0.3:
-        return _basic(d)
-    if d.random.random() < 0.25:
-        d.key = _mask_key(d)
-        return d.key
-    parts = [_part(d, n) for n in shape]
-    k = d.random.choice((1, 2, 3))
-    for axis in d.random.sample(range(len(shape)), d.random.randint(1, min(2, len(shape)))):
-        parts[axis] = str([d.random.randint(-shape[axis], shape[axis] - 1) for _ in range(k)])
-        if d.random.random() < 0.2:
-            parts[axis] = f"N.array([{parts[axis]}])"
-    d.key = _joined(d, parts)
-    return d.key
-
-
-def _indices(d: Draw) -> str:
-    """Positions along an axis, which it draws, too."""
-    n = d.length()
-    if n == 0:
-        return "[]"
-    found = [d.random.randint(-n, n - 1) for _ in range(d.random.randint(1, 4))]
-    return d.pick(found, found, found[0], f"np.array({found})", f"[{found}]")
-
-
-def _mask(d: Draw) -> str:
-    """A mask that broadcasts to the subject."""
-    shape = numpy.shape(d.value)
-
-    def fits(v: Any) -> bool:
-        try:
-            return v.dtype.kind == "b" and v.ndim > 0 and numpy.broadcast_shapes(v.shape, shape) == shape
-        except ValueError:
-            return False
-
-    options = [f"{d.subject} != {d.pick(0, 1)}"]
-    if numpy.asarray(d.value).dtype.kind in "iuf":
-        options.append(f"{d.subject} > {d.pick(0, 1)}")
-    if shape:
-        options.append(f"N.arange({shape[-1]}) % 2 == {d.pick(0, 1)}")
-    with suppress(Nothing):
-        options.append(d.name(fits))
-    return d.pick(*options)
-
-
-def _mask_key(d: Draw) -> str:
-    """A mask that indexes the subject."""
-    shape = numpy.shape(d.value)
-    options = [f"{d.subject} != {d.pick(0, 1)}"]
-    if shape:
-        options.append(f"N.arange({shape[0]}) % 2 == {d.pick(0, 1)}")
-    if numpy.asarray(d.value).dtype.kind in "iuf":
-        options.append(f"{d.subject} > {d.pick(0, 1)}")
-    with suppress(Nothing):
-        options.append(d.name(lambda v: v.dtype.kind == "b" and v.ndim > 0 and v.shape == shape[: v.ndim]))
-    return d.pick(*options)
-
-
-def _line_mask(d: Draw) -> str:
-    d.subject = d.name(lambda v: v.ndim > 0)
-    return str([d.random.random() < 0.5 for _ in range(d.length())])
-
-
-def _kth(d: Draw) -> str:
-    n = d.length()
-    if not n:
-        raise Nothing
-    d.kth = d.random.randrange(n)
-    return str(d.kth)
-
-
-def _starts(d: Draw) -> str:
-    n = d.length()
-    if not n:
-        raise Nothing
-    return str(sorted(d.random.randrange(n) for _ in range(d.random.randint(1, 3))))
-
-
-def _divisor(d: Draw) -> str:
-    n = d.length()
-    return d.pick(*[k for k in range(1, n + 1) if n % k == 0][:4] or [1])
-
-
-def _place_on_axis(d: Draw) -> str:
-    n = d.length()
-    return str(d.random.randrange(n)) if n else "0"
-
-
-def _flat_places(d: Draw) -> str:
-    n = numpy.size(d.value)
-    return str([d.random.randint(-n, n - 1) for _ in range(d.random.randint(1, 3))]) if n else "[]"
-
-
-def _first_places(d: Draw) -> str:
-    n = numpy.shape(d.value)[0] if numpy.ndim(d.value) else 0
-    return str([d.random.randrange(n) for _ in range(d.random.randint(1, 4))]) if n else "()"
-
-
-def _sides(d: Draw) -> str:
-    return d.pick("(2, 3)", "3", "(4,)", "()", "(3, 1)", "(2, 1, 4)", "(0, 2)", "(1, 5)")
-
-
 _EINSUMS = {
     1: ("'i->', {it}", "'i,i->i', {it}, {it}", "'i,j->ij', {it}, {it}", "'i,i', {it}, {same}"),
     2: (
@@ -486,27 +263,27 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "wider": _wider,
     "dtype": lambda d: repr(d.random.choice(DTYPES)),
     "flag": lambda d: d.pick("True", "False"),
-    "axis": _axis,
-    "axes": _axes,
+    "axis": indices.axis,
+    "axes": indices.axes,
     "that axis": lambda d: str(d.axis),
     "new axis": lambda d: str(d.random.randint(-1, numpy.ndim(d.value))),
     "order of axes": lambda d: str(tuple(d.random.sample(range(numpy.ndim(d.value)), numpy.ndim(d.value)))),
-    "shape": _shape,
-    "broad": _broad,
-    "sides": _sides,
-    "basic": _basic,
-    "key": _key,
-    "mask": _mask,
-    "mask key": _mask_key,
-    "line mask": _line_mask,
-    "indices": _indices,
-    "kth": _kth,
+    "shape": indices.shape,
+    "broad": indices.broad,
+    "sides": indices.sides,
+    "basic": indices.basic,
+    "key": indices.key,
+    "mask": indices.mask,
+    "mask key": indices.mask_key,
+    "line mask": indices.line_mask,
+    "indices": indices.indices,
+    "kth": indices.kth,
     "at kth": lambda d: f"{':, ' * (d.axis % max(numpy.ndim(d.value), 1))}{d.kth}",
-    "starts": _starts,
-    "divisor": _divisor,
-    "place": _place_on_axis,
-    "flat places": _flat_places,
-    "first places": _first_places,
+    "starts": indices.starts,
+    "divisor": indices.divisor,
+    "place": indices.place_on_axis,
+    "flat places": indices.flat_places,
+    "first places": indices.first_places,
     "einsum": _einsum,
 }
 """The words of the table of calls, and how each is drawn."""

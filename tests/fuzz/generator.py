@@ -9,7 +9,8 @@ from typing import Any
 import numpy
 
 from tests.fuzz.calls import CALLS
-from tests.fuzz.drawing import DTYPES, Draw, Nothing
+from tests.fuzz.chooser import Nothing
+from tests.fuzz.drawing import DTYPES, Draw
 from tests.fuzz.oracle import Values
 from tests.fuzz.program import Line, Loop, Rounding, Step
 from tests.fuzz.triplet import Triplet

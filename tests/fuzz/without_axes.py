@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 from tests.fuzz.calls import Call
-from tests.fuzz.drawing import Draw, Nothing
+from tests.fuzz.chooser import Nothing
+from tests.fuzz.drawing import Draw
 from tests.fuzz.generator import Program, judged
 from tests.fuzz.program import Line, Step, arrays_of, execute, numpys, steps_of
 

@@ -1,0 +1,79 @@
+"""Choose among the arrays that a program has so far: the subject of a call, and what fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy
+
+from tests.fuzz.program import Environment, Line, arrays_of, execute
+
+WRONG = 0.01
+"""How often a place is drawn without regard to what fits."""
+
+
+class Nothing(Exception):
+    """No array fits a place."""
+
+
+class Chooser:
+    """One call's choices: the subject, and what was said of it so far."""
+
+    def __init__(self, random: Random, environment: Environment, most: int) -> None:
+        self.random, self.environment, self.most = random, environment, most
+        self.subject, self.key = "", ""
+        self.axis, self.kth, self.axis_drawn = 0, 0, False
+
+    @property
+    def value(self) -> Any:
+        """The subject's value."""
+        return self.environment[self.subject]
+
+    def evaluate(self, text: str) -> Any:
+        """What NumPy makes of an expression; Nothing where it raises."""
+        line = Line(f"a999 = {text}")
+        scratch = dict(self.environment)
+        if execute(line, scratch) is not None:
+            raise Nothing
+        return scratch["a999"]
+
+    def name(self, fits: Callable[[Any], bool], recent: bool = True) -> str:
+        """An array that fits; the latest are the likeliest."""
+        names = [
+            n for n, v in arrays_of(self.environment).items() if isinstance(v, numpy.ndarray | numpy.generic)
+        ]
+        found = [n for n in names if fits(self.environment[n])]
+        if self.random.random() < WRONG:
+            found = names
+        if not found:
+            raise Nothing
+        n = len(found)
+        return (
+            found[max(self.random.randrange(n), self.random.randrange(n))]
+            if recent
+            else self.random.choice(found)
+        )
+
+    def take(self, fits: Callable[[Any], bool]) -> str:
+        """An array that fits, as the subject."""
+        self.subject = self.name(fits)
+        return self.subject
+
+    def draw_axis(self) -> int:
+        """An axis of the subject, which `that axis` says again."""
+        n = numpy.ndim(self.value)
+        self.axis = self.random.randrange(-n, n) if n else 0
+        self.axis_drawn = True
+        return self.axis
+
+    def length(self) -> int:
+        """Elements along an axis, which it draws."""
+        if not numpy.ndim(self.value):
+            raise Nothing
+        return int(numpy.shape(self.value)[self.draw_axis()])
+
+    def pick(self, *texts: Any) -> str:
+        """One of several texts."""
+        return str(self.random.choice(texts))
