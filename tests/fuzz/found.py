@@ -65,6 +65,13 @@ a0 = np.ones((2, 3)); a1 = np.zeros((1, 1)); a0[1, 2] = a1; a0[1] = a1[0]
 a0 = np.ones((2, 3)); a1 = np.arange(2); a0[0, 0] = a1
 a0 = np.ones((2, 3), 'i2'); a1 = np.ones((1, 2)); a0[..., 1, 2] = np.sum(a1, axis=1); a0[0, 1] = np.sum(a1)
 a0 = np.array(1.0); a1 = np.ones(1); a0[()] = a1; a0[...] = a1
+
+a0 = np.ones(2) == 1; a0 -= np.array([3, 4])[0]
+a0 = np.ones(2, 'i2'); a0 += np.remainder(np.array(3.5), 2); a0 *= np.max(np.array([3, 4]))
+a0 = np.ones((2, 3), 'u4'); a1 = np.select([a0 > 0], [3], a0); a2 = np.select([a0 > 0], [a0], -2)
+a0 = np.array(True); a1 = a0[()] ** 2; a2 = np.any(a0 > 0) ** 2
+a0 = np.array(3.0); a1 = a0[()][...]; a1[...] = 2; a0[()][...] -= 1
+a0 = np.array(2.0); a1 = np.mean(a0, where=N.int8(2)); a2 = np.var(np.ones(3), where=3)
 """
 
 

@@ -315,7 +315,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
         return NotImplemented  # type: ignore[no-any-return]
     target = a._open()
     if target is not None and target.nbytes <= config.small_bytes:
-        known = other if other.__class__ in _NUMBERS else other._peek() if isinstance(other, Handle) else None
+        known = other if type(other) in _NUMBERS else other._peek() if isinstance(other, Handle) else None
         if known is not None:
             try:
                 function.np(target, known, out=target)
