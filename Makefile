@@ -10,7 +10,7 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports pytest fuzz bench clean
+.PHONY: help demo test lint types imports pytest fuzz bench site clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,9 @@ fuzz: $(VENV)/stamp-test ## Random NumPy programs against NumPy, without end; OP
 
 bench: $(VENV)/stamp-bench ## Benchmarks side by side; writes benchmarks/RESULTS.md. NAMES="a b" picks some.
 	$(BIN)/python -m benchmarks $(NAMES)
+
+site: $(VENV)/stamp-test ## The documents as a site, in build/site.
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 clean: ## Remove the environment and what tools left.
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

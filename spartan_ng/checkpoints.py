@@ -60,6 +60,8 @@ def restore(folder: Folder) -> tuple[ndarray, ...]:
 class resumable(Mapping[str, Any]):
     """The state of a loop, which goes on where it was when the program died.
 
+    ::
+
         with np.resumable("run1") as state:
             w = state.get("w", np.zeros(20))
             for k in range(state.get("k", 0), 100):
