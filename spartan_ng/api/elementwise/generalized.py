@@ -51,6 +51,10 @@ class gufunc(ufunc):
     def _binary(self, method: str) -> None:
         raise RuntimeError(f"{method.capitalize()} not defined on ufunc with signature")
 
+    def outer(self, A: Any, B: Any, **keywords: Any) -> Any:
+        """Refused, as by NumPy."""
+        raise TypeError("method outer is not allowed in ufunc with non-trivial signature")
+
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Refused, as by NumPy."""
         raise TypeError("only functions of single elements update in place")

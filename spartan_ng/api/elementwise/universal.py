@@ -29,6 +29,7 @@ from spartan_ng.api.core.handle import (
     is_array_like,
     is_override,
     is_subclass,
+    numbers_here,
     scalar,
     wrap,
     wrap_masked,
@@ -76,7 +77,7 @@ _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_
 
 def _asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
-    name = {"_full": "__call__"}.get(method.__name__, method.__name__)
+    name = {"_full": "__call__", "_outer": "outer"}.get(method.__name__, method.__name__)
 
     @functools.wraps(method)
     def ask(self: ufunc, *args: Any, **keywords: Any) -> Any:
@@ -404,10 +405,19 @@ class ufunc:
         self._binary("accumulate")
         return cumulative.accumulate(self.__name__, array, axis, dtype, out)
 
-    @_asking_others
     def outer(self, A: Any, B: Any, **keywords: Any) -> Any:
         """The function of every pair of elements."""
-        self._binary("outer")
+        if self.nin != 2:
+            raise ValueError("outer product only supported for binary functions")
+        x, y = numbers_here(A), numbers_here(B)
+        small = x is not None and y is not None and x.nbytes * y.size <= config.small_bytes
+        if small and not keywords:
+            return self._now((x.reshape(x.shape + (1,) * y.ndim), y))
+        return self._outer(A, B, **keywords)
+
+    @_asking_others
+    def _outer(self, A: Any, B: Any, **keywords: Any) -> Any:
+        """`outer` of what is no pair of small arrays."""
         a, b = as_handle(A), as_handle(B)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **keywords)
 

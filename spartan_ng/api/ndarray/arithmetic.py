@@ -87,7 +87,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
             elif isinstance(other, Handle):
                 y = other._peek()
                 if type(y) is np.ndarray:
-                    nbytes = x.nbytes * y.nbytes  # no result is larger, however they broadcast
+                    nbytes = x.nbytes * y.size  # no result is larger, however they broadcast
                     if nbytes >= LEAST_BYTES and x.shape == y.shape:
                         nbytes = x.nbytes + y.nbytes
                 elif y is not None:

@@ -327,30 +327,30 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         except (IndexError, TypeError, ValueError):
             return indexing.getitem(self, key)
         found = type(element)
+        if found is np.ndarray:
+            if kind is tuple:  # it may hold arrays
+                for part in key:
+                    if type(part) not in _SIMPLE:
+                        return self._by_mixed_keys(key, element)
+            if not views and cell.owner is None:
+                if cell.frozen:
+                    return indexing.getitem(self, key)
+                cell.owner = weakref.ref(self)
+            step = _new(Basic)
+            step.key = key
+            if len(views) >= CHAIN:
+                return self._seen(step, element)
+            view = _new(ndarray)
+            view._cell = cell
+            view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
+            view._state = value
+            view._shown = element
+            return view
         if found in NUMERIC:
             number = _new(Late.scalar)
             number._number = element
             return number
-        if kind is tuple:  # it may hold arrays, or be empty; a scalar has no axes to take integers and slices
-            for part in key:
-                if type(part) not in _SIMPLE:
-                    return self._by_mixed_keys(key, element)
-            if cell.frozen:
-                return indexing.getitem(self, key)
-        if found is not np.ndarray:
-            return indexing.getitem(self, key)
-        if not views and cell.owner is None:
-            cell.owner = weakref.ref(self)
-        step = _new(Basic)
-        step.key = key
-        if len(views) >= CHAIN:
-            return self._seen(step, element)
-        view = _new(ndarray)
-        view._cell = cell
-        view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
-        view._state = value
-        view._shown = element
-        return view
+        return indexing.getitem(self, key)
 
     def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
         """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
