@@ -6,6 +6,7 @@ Work that ends within a second shows nothing, and pays nothing but a look at the
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from typing import Any
 
 from spartan_ng.config import config
 
+_EVERY_S = 0.1
+"""It is drawn so often at most."""
+_SHOWN = "{l_bar}{bar}| {n:.4g}/{total} {unit}s [{elapsed}<{remaining}]"
 DELAY_S = 1.0
 """Work that takes less shows no bar."""
 
@@ -26,16 +30,25 @@ class Bar:
         self._shows_from = time.monotonic() + delay_s
         self._name, self._unit = name, unit
         self._bar: Any = None
+        self._lock = threading.Lock()
 
-    def __call__(self, done: int, total: int) -> None:
-        """Report how far the work has come."""
+    def __call__(self, done: float, total: int) -> None:
+        """Report how far the work has come, from any thread."""
+        now = time.monotonic()
+        if now < self._shows_from or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._shows_from = now + _EVERY_S
+            self._draw(done, total)
+        finally:
+            self._lock.release()
+
+    def _draw(self, done: float, total: int) -> None:
         if self._bar is None:
-            if time.monotonic() < self._shows_from:
-                return
             make = _notebook_bar if in_notebook() else _terminal_bar
             self._bar = make(total, self._name, self._unit)
         self._bar.total = total
-        self._bar.n = done
+        self._bar.n = max(done, self._bar.n)
         self._bar.refresh()
 
     def close(self) -> None:
@@ -48,7 +61,9 @@ class Bar:
 def _terminal_bar(total: int, name: str, unit: str) -> Any:
     from tqdm import tqdm
 
-    return tqdm(total=total, desc=name, unit=unit, leave=False, file=sys.stderr, dynamic_ncols=True)
+    return tqdm(
+        total=total, desc=name, unit=unit, leave=False, bar_format=_SHOWN, file=sys.stderr, dynamic_ncols=True
+    )
 
 
 def _notebook_bar(total: int, name: str, unit: str) -> Any:
@@ -57,7 +72,7 @@ def _notebook_bar(total: int, name: str, unit: str) -> Any:
         warnings.simplefilter("ignore")  # that it is not installed
         from tqdm.auto import tqdm
 
-        return tqdm(total=total, desc=name, unit=unit, leave=False)
+        return tqdm(total=total, desc=name, unit=unit, leave=False, bar_format=_SHOWN)
 
 
 def in_notebook() -> bool:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
+from unittest.mock import patch
 
+import numpy
+
+import spartan_ng as np
 from spartan_ng import progress
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.kernels import blocks
+from tests.test_programs import running_on
 
 
 class Terminal(io.StringIO):
@@ -57,3 +65,51 @@ def test_long_work_shows_how_far_it_is(monkeypatch) -> None:
     assert "3/8" in shown
     assert "spartan_ng" in shown
     assert shown.endswith("\r")
+
+
+def test_a_part_of_a_stage_tells_the_time_that_is_left(monkeypatch) -> None:
+    stream = terminal(monkeypatch)
+    bar = progress.Bar(0.0)
+    bar(0, 2)
+    with patch.object(bar._bar, "_time", lambda: bar._bar.start_t + 60):
+        bar._shows_from = 0.0
+        bar(0.25, 2)
+    bar.close()
+    assert "0.25/2 stages [01:00<07:00]" in stream.getvalue()
+
+
+def test_a_bar_never_goes_back(monkeypatch) -> None:
+    stream = terminal(monkeypatch)
+    bar = progress.Bar(0.0)
+    for done in (0.5, 0.25):
+        bar._shows_from = 0.0
+        bar(done, 2)
+    bar.close()
+    assert "0.5/2" in stream.getvalue()
+    assert "0.25/2" not in stream.getvalue()
+
+
+def test_long_stages_are_told_in_parts() -> None:
+    told: list[tuple[float, int]] = []
+    lock = threading.Lock()
+
+    def report(done: float, total: int) -> None:
+        with lock:
+            told.append((done, total))
+
+    backend = EmbeddedBackend(2)
+    run = backend.run
+    with (
+        running_on(backend),
+        patch.object(backend, "run", lambda plan, inputs, progress: run(plan, inputs, report)),
+        patch.object(blocks, "_MOST_ELEMENTS", 1 << 12),
+        config.override(small_bytes=0),
+    ):
+        x = np.random.default_rng(0).random((700, 1000))
+        numpy.testing.assert_allclose(x.mean(), numpy.random.default_rng(0).random((700, 1000)).mean())
+    stages = {total for _, total in told}
+    assert len(stages) == 1
+    (total,) = stages
+    within = [done for done, _ in told if 0 < done < 0.9 * total]
+    assert len(within) >= 8  # nearly all of the work is the first stage's
+    assert told[-1][0] == total

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,6 +116,8 @@ class Run:
     stats: StageStats = field(default_factory=StageStats)
     index: int = 0
     """The stage that runs."""
+    report: Callable[[float], None] | None = None
+    """Told how many stages are done, and which part of the next."""
     chunks: dict[int, Any] = field(default_factory=dict)
     """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
 
@@ -161,27 +164,28 @@ class Executor:
         inputs: Sequence[Key],
         outputs: Sequence[Key],
         cancelled: threading.Event,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> list[StageStats]:
         """Run all stages of this rank; the results lie in the store under the keys `outputs`.
 
-        Raises whatever a stage raises, and `JobCancelled` soon after `cancelled` is set.
+        `progress` is told how many stages are done, and which part of the next, in any thread. Raises
+        whatever a stage raises, and `JobCancelled` soon after `cancelled` is set.
         """
         with record.span("prepare", "", job):
             program = self._program(plan)
         keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
         for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
             keys[slot] = key
-        run = Run(job, program, keys, cancelled)
+        run = Run(job, program, keys, cancelled, report=progress)
         if not program.lends:
-            return self._run_stages(run, progress)
+            return self._run_stages(run)
         self.transfer.offers.begin(job)
         try:
-            return self._run_stages(run, progress)
+            return self._run_stages(run)
         finally:
             self.transfer.offers.end(job)
 
-    def _run_stages(self, run: Run, progress: Callable[[int], None] | None) -> list[StageStats]:
+    def _run_stages(self, run: Run) -> list[StageStats]:
         every = []
         with entered(self.errstate), Acting(run.job):
             end_ns = now_ns()
@@ -203,8 +207,8 @@ class Executor:
                     moved = run.stats.bytes_moved
                     record.note("stage", stage.name, begin_ns, end_ns, run.job, i, moved)
                 every.append(run.stats)
-                if progress is not None:
-                    progress(i + 1)
+                if run.report is not None:
+                    run.report(i + 1)
         return every
 
     def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
@@ -416,6 +420,7 @@ class Executor:
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)) if bands is None else bands.begin(items))
         ended = False
+        done = count(1)
         offer = None if lending is None or small else lending.offer(run.index, results)
 
         def stopped() -> bool:
@@ -433,6 +438,8 @@ class Executor:
                         self.check(run)
                         with nullcontext() if bands is None else bands.reading(i):
                             results[i] = one(items[i])
+                        if run.report is not None:
+                            run.report(run.index + next(done) / len(items))
                 self.check(run)
             except BaseException:
                 ended = True

@@ -120,7 +120,7 @@ class Runner(Protocol):
         inputs: Sequence[Key],
         outputs: Sequence[Key],
         cancelled: threading.Event,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Sequence[StageCost]:
         """Run this rank's stages."""
         ...
@@ -525,16 +525,16 @@ class WorkerServer:
             kind, text = describe(error)
             self._tell(JobError(job, kind, f"how a part of the job ended cannot be told: {text}"))
 
-    def _progress(self, job: str) -> Callable[[int], None]:
+    def _progress(self, job: str) -> Callable[[float], None]:
         """Report stages, but not more often than a person can see."""
         last = 0.0
 
-        def report(done: int) -> None:
+        def report(done: float) -> None:
             nonlocal last
             now = time.monotonic()
             if now - last >= _PROGRESS_S:
                 last = now
-                self.loop.call(lambda: self._do([Tell(StagesDone(job, done))]))
+                self.loop.call(lambda: self._do([Tell(StagesDone(job, int(done)))]))
 
         return report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -20,6 +20,7 @@ from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
+from spartan_ng.plan.estimate import seconds
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor, NoPeers
@@ -126,8 +127,7 @@ class EmbeddedBackend:
         bound: list[Key] = [(job, -1 - i) for i in range(len(inputs))]
         outputs = [(job, s) for s in plan.outputs]
         executor.errstate = error_state().kinds
-        total = len(plan.stages)
-        report = None if progress is None else lambda done: progress(done, total)
+        report = None if progress is None else self._by_seconds(plan, progress)
         try:
             for key, ref in zip(bound, inputs, strict=True):
                 store.put(key, SourceTile(ref.source) if ref.value is None else ref.value)
@@ -138,6 +138,14 @@ class EmbeddedBackend:
         stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
         given = [ref.value for ref in inputs if ref.is_mapped]
         return [self._result(plan, s, v, given) for s, v in zip(plan.outputs, values, strict=True)], stats
+
+    def _by_seconds(self, plan: Plan, progress: Progress) -> Callable[[float], None]:
+        """What tells `progress` how far a plan is, stages by how long they are predicted to take: so long
+        work says when it will be done."""
+        stages = len(plan.stages)
+        each = [seconds(plan, stage, 0, self.profile) for stage in plan.stages]
+        ends = np.cumsum([0.0, *each]) * (stages / max(sum(each), 1e-9))
+        return lambda done: progress(float(np.interp(done, range(stages + 1), ends)), stages)
 
     def _result(self, plan: Plan, number: int, value: Any, given: Sequence[Any]) -> ArrayRef:
         slot = plan.slots[number]

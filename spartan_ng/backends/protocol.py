@@ -35,8 +35,8 @@ class RunStats:
         return sum(s.bytes_moved for s in self.stages)
 
 
-Progress = Callable[[int, int], None]
-"""Called with (stages done, stages in all) while a plan runs."""
+Progress = Callable[[float, int], None]
+"""Called with (stages done, stages in all) while a plan runs; what is done may be part of a stage."""
 
 
 class Audience(Protocol):

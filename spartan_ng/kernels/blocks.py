@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise, product
+from itertools import groupby, product
 from math import prod
 
 from spartan_ng.arrays import Box
+from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
 from spartan_ng.plan.plan import WHOLE, Fused, Row
@@ -40,6 +41,10 @@ _SPARSE_WIDTH = 0.03
 twelve for one in 400. Cutting a block out of it costs more than working on a small one."""
 TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
+_MOST_ELEMENTS = 1 << 24
+"""Elements of the domain in a task: what takes long is done in steps that can be counted; but not in more"""
+_MOST_STEPS = 1 << 13
+"""than so many."""
 HEAVY_TASKS = 4
 """The same for a product: each task has a state of the size of the result."""
 
@@ -52,7 +57,7 @@ class Cell:
     """
 
     box: Box
-    runs: tuple[tuple[Box, ...], ...]
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class Sweep:
     all of the others."""
 
     split: int
-    runs: tuple[tuple[Box, ...], ...]
+    runs: tuple[Run, ...]
 
 
 Cut = list[Cell] | Sweep
@@ -239,7 +244,7 @@ def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int 
     Blocks start at multiples of their size in the global index space, so that tiles cut blocks at
     their borders only.
     """
-    spans = [_steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
+    spans = [steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     kept = [d for d in range(len(tile)) if d not in reduced]
     out = []
     ncells = prod(len(spans[d]) for d in kept)
@@ -248,36 +253,36 @@ def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int 
         for d, span in zip(kept, fixed, strict=True):
             box[d] = span
         inner = [spans[d] if d in reduced else [box[d]] for d in range(len(tile))]
-        blocks = list(product(*inner))
-        out.append(Cell(tuple(box), _runs(blocks, max(1, tasks // ncells))))
+        every = blocks(inner)
+        count = max(1, tasks // ncells, _steps_of(box))
+        out.append(Cell(tuple(box), _runs(every, count)))
     return out
 
 
-def _steps(lo: int, hi: int, size: int) -> list[tuple[int, int]]:
-    """`[lo, hi)` cut at the multiples of `size`."""
-    bounds = [lo, *range((lo // size + 1) * size, hi, size), hi] if hi > lo else []
-    return list(pairwise(bounds))
+def _steps_of(box: Sequence[tuple[int, int]]) -> int:
+    """Into how many tasks a box is cut if it has too many elements for one."""
+    return min(prod(hi - lo for lo, hi in box) // _MOST_ELEMENTS, _MOST_STEPS)
 
 
 def is_one_block(span: tuple[int, int], size: int) -> bool:
     """Whether no multiple of `size` cuts `[lo, hi)`: a tile no larger than a block may still lie in two."""
-    return len(_steps(*span, size)) <= 1
+    return len(steps(*span, size)) <= 1
 
 
 def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None) -> Sweep:
     """A tile's blocks in runs that differ in one dimension only, for results reduced over different ones."""
-    spans = [_steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
+    spans = [steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     if not spans:
         return Sweep(-1, (((),),))
     if band is None:
         split = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
-        steps = spans[split]
-        count = min(TASKS, len(steps))
-        parts = [steps[i * len(steps) // count : (i + 1) * len(steps) // count] for i in range(count)]
+        own = spans[split]
+        count = min(max(TASKS, _steps_of(tile)), len(own))
+        parts = [own[i * len(own) // count : (i + 1) * len(own) // count] for i in range(count)]
     else:
         split, length = band
-        parts = [list(own) for _, own in groupby(spans[split], lambda step: step[0] // length)]
-    runs = tuple(tuple(product(*(own if d == split else s for d, s in enumerate(spans)))) for own in parts)
+        parts = [list(part) for _, part in groupby(spans[split], lambda step: step[0] // length)]
+    runs = tuple(blocks([part if d == split else s for d, s in enumerate(spans)]) for part in parts)
     return Sweep(split, runs)
 
 
@@ -294,7 +299,7 @@ def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
     every = cells(tile, sizes, [])
     if not together:
         return every
-    return [Cell(tile, _runs([b for cell in every for run in cell.runs for b in run], TASKS))]
+    return [Cell(tile, _runs(tuple(b for cell in every for run in cell.runs for b in run), TASKS))]
 
 
 def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> list[Cell]:
@@ -306,18 +311,18 @@ def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> 
     along, length = stage.band
     (write,) = stage.writes
 
-    def runs(blocks: list[Box]) -> tuple[tuple[Box, ...], ...]:
-        return tuple(tuple(own) for _, own in groupby(blocks, lambda block: block[along][0] // length))
+    def runs(every: Sequence[Box]) -> tuple[tuple[Box, ...], ...]:
+        return tuple(tuple(own) for _, own in groupby(every, lambda block: block[along][0] // length))
 
     if write.reducer is not None:
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
         found = cells(tile, sizes, reduced, 1)
         return [Cell(cell.box, runs([b for run in cell.runs for b in run])) for cell in found]
-    blocks = list(product(*(_steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True))))
-    blocks.sort(key=lambda block: block[along][0])
+    every = list(product(*(steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True))))
+    every.sort(key=lambda block: block[along][0])
     if together:
-        return [Cell(tile, runs(blocks))]
-    return [Cell(box_around(run), (run,)) for run in runs(blocks)]
+        return [Cell(tile, runs(every))]
+    return [Cell(box_around(run), (run,)) for run in runs(every)]
 
 
 def box_around(blocks: Sequence[Box]) -> Box:
@@ -325,8 +330,6 @@ def box_around(blocks: Sequence[Box]) -> Box:
     return tuple((min(lo for lo, _ in dim), max(hi for _, hi in dim)) for dim in zip(*blocks, strict=True))
 
 
-def _runs(blocks: list[Box], count: int) -> tuple[tuple[Box, ...], ...]:
-    count = min(count, len(blocks))
-    return tuple(
-        tuple(blocks[i * len(blocks) // count : (i + 1) * len(blocks) // count]) for i in range(count)
-    )
+def _runs(every: Run, count: int) -> tuple[Run, ...]:
+    count = min(count, len(every))
+    return tuple(every[i * len(every) // count : (i + 1) * len(every) // count] for i in range(count))

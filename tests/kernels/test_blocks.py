@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from math import prod
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
+from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
+from spartan_ng.kernels.sequences import blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
 from tests.sampling import examples
@@ -45,6 +49,37 @@ def test_every_element_is_in_one_block(
     inside = seen[tuple(slice(lo, hi) for lo, hi in tile)]
     assert (inside == 1).all()
     assert seen.sum() == prod(box_shape(tile))
+
+
+@examples(100)
+@given(tiles())
+def test_blocks_that_are_told_are_those_that_are_listed(
+    case: tuple[tuple[tuple[int, int], ...], tuple[int, ...], list[int]],
+) -> None:
+    tile, sizes, _ = case
+    listed = blocks([steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)])
+    assert isinstance(listed, tuple)
+    with patch.object(sequences, "MANY", 0):
+        told = blocks([steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)])
+    assert isinstance(told, sequences.Blocks) or not listed
+    assert tuple(told) == listed
+    assert len(told) == len(listed)
+    middle = len(listed) // 2
+    assert tuple(told[1:middle][1:]) == listed[1:middle][1:]
+    assert told[-1] == listed[-1]
+
+
+def test_a_long_pass_is_cut_in_little_memory() -> None:
+    shape = (10**6, 10**6)
+    tracemalloc.start()
+    try:
+        (cell,) = cells(tuple((0, n) for n in shape), (1, 1 << 16), [0, 1])
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert TASKS < len(cell.runs) < 10_000
+    assert sum(map(len, cell.runs)) == 10**6 * -(-(10**6) // (1 << 16))
+    assert cell.runs[-1][-1] == ((999_999, 10**6), (15 << 16, 10**6))
 
 
 def _stage(shape: tuple[int, ...], whole: tuple[int, ...] = ()) -> Fused:

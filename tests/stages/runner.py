@@ -46,7 +46,7 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "runs of rows": (bound, "_RUN_FLOPS", (1, 500)),
     "threads over rows": (bound, "_SMALL_FLOPS", (0,)),
     "packed pieces": (packed, "_PIECE", (1, 100)),
-    "threads": (worker_stages, "_SMALL", (0,)),
+    "threads": (worker_stages, "SMALL_FLOPS", (0,)),
 }
 """Sizes from which something is worth having (or that pieces have): where each is, and lower ones. None of
 them changes an answer."""

@@ -55,7 +55,7 @@ def lending(
     stage: Fused,
     task: Task,
     operands: Sequence[Any],
-    runs: Sequence[Blocks],
+    runs: Sequence[Sequence[Box]],
     accept: Callable[[int, Any], Any],
 ) -> Lending | None:
     """How the interpreted pass of a task over `runs` of blocks lends them; None where it does not."""

@@ -27,6 +27,7 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.sampled import runner
+from spartan_ng.kernels.sequences import Run as Blocks
 from spartan_ng.plan.plan import (
     WHOLE,
     Accumulate,
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
 
+_MANY_RUNS = 1 << 8
+"""The states of more runs of blocks are not kept until the end."""
 Target = Callable[[Box], Any]
 """The part of the result's tile that belongs to a block."""
 
@@ -66,7 +69,7 @@ class Pass:
     """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
 
     cells: list[Cell]
-    worker: Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]
+    worker: Callable[[Any, Target], Callable[[Blocks], Any]]
     """`worker(out, target)` makes a thread's work on a run of blocks: it fills `out`, the result's tile, or
     gives the run's state."""
     small: bool
@@ -229,10 +232,10 @@ def _cells(cut: Cut) -> list[Cell]:
 
 def _interpreted(
     interpreter: Callable[[], Runner], write: Write, reducer: Reducer | None
-) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
+) -> Callable[[Any, Target], Callable[[Blocks], Any]]:
     """Tier 0's workers."""
 
-    def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
+    def worker(out: Any, target: Target) -> Callable[[Blocks], Any]:
         one = interpreter()
 
         def block_state(block: Box) -> Any:
@@ -240,7 +243,7 @@ def _interpreted(
             registers = one.run(block)
             return block, reducer.block([registers[a] for a in reducer.row.args], block)
 
-        def fill(blocks: tuple[Box, ...]) -> None:
+        def fill(blocks: Blocks) -> None:
             for block in blocks:
                 place = target(block)
                 value = one.run(block, {write.register: place})[write.register]
@@ -254,10 +257,10 @@ def _interpreted(
 
 def _compiled(
     body: Compiled, operands: list[Any], reducer: Reducer | None
-) -> Callable[[Any, Target], Callable[[tuple[Box, ...]], Any]]:
+) -> Callable[[Any, Target], Callable[[Blocks], Any]]:
     """Tier 2's workers."""
 
-    def worker(out: Any, target: Target) -> Callable[[tuple[Box, ...]], Any]:
+    def worker(out: Any, target: Target) -> Callable[[Blocks], Any]:
         if body.is_whole:
             whole = WholeRunner(body, operands, [out])
             return lambda blocks: whole.run(blocks)[0]
@@ -266,7 +269,7 @@ def _compiled(
         def block_state(block: Box) -> Any:
             return block, one.run(block, [])[0]
 
-        def fill(blocks: tuple[Box, ...]) -> None:
+        def fill(blocks: Blocks) -> None:
             for block in blocks:
                 one.run(block, [target(block)])
 
@@ -351,7 +354,7 @@ def _reduced(
     runs = [r for cell in how.cells for r in cell.runs]
     lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
-    if how.bands is not None and reducer.combines_in_turn:
+    if (how.bands is not None or len(runs) > _MANY_RUNS) and reducer.combines_in_turn:
         totals = [InTurn(reducer.combine) for _ in how.cells]
         places = {r: (totals[c], k) for c, cell in enumerate(how.cells) for k, r in enumerate(cell.runs)}
         make: Callable[[], Any] = work
@@ -379,11 +382,11 @@ def _reduced(
 
 
 def _adding(
-    one: Callable[[tuple[Box, ...]], Any], places: dict[tuple[Box, ...], tuple[InTurn, int]]
-) -> Callable[[tuple[Box, ...]], None]:
+    one: Callable[[Blocks], Any], places: dict[Blocks, tuple[InTurn, int]]
+) -> Callable[[Blocks], None]:
     """A thread's work on runs, whose states go to the totals of their cells."""
 
-    def work(blocks: tuple[Box, ...]) -> None:
+    def work(blocks: Blocks) -> None:
         total, turn = places[blocks]
         total.add(turn, one(blocks))
 

@@ -18,9 +18,10 @@ from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
+from spartan_ng.kernels.sequences import Run
 from spartan_ng.plan.plan import WHOLE, Fused, Read
 
-Blocks = tuple[Box, ...]
+Blocks = Run
 """A run of blocks."""
 RunTable = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], list[int]]
 """A table of runs without its addresses, the columns where these go, and the registers of their arrays."""
@@ -119,6 +120,8 @@ class Compiled:
 
     def run_table(self, blocks: Blocks) -> RunTable:
         """The table of a run of blocks; see `whole`."""
+        if not isinstance(blocks, tuple):  # there are many such runs
+            return build_table(self, blocks)
         found = self._tables.get(blocks)
         if found is None:
             found = self._tables[blocks] = build_table(self, blocks)
