@@ -5,7 +5,7 @@ workers.
 GB. Each row runs in a process of its own, and is compared with NumPy's answer on a mapped file. Memory is
 that of all its processes: what they have for themselves, and shared pages once; the files' pages, which the
 kernel takes back whenever it likes, are not counted. `reading` does nothing with the file but read it: a fold
-is compared with it.
+is compared with it. The row "nothing" shows what the processes take before anything is computed.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def _saved(np: Any, value: Any, out: str) -> None:
 
 
 ROWS: dict[str, Row] = {
+    "nothing": lambda np, x, out: None,
     "mean": lambda np, x, out: x.mean(axis=0),
     "std": lambda np, x, out: x.std(axis=0),
     "var": lambda np, x, out: x.var(axis=0),
@@ -160,6 +161,7 @@ def run_here(row: str, file: str, workers: int, limit: int) -> Outcome:
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder, _running(workers, limit) as np:
         out = f"{folder}/out.npy"
         with Watch() as watch:
+            time.sleep(2 * _SAMPLE_S)  # the processes by themselves
             begin = time.perf_counter()
             try:
                 found = ROWS[row](np, np.load(file), out)
@@ -167,6 +169,8 @@ def run_here(row: str, file: str, workers: int, limit: int) -> Outcome:
             except (MemoryError, RuntimeError) as error:
                 return Outcome(error=f"{type(error).__name__}: {str(error)[:160]}")
             seconds = time.perf_counter() - begin
+        if row == "nothing":
+            return Outcome(seconds, watch.peak_bytes)
         return Outcome(seconds, watch.peak_bytes, "", _difference(row, file, found, out))
 
 

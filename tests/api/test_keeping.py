@@ -33,6 +33,14 @@ def test_reading_much_to_write_little_is_dear():
     assert kept(p, (p * p).sum())
 
 
+def test_what_takes_much_of_the_memory_is_kept_when_it_is_needed_again():
+    X, w = sp.asarray(np.ones((N, 20))), sp.asarray(np.ones(20))
+    p = 1 / (1 + sp.exp(-(X @ w)))
+    with config.override(memory_bytes=4 * p.nbytes):
+        assert not kept(p, (p * p).sum())
+        assert kept(p, (p + p).sum())
+
+
 def test_a_temporary_of_one_pass_is_cheap():
     x, y, z = (sp.asarray(np.full(N, v)) for v in (1.0, 2.0, 3.0))
     product = x * y

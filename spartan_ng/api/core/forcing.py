@@ -26,8 +26,11 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import read_box
 
+_SHARE = 8
+"""What may be needed again takes no more than one part in so many of the memory."""
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
@@ -140,6 +143,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
     sources: dict[Node, int] = {}
     kept: list[tuple[Node, Adopter]] = []
     roots = set(asked)
+    room = budget_bytes() // _SHARE
     stored = set(asked)
     for node in order:
         if not node.inputs:
@@ -155,6 +159,8 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
             _seen.add(weakref.ref(node, _seen.discard))
         reference = None if node in roots else live.get(node)
         cell = None if reference is None else reference()
+        if node.nbytes > room and node not in again:  # it would take the place of what is needed for sure
+            continue
         if cell is None or not cell.holds(node) or (cell.is_part_of_one() and node not in again):
             continue
         small = node.nbytes <= config.small_bytes
