@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from spartan_ng.kernels.compiled import compile as compiling
-from spartan_ng.kernels.compiled import deviations, native, prefixes, sparse_product
 from spartan_ng.kernels.compiled import dictionary_loops as dictionaries
+from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from spartan_ng.kernels.compiled.compile import Compiler
 from spartan_ng.kernels.compiled.process import MOST_DEATHS, CompileError, CompilerProcess
+from spartan_ng.kernels.compiled.ready_made import source_of
 from tests.waiting import until
 
 HEAD = """\
@@ -324,9 +325,11 @@ def test_tables_are_contiguous(shared, table):
 
 
 SOURCES = {
-    **{f"deviations {code}": text for code, text in deviations._SOURCES.items()},
-    "prefixes": prefixes._TEXT.format(type="np.float64", less="<"),
-    "sparse product": sparse_product._SOURCE.replace("DTYPE", "float64"),
+    "deviations f4": source_of("deviations", NUMBER="np.float32", NBYTES="4", LIMIT="1e30"),
+    "deviations f8": source_of("deviations", NUMBER="np.float64", NBYTES="8", LIMIT="1e300"),
+    "least prefix": source_of("prefixes", NUMBER="np.float64", IS_LEAST="True"),
+    "greatest prefix": source_of("prefixes", NUMBER="np.float32", IS_LEAST="False"),
+    "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),
     "from the left": dictionaries.from_left("int64"),
     "elements": dictionaries.elements("uint64"),

@@ -78,7 +78,7 @@ def check(program, operands, plain):
 
 
 def broken(monkeypatch, place, name, pattern, text):
-    """Have sources changed, be they texts or made by a function; the changed ones."""
+    """Have the sources that a function makes changed; the changed ones."""
     changed = []
 
     def wrong(source):
@@ -87,11 +87,7 @@ def broken(monkeypatch, place, name, pattern, text):
         return other
 
     right = getattr(place, name)
-    if callable(right):
-        monkeypatch.setattr(place, name, lambda *args: wrong(right(*args)))
-    else:
-        new = {k: wrong(s) for k, s in right.items()} if isinstance(right, dict) else wrong(right)
-        monkeypatch.setattr(place, name, new)
+    monkeypatch.setattr(place, name, lambda *args, **constants: wrong(right(*args, **constants)))
     return changed
 
 
@@ -100,12 +96,7 @@ def refused(told, changed):
     assert warning.category is KernelWarning
     paths = re.findall(r"(\S+\.py)", str(warning.message))
     assert paths
-    assert any(Path(p).read_text() in map(filled, changed) for p in paths)
-
-
-def filled(source):
-    """A text with its dtype in it."""
-    return source.replace("np.DTYPE", "np.float64").replace("{type}", "np.float64").replace("{less}", ">")
+    assert any(Path(p).read_text().endswith(source) for p in paths for source in changed)
 
 
 def arguments(name):
@@ -181,14 +172,14 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
 @pytest.mark.parametrize(
     ("name", "place", "attribute", "pattern", "text"),
     [
-        ("deviations", deviations, "_SOURCES", r"squares\[j\] \+= d \* d", "squares[j] += d"),
-        ("deviations", deviations, "_SOURCES", r"(mean = array_at\(t\[0, 5\] \+ at)", r"\1 + 8"),
-        ("prefixes", prefixes, "_TEXT", r"m = c$", "m = c + 100"),
+        ("deviations", deviations, "source_of", r"squares\[j\] \+= d \* d", "squares[j] += d"),
+        ("deviations", deviations, "source_of", r"(mean = array_at\(t\[0, 5\] \+ at)", r"\1 + 8"),
+        ("prefixes", prefixes, "source_of", r"m = c$", "m = c + 100"),
         ("look-ups", dictionary_loops, "from_right", r"p0\[c0\[i\]\] \+ p1", "p1[c0[i]] + p1"),
         ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
         ("elements", dictionary_loops, "elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),
-        ("sparse product", sparse_product, "_SOURCE", r"v0 \* b0\[c\] \+ v1", "v1 * b0[c] + v1"),
-        ("sparse product from the left", sparse_product, "_SOURCE", r"o2\[c\] \+= v2", "o2[c] += v1"),
+        ("sparse product", sparse_product, "source_of", r"v0 \* b0\[c\] \+ v1", "v1 * b0[c] + v1"),
+        ("sparse product from the left", sparse_product, "source_of", r"o2\[c\] \+= v2", "o2[c] += v1"),
     ],
 )
 def test_wrong_ready_made_kernels(monkeypatch, name, place, attribute, pattern, text):

@@ -29,7 +29,7 @@ _PREFIX = "spartan_ng_kernel_"
 _TITLE = 48
 """Letters of a kernel's title in its name."""
 _DIGEST_BYTES = 32
-_COMPILED_WITH = ("child.py", "intrinsics.py", "vectors.py")
+_COMPILED_WITH = ("child.py", "intrinsics.py", "vectors.py", "loops/dictionary_rows.py")
 """The modules that make machine code of a source, or are part of it."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
 from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.folds import FOLDS, PrefixFold
@@ -18,38 +19,6 @@ LEAST = 1 << 15
 """Elements from which a compiled line is worth having."""
 
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
-_TEXT = """\
-import numpy as np
-
-from spartan_ng.kernels.compiled.intrinsics import array_at, choose, compiled
-
-
-@compiled
-def kernel(t):
-    n = t[0, 1]
-    x = array_at(t[0, 0], (n,), {type})
-    y = array_at(t[0, 2], (2,), {type})
-    c = x[0]
-    m = c
-    i = 1
-    while i + 4 <= n:
-        p = x[i]
-        q = p + x[i + 1]
-        s = q + x[i + 2]
-        u = s + x[i + 3]
-        a = choose(p {less} q, p, q)
-        b = choose(s {less} u, s, u)
-        e = c + choose(a {less} b, a, b)
-        m = choose(e {less} m, e, m)
-        c = c + u
-        i += 4
-    while i < n:
-        c = c + x[i]
-        m = choose(c {less} m, c, m)
-        i += 1
-    y[0] = c
-    y[1] = m
-"""
 
 
 def prefix_state(name: str, x: Any, out: np.dtype[Any]) -> tuple[Any, Any] | None:
@@ -57,7 +26,8 @@ def prefix_state(name: str, x: Any, out: np.dtype[Any]) -> tuple[Any, Any] | Non
     code = out.str[1:]
     if x.ndim != 1 or x.size < LEAST or x.dtype != out or code not in _TYPES or not x.flags.c_contiguous:
         return None
-    source = _TEXT.format(type=_TYPES[code], less="<" if name.startswith("least") else ">")
+    is_least = str(name.startswith("least"))
+    source = source_of("prefixes", NUMBER=_TYPES[code], IS_LEAST=is_least)
     kernel = at_hand(source, None, lambda f: _flaw(f, name, x), name)
     return None if kernel is None else _state(kernel, x)
 
