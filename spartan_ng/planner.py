@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -107,8 +107,17 @@ class Planner:
         """Count a second copy that the workers keep, as long as anybody needs it."""
         self._copies.add(copy)
 
-    def explain(self, roots: Sequence[Node], plan: Plan, stats: RunStats | None) -> Explanation:
-        """The plan made for `roots`, beside what else it could have been, and what a run of it took."""
+    def explain(
+        self,
+        roots: Sequence[Node],
+        plan: Plan,
+        stats: RunStats | None,
+        called: Mapping[int, str] | None = None,
+        there: Sequence[str] = (),
+        sent: Sequence[int] = (),
+    ) -> Explanation:
+        """The plan made for `roots`, beside what else it could have been, and what a run of it took; for the
+        names and what is `sent`, see `plan.explain`."""
         settings, _ = self._settle(plan.workers)
         small = len(plan.stages) <= _WEIGHED_STAGES
         return explain_plan(
@@ -119,6 +128,9 @@ class Planner:
             tiers=explain_plan_tiers(plan),
             fusion=_compare(roots, settings) if small else None,
             sources=partial(list_stages, plan),
+            called=called,
+            there=there,
+            sent=sent,
         )
 
     def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:

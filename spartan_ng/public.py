@@ -6,6 +6,8 @@ import os
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.ndarray.array import ndarray
@@ -183,10 +185,27 @@ ndarray.to_dask = to_dask  # type: ignore[attr-defined]  # here, since an array 
 def explain(*arrays: Any, run: bool = False) -> Explanation:
     """The plan that evaluating `arrays` together would run.
 
-    Prints as text and shows as a picture in a notebook: stages of fused operators, tilings, predicted bytes
-    and seconds; `.to_dict()` gives the same to programs. With `run`, the plan runs, and measured
-    bytes and seconds stand beside the predicted ones.
+    Prints as text (`.show()`: in colour, with rich) and shows as a picture in a notebook: your variables,
+    stages of fused operators, tilings, predicted bytes and seconds, why arrays are stored, and hints;
+    `.to_dict()` gives the same to programs. With `run`, the plan runs, and measured bytes and seconds stand
+    beside the predicted ones.
     """
     from spartan_ng import session
+    from spartan_ng.callers import user_frame
 
-    return session.current().explain([asarray(a)._node() for a in arrays], run)
+    frame = user_frame()[1]
+    variables = {name: v for name, v in {**frame.f_globals, **frame.f_locals}.items() if name.isidentifier()}
+    names = [next((name for name, v in variables.items() if v is a), "") for a in arrays]
+    ours = [(name, v) for name, v in variables.items() if isinstance(v, ndarray | np.ndarray)]
+
+    def name_of(ref: ArrayRef) -> str:
+        return next((name for name, v in ours if _is_leaf(v, ref)), "")
+
+    return session.current().explain([asarray(a)._node() for a in arrays], run, names, name_of)
+
+
+def _is_leaf(array: Any, ref: ArrayRef) -> bool:
+    """Whether an array is what a graph's leaf has."""
+    if isinstance(array, np.ndarray):
+        return ref.value is array or (isinstance(ref.value, np.ndarray) and ref.value.base is array)
+    return array._leaf() is ref

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from spartan_ng.api.core.watch import Watch
@@ -200,17 +200,41 @@ class Session:
             self.planner.keep(copy)
         return refs[:wanted]
 
-    def explain(self, nodes: Sequence[Node], run: bool = False) -> Explanation:
-        """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too."""
+    def explain(
+        self,
+        nodes: Sequence[Node],
+        run: bool = False,
+        names: Sequence[str] = (),
+        name_of: Callable[[ArrayRef], str] = lambda ref: "",
+    ) -> Explanation:
+        """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too.
+
+        `names` is what the user calls the nodes, and `name_of` says it of arrays that are there.
+        """
         roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         planned, leaves = self.plan(wanted)
+        plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
+        there, called = [], {}
+        for root, name in zip(roots, names, strict=False):
+            if name and root.op is Op.DATA:
+                there.append(name)
+            elif name:
+                called[plan.outputs[planned.outputs[wanted.index(root)]]] = name
+        bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs
+        called |= {slot: name for slot, ref in bound if (name := name_of(ref))}
+        sent = [slot for slot, ref in bound if plan.workers > 1 and self._is_sent(ref)]
         stats = None
         if run:
-            self._run(planned.plan, [leaves[i] for i in planned.leaves])
+            self._run(plan, inputs)
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
-        return self.planner.explain(wanted, planned.plan, stats)
+        return self.planner.explain(wanted, plan, stats, called, there, sent)
+
+    def _is_sent(self, ref: ArrayRef) -> bool:
+        """Whether an array's elements go from here to the workers when a plan reads it."""
+        is_here = ref.backend is not self.backend and ref.value is not None
+        return is_here and (ref.source is None or not self.backend.reads(ref))
 
 
 def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan import estimate
+from spartan_ng.plan.advice import Hint, hints, why_stored
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.fusion import ExplainedFusion, template
@@ -17,6 +18,16 @@ from spartan_ng.plan.picture import draw
 from spartan_ng.plan.plan import Fused, Plan, Slot
 from spartan_ng.plan.text import Listing, shape_text, size_text, time_text
 
+STYLES = {
+    "bold": r"(?m)^  +\d+  .+$|^\d+ stages? on .*$",
+    "cyan": r"%\d+",
+    "magenta": r"\b\w+(?= = %\d)",
+    "red": r"(?<=predicted )[1-9][\d.,]* \w?B\b|(?<=measured )[1-9][\d.,]* \w?B\b",
+    "yellow": r"(?m)^hint: .*$",
+    "green": r"(?m)^computed already: .*$|\bruns compiled\b",
+    "dim": r"(?m)^ +runs .*interpreted.*$|^ +the plan with this stage cut otherwise: .*$",
+}
+"""How parts of the text look on a terminal; colours of the terminal's own, for light and dark."""
 MOST_ALTERNATIVES = 4
 """The text shows so many of a stage's other grids; the dict has all of them."""
 
@@ -50,6 +61,10 @@ class ExplainedSlot:
     format: str
     nbytes: int
     role: str
+    name: str = ""
+    """What the user calls it."""
+    why: str = ""
+    """Of one between stages: why it is stored."""
 
     @property
     def is_scalar(self) -> bool:
@@ -60,7 +75,8 @@ class ExplainedSlot:
     def label(self) -> str:
         """As in `%3 float64 (1000, 50) 4x1`."""
         kind = self.dtype if self.format == "dense" else f"{self.dtype} {self.format}"
-        return f"%{self.number} {kind} {shape_text(self.shape)} {self.tiling}"
+        name = f"{self.name} = " if self.name else ""
+        return f"{name}%{self.number} {kind} {shape_text(self.shape)} {self.tiling}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +121,10 @@ class Explanation:
     """Bytes of arrays that it has on disk then."""
     sources: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
     """Makes the listing of each stage; see `source`."""
+    there: tuple[str, ...] = ()
+    """What the user calls arrays that were asked for and have their values already."""
+    hints: tuple[Hint, ...] = ()
+    """What would make it faster."""
 
     @property
     def predicted_bytes(self) -> int:
@@ -145,6 +165,8 @@ class Explanation:
             "arrays": [_plain(s) for s in self.slots],
             "stages": [_plain(s) for s in self.stages],
             "fusion": None if self.fusion is None else asdict(self.fusion),
+            "there": list(self.there),
+            "hints": [asdict(hint) for hint in self.hints],
         }
 
     def __str__(self) -> str:
@@ -160,6 +182,8 @@ class Explanation:
                 named.append("1 scalar" if scalars == 1 else f"{scalars} scalars")
             if named:
                 lines.append(f"{title}: {', '.join(named)}")
+        if self.there:
+            lines.append(f"computed already: {', '.join(self.there)}")
         for stage in self.stages:
             operators = " > ".join(stage.operators)
             lines.append(f"  {stage.number:>{width}}  {operators}")
@@ -173,13 +197,33 @@ class Explanation:
             lines += [f"{indent}{stage.product}"] if stage.product else []
             lines += [f"{indent}{stage.band}"] if stage.band else []
             lines.append(f"{indent}{costs(stage)}")
+            lines += [f"{indent}{line}" for line in _stored([self.slots[w] for w in stage.writes])]
             lines += [f"{indent}runs {tier}" for tier in _condensed(stage.tiers)]
             if stage.alternatives:
                 lines.append(f"{indent}the plan with this stage cut otherwise: {others(stage)}")
         if self.fusion is not None and self.fusion.partitions:
             lines.append(f"fusion by {self.fusion.policy}:")
             lines += [f"  {line}" for line in self.fusion.lines]
+        lines += [f"hint: {hint}" for hint in self.hints]
         return "\n".join(lines)
+
+    def show(self) -> None:
+        """Print it, in colour where rich is installed and the output is a terminal."""
+        try:
+            from rich.console import Console
+        except ModuleNotFoundError:
+            print(self)
+        else:
+            Console(soft_wrap=True).print(self)
+
+    def __rich__(self) -> Any:
+        """What rich's `print`, and its pretty interactive Python, show."""
+        from rich.text import Text
+
+        text = Text(str(self))
+        for style, pattern in STYLES.items():
+            text.highlight_regex(pattern, style)
+        return text
 
     def _repr_svg_(self) -> str:
         """The picture that notebooks show."""
@@ -201,6 +245,9 @@ def explain(
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
     sources: Callable[[], Sequence[str]] = tuple,
+    called: Mapping[int, str] | None = None,
+    there: Sequence[str] = (),
+    sent: Sequence[int] = (),
 ) -> Explanation:
     """Explain a plan; with the statistics of a run, what it measured stands beside what was predicted.
 
@@ -214,7 +261,11 @@ def explain(
     tiers : by the number of a fused stage, what runs it
     fusion : what the policies for fusion are predicted to cost
     sources : makes the listing of each stage
+    called : by the slot, what the user calls it
+    there : what the user calls what was asked for, and is computed already
+    sent : the slots of arrays that go from the program to the workers first
     """
+    called = called or {}
     weighed = _by_stage(plan, alternatives or {})
     profile = profile or Profile(workers=plan.workers)
     measured = list(stats.stages) if stats is not None else []
@@ -242,11 +293,27 @@ def explain(
                 band=describe_band(stage),
             )
         )
-    slots = tuple(_slot(plan, i, slot) for i, slot in enumerate(plan.slots))
+    why = why_stored(plan, [s.reads for s in stages], [s.writes for s in stages])
+    slots = tuple(
+        _slot(plan, i, slot, called.get(i, ""), why.get(i, "")) for i, slot in enumerate(plan.slots)
+    )
+    going = {called.get(i, slots[i].label): slots[i].nbytes for i in sent}
+    advice = hints(going, peak or profile, fusion)
     seconds = None if stats is None else stats.seconds
     projected = projected_peak(plan, peak or profile)
     memory, disk = projected.memory_bytes, projected.disk_bytes
-    return Explanation(plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources)
+    return Explanation(
+        plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources, tuple(there), advice
+    )
+
+
+def _stored(slots: Sequence[ExplainedSlot]) -> list[str]:
+    """Why a stage's results are stored; those with one reason in one line."""
+    reasons: dict[str, list[str]] = {}
+    for slot in slots:
+        if slot.why:
+            reasons.setdefault(slot.why, []).append(f"%{slot.number}")
+    return [f"{', '.join(n)} {'is' if len(n) == 1 else 'are'} stored: {why}" for why, n in reasons.items()]
 
 
 def _condensed(tiers: Sequence[str]) -> list[str]:
@@ -295,11 +362,13 @@ def costs(stage: ExplainedStage) -> str:
     return line
 
 
-def _slot(plan: Plan, number: int, slot: Slot) -> ExplainedSlot:
+def _slot(plan: Plan, number: int, slot: Slot, name: str, why: str) -> ExplainedSlot:
     inside, outside = number in plan.inputs, number in plan.outputs
     role = "both" if inside and outside else "input" if inside else "output" if outside else "between"
     tiling = str(slot.tiling) if slot.chunks is None else "source"
-    return ExplainedSlot(number, slot.shape, str(slot.dtype), tiling, slot.format, slot.nbytes, role)
+    return ExplainedSlot(
+        number, slot.shape, str(slot.dtype), tiling, slot.format, slot.nbytes, role, name, why
+    )
 
 
 def _plain(row: ExplainedSlot | ExplainedStage) -> dict[str, Any]:

@@ -100,7 +100,8 @@ def _frame(title: str, hidden: int, content: str, drawing: Drawing) -> str:
 
 def _array_text(slot: ExplainedSlot) -> tuple[str, str]:
     kind = slot.dtype if slot.format == "dense" else f"{slot.dtype} {slot.format}"
-    return f"%{slot.number}  {kind} {shape_text(slot.shape)}", slot.tiling
+    name = slot.name or f"%{slot.number}"
+    return f"{name}  {kind} {shape_text(slot.shape)}", slot.tiling
 
 
 def _array_box(slot: ExplainedSlot) -> Placed:

@@ -136,6 +136,13 @@ class Handle:
             self._state, self._shown = node, shown
         return shown
 
+    def _leaf(self) -> ArrayRef | None:
+        """The leaf that graphs have of the elements, if they have one; makes none."""
+        node = self._cell._node
+        if node is not None and self._views:
+            node = self._shown if self._state is node else None
+        return None if node is None else node.data
+
     def _masked(self) -> Masked | None:
         """The filtered form, as long as the array has no shape yet."""
         return None if self._views else self._cell.masked

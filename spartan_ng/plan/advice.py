@@ -1,0 +1,100 @@
+"""Why a plan stores what it stores, and what would make it faster, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from spartan_ng.costs import Profile
+from spartan_ng.plan.fusion import ExplainedFusion
+from spartan_ng.plan.plan import Combine, Fused, Plan, Stage
+from spartan_ng.plan.text import size_text, time_text
+
+MOST_HINTS = 3
+_LEAST_S = 1e-3
+"""What would save less is not worth a line."""
+_WORDS = {
+    "Assemble": "puts arrays together",
+    "Join": "is given tiles as they are",
+    "Accumulate": "adds updates up",
+    "SortParts": "sorts",
+    "MergeParts": "merges sorted parts",
+    "ScanTotals": "scans",
+    "ScanOffsets": "scans",
+    "ScanTile": "scans",
+}
+"""What stages that are no single pass over their operands do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What would make a program faster, and by how much as the cost model sees it."""
+
+    text: str
+    gain_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.text} (predicted to save {time_text(self.gain_seconds)})"
+
+
+def why_stored(
+    plan: Plan, reads: Sequence[tuple[int, ...]], writes: Sequence[tuple[int, ...]]
+) -> dict[int, str]:
+    """For arrays that a plan stores between its stages, why; `reads` and `writes` are the slots of each
+    stage's."""
+    readers: dict[int, list[int]] = {}
+    for number, slots in enumerate(reads):
+        for slot in slots:
+            readers.setdefault(slot, []).append(number)
+    found = {}
+    for number, slots in enumerate(writes):
+        for slot in slots:
+            if slot in readers and slot not in plan.outputs:
+                why = _reason(plan, slot, number, readers[slot])
+                if why:
+                    found[slot] = why
+    return found
+
+
+def _reason(plan: Plan, slot: int, writer: int, readers: list[int]) -> str:
+    first: Stage = plan.stages[readers[0]]
+    if isinstance(first, Combine) and slot in first.states:
+        return f"parts of a result, which stage {readers[0]} combines"
+    for number in readers:
+        word = _WORDS.get(type(plan.stages[number]).__name__)
+        if word is not None:
+            return f"stage {number} {word}"
+    word = _WORDS.get(type(plan.stages[writer]).__name__)
+    if word is not None:
+        return f"stage {writer} {word}"
+    if len(readers) > 1:
+        numbers = f"{', '.join(map(str, readers[:-1]))} and {readers[-1]}"
+        return f"stages {numbers} read what was made once"
+    stage = plan.stages[writer]
+    folds = isinstance(stage, Combine) or (
+        isinstance(stage, Fused) and any(w.reducer is not None and slot in w.slots for w in stage.writes)
+    )
+    return f"sums have to be complete before stage {readers[0]} reads them" if folds else ""
+
+
+def hints(sent: Mapping[str, int], profile: Profile, fusion: ExplainedFusion | None) -> tuple[Hint, ...]:
+    """At most three, those that save most first; `sent` has the arrays that this program would send to the
+    workers, by what people call them, in bytes."""
+    every = sorted((*_uploads(sent, profile), *_policy(fusion)), key=lambda hint: -hint.gain_seconds)
+    return tuple(hint for hint in every if hint.gain_seconds >= _LEAST_S)[:MOST_HINTS]
+
+
+def _uploads(sent: Mapping[str, int], profile: Profile) -> Iterator[Hint]:
+    for name, nbytes in sent.items():
+        yield Hint(
+            f"{name} goes from this program to the workers, {size_text(nbytes)}: make it there (np.random, "
+            "np.load, np.from_zarr, ...)",
+            profile.move_ns(nbytes) / 1e9,
+        )
+
+
+def _policy(fusion: ExplainedFusion | None) -> Iterator[Hint]:
+    formed = {} if fusion is None else fusion.formed_s
+    if fusion is not None and fusion.policy in formed:
+        gain = formed[fusion.policy] - min(formed.values())
+        yield Hint(f'config.fusion is "{fusion.policy}"; "cost" chooses what runs in one pass', gain)

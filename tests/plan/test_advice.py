@@ -1,0 +1,146 @@
+"""Explanations in people's words: their variables, why arrays are stored, what would be faster."""
+
+import io
+import json
+import re
+
+import numpy
+import pytest
+from rich.console import Console
+
+import spartan_ng as sp
+from spartan_ng import session as sessions
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.costs import Profile
+from spartan_ng.plan.advice import MOST_HINTS, hints
+from spartan_ng.plan.fusion import ExplainedFusion
+
+
+@pytest.fixture(autouse=True)
+def planned():
+    """All is planned."""
+    with sp.config.override(small_bytes=0):
+        yield
+
+
+@pytest.fixture
+def workers():
+    """Four workers."""
+    before = sessions.current()
+    sessions.use(SimulatedBackend(4))
+    yield
+    sessions._session = before
+
+
+def names(explained):
+    return {slot.name: slot.role for slot in explained.slots if slot.name}
+
+
+def test_arrays_are_called_as_the_users_variables():
+    table = sp.random.default_rng(0).random((4000, 100)).persist()
+    square = sp.arange(400_000.0).reshape(4000, 100).persist()
+    exponential = sp.exp(table) * square
+    totals, largest = exponential.sum(axis=0), exponential.max()
+    explained = sp.explain(totals, largest)
+    assert names(explained) == {"table": "input", "square": "input", "totals": "output", "largest": "output"}
+    assert re.search(r"inputs: (table|square) = %\d+ float64 4000×100", str(explained))
+    assert "totals  float64 100" in explained._repr_svg_()
+    assert names(sp.explain(exponential.min())) == {"table": "input", "square": "input"}
+
+
+def test_a_numpy_array_that_is_read_where_it_lies_has_its_name():
+    theirs = numpy.ones((4000, 100))
+    assert names(sp.explain(sp.asarray(theirs, copy=False).sum())) == {"theirs": "input"}
+
+
+def test_what_is_there_is_said_to_be():
+    done = sp.arange(100_000.0).persist()
+    more = done + 1
+    explained = sp.explain(done, more)
+    assert explained.there == ("done",)
+    assert "computed already: done" in str(explained)
+    assert sp.explain(done).stages == ()
+    assert sp.explain(more).there == ()
+
+
+def test_explaining_changes_nothing():
+    x = sp.ones(100_000).persist()
+    y = sp.zeros(10)
+    before = x._cell.value, y._cell._node
+    sp.explain(x + 1)
+    assert (x._cell.value, y._cell._node) == before
+    x[0] = 5
+    assert y._cell._node is before[1]
+
+
+def reasons(explained):
+    return {slot.number: slot.why for slot in explained.slots if slot.why}
+
+
+def test_why_arrays_are_stored(workers):
+    x = sp.random.default_rng(0).random((4000, 100)).persist()
+    y = sp.exp(x)
+    centred = y - y.mean(axis=0)
+    for array, word in (
+        (sp.sort(y[:, 0] * 2), r"stage \d+ (sorts|merges sorted parts)"),
+        (centred.sum(), "sums have to be complete before|parts of a result"),
+        (sp.cumsum(y, axis=0).max(), r"stage \d+ scans|parts of a result"),
+    ):
+        explained = sp.explain(array)
+        found = reasons(explained)
+        assert any(re.search(word, why) for why in found.values()), found
+        between = {slot.number for slot in explained.slots if slot.role == "between"}
+        assert set(found) <= between
+        for number, why in found.items():
+            for stage in map(int, re.findall(r"stage (\d+)", why)):
+                assert number in (*explained.stages[stage].reads, *explained.stages[stage].writes)
+            assert re.search(rf"%{number}\b.* stored: {re.escape(why)}", str(explained))
+
+
+def test_an_array_that_the_program_sends_is_a_hint(workers):
+    theirs = numpy.random.default_rng(0).random((100_000, 30))
+    (hint,) = sp.explain(sp.asarray(theirs).sum()).hints
+    assert "goes from this program to the workers, 24 MB" in hint.text
+    assert 0.01 < hint.gain_seconds < 0.1
+    there = sp.random.default_rng(0).random((100_000, 30)).persist()
+    assert sp.explain(there.sum()).hints == ()
+
+
+def test_hints_are_few_and_the_best_come_first():
+    sent = {name: nbytes for nbytes, name in enumerate("abcdefgh", 1)}
+    found = hints({name: nbytes * 10**8 for name, nbytes in sent.items()}, Profile(workers=2), None)
+    assert len(found) == MOST_HINTS
+    assert [hint.text[0] for hint in found] == ["h", "g", "f"]
+    assert all("predicted to save" in str(hint) for hint in found)
+    assert hints({"a": 8}, Profile(workers=2), None) == ()  # a microsecond
+
+
+def test_a_policy_that_costs_more_is_a_hint():
+    formed = {"cost": 0.1, "no_redundancy": 0.3}
+    (hint,) = hints({}, Profile(), ExplainedFusion("no_redundancy", (), formed))
+    assert hint.gain_seconds == pytest.approx(0.2)
+    assert hints({}, Profile(), ExplainedFusion("cost", (), formed)) == ()
+
+
+def test_words_are_the_same_in_colour():
+    total = sp.exp(sp.arange(100_000.0)).sum()
+    explained = sp.explain(total)
+    out = io.StringIO()
+    Console(file=out, force_terminal=True, soft_wrap=True, width=400).print(explained)
+    coloured = out.getvalue()
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured).rstrip("\n") == str(explained)
+
+
+def test_show_prints_no_colours_where_there_is_no_terminal(capsys):
+    explained = sp.explain(sp.arange(100_000.0).sum())
+    explained.show()
+    assert capsys.readouterr().out == f"{explained}\n"
+
+
+def test_all_of_it_is_there_for_programs():
+    done = sp.ones(100_000).persist()
+    told = json.loads(json.dumps(sp.explain(done, done + 1).to_dict()))
+    assert told["there"] == ["done"]
+    assert told["hints"] == []
+    assert {array["name"] for array in told["arrays"]} == {"done", ""}
