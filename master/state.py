@@ -336,7 +336,7 @@ class MasterState:
             retired,
             message.values,
             timeout_s=message.timeout_s,
-            observed=message.observed or self.watched,
+            observed="all" if message.observed else "tasks" if self.watched else "",
         )
         out: Instructions = []
         if (run.released or retired) and len(names) < len(self._ranks):

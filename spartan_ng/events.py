@@ -31,6 +31,8 @@ KINDS = {
     "lost": "a worker is gone; a moment",
 }
 """What can happen."""
+TASKS = frozenset({"stage", "wait", "compile", "spill"})
+"""What the page shows, and metrics count."""
 OVERLAPPING = frozenset({"transfer"})
 """What nests with nothing."""
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from msgspec import structs
 
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
-from spartan_ng.events import Event, now_ns, record
+from spartan_ng.events import KINDS, TASKS, Event, now_ns, record
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
@@ -187,8 +187,9 @@ class WorkerServer:
         self._begun: dict[str, tuple[float, str]] = {}
         """When a part began, and what the master has been told that it does."""
         self._timeouts: dict[str, float] = {}
-        self._observed: set[str] = set()
-        """Jobs of which the master wants to know what happens, and"""
+        self._observed: dict[str, str] = {}
+        """Jobs of which the master wants to know what happens: "tasks" or "all"; and"""
+        self._told: Container[str] = TASKS
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """what has happened, and is still to be told."""
         self._pressed: dict[str, float] = {}
@@ -407,7 +408,7 @@ class WorkerServer:
         self._begun[run.job] = (self.loop.now(), "")
         self._timeouts[run.job] = run.timeout_s
         if run.observed:
-            self._observe(run.job)
+            self._observe(run.job, run.observed)
         self._peers.timeout_s = min(self._timeouts.values())
         self._jobs.submit(self._run_part, part, self._plans[at], runner, cancelled)
 
@@ -444,13 +445,19 @@ class WorkerServer:
                 self.error = WorkerStuck(f"{what} of job {job} does not stop")
                 self.loop.stop()
 
-    def _observe(self, job: str) -> None:
+    def _observe(self, job: str, what: str) -> None:
         if not self._observed:
             record.begin(self._take_events)
-        self._observed.add(job)
+        self._observed[job] = what
+        self._told = self._told_kinds()
+
+    def _told_kinds(self) -> Container[str]:
+        """The kinds of events that somebody wants to know of."""
+        return KINDS if "all" in self._observed.values() else TASKS
 
     def _take_events(self, worker: str, events: Sequence[Event]) -> None:
-        self._events.extend(events)
+        """On whatever thread something happens."""
+        self._events.extend(event for event in events if event.kind in self._told)
 
     def _tell_events(self) -> None:
         """Tell the master what has happened; what belongs to no job is told with one that is observed."""
@@ -514,7 +521,8 @@ class WorkerServer:
         del self._cancelled[job], self._begun[job], self._timeouts[job]
         if job in self._observed:
             self._tell_events()
-            self._observed.discard(job)
+            del self._observed[job]
+            self._told = self._told_kinds()
             if not self._observed:
                 record.end(self._take_events)
         self._peers.timeout_s = min(self._timeouts.values(), default=self._peers.timeout_s)

@@ -24,7 +24,7 @@ import numpy as np
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 7
+PROTOCOL = 8
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Key = tuple[str, int]
@@ -205,7 +205,8 @@ class RunJob(Message, frozen=True):
     values: Blob = NOTHING
     plan: Blob = NOTHING
     timeout_s: float = 30.0
-    observed: bool = False
+    observed: str = ""
+    """What is to be told of what happens: "" nothing, "tasks" what the page shows, or "all"."""
 
 
 class Cancel(Message, frozen=True):

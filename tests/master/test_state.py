@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from spartan_ng.events import Event
 from spartan_ng.master.jobs import JOB_STEPS
 from spartan_ng.master.peers import SILENT_S
 from spartan_ng.master.state import MasterState
@@ -19,6 +20,7 @@ from spartan_ng.wire.messages import (
     Doing,
     DropOwner,
     ForgetPlan,
+    Happened,
     Hello,
     Here,
     JobDone,
@@ -373,3 +375,29 @@ def test_a_silent_worker_that_nobody_told_to_stop_is_left_alone():
     submit(state, world=2)
     state.tick(10 * SILENT_S)
     assert state.held_up() == []
+
+
+def observed(instructions):
+    return {m.observed for _, m in sent(instructions, RunJob)}
+
+
+def test_workers_tell_what_somebody_wants_to_know():
+    state = master(2)
+    assert observed(submit(state, "c/1", world=2)) == {""}
+    assert observed(submit(state, "c/2", world=2, observed=True)) == {"all"}
+    state.watched = True
+    assert observed(submit(state, "c/3", world=2)) == {"tasks"}
+    assert observed(submit(state, "c/4", world=2, observed=True)) == {"all"}
+
+
+def test_what_happens_is_told_to_those_who_asked():
+    state = master(2, clients=("c", "d"))
+    submit(state, "c/1", world=2, observed=True)
+    submit(state, "d/1", world=2)
+    events = (Event("stage", "add", 1, 2, 3, "c/1"),)
+    ((to, told),) = state.handle("w1", Happened("c/1", events))
+    assert (to, told) == ("c", Happened("c/1", events, "worker 1 (label 1)"))
+    assert state.handle("w1", Happened("d/1", events)) == []
+    assert state.handle("w1", Happened("c/9", events)) == []
+    with pytest.raises(ValueError, match="a client may not say Happened"):
+        state.handle("c", Happened("c/1", events))
