@@ -11,8 +11,7 @@ import resource
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
@@ -22,7 +21,7 @@ from msgspec import structs
 
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import ConnectionFailed, JobCancelled, SpartanError
-from spartan_ng.events import KINDS, TASKS, Event, now_ns, record
+from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
 from spartan_ng.plan.plan import Plan
@@ -42,7 +41,6 @@ from spartan_ng.wire.messages import (
     Authorized,
     Back,
     Doing,
-    Happened,
     Hello,
     Here,
     JobError,
@@ -78,6 +76,7 @@ from spartan_ng.worker.scheduling.state import (
     WorkerState,
 )
 from spartan_ng.worker.scheduling.stealing import Offers
+from spartan_ng.worker.telling import Telling
 
 ALONE_S = 10.0
 """A worker without a master for this long says so, and goes on looking; one that is refused ends."""
@@ -87,8 +86,6 @@ _TIDY_S = 1.0
 _LOOK_S = 0.5
 _PRESS_S = 0.1
 _TELL_S = 0.25
-_MOST_EVENTS = 100_000
-"""Events that wait to be told; of more, the first are left out."""
 STUCK_S = 5.0
 """A function that still runs this long after its job was to stop, in C code perhaps, never will."""
 HELD_UP_S = 60.0
@@ -187,11 +184,6 @@ class WorkerServer:
         self._begun: dict[str, tuple[float, str]] = {}
         """When a part began, and what the master has been told that it does."""
         self._timeouts: dict[str, float] = {}
-        self._observed: dict[str, str] = {}
-        """Jobs of which the master wants to know what happens: "tasks" or "all"; and"""
-        self._told: Container[str] = TASKS
-        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
-        """what has happened, and is still to be told."""
         self._pressed: dict[str, float] = {}
         """Parts that have been told to stop, and when."""
         self.leaves_stuck = False
@@ -223,7 +215,8 @@ class WorkerServer:
         self.loop.every(_LOOK_S, self._look)
         self.loop.every(_PRESS_S, self._press)
         self.loop.every(_TIDY_S, self._report)
-        self.loop.every(_TELL_S, self._tell_events)
+        self._telling = Telling(self._tell)
+        self.loop.every(_TELL_S, self._telling.tell)
 
     def tell_printed(self, job: str, text: str) -> None:
         """Let a job's program know what its functions print. Thread-safe."""
@@ -407,8 +400,7 @@ class WorkerServer:
         cancelled = self._cancelled[run.job] = threading.Event()
         self._begun[run.job] = (self.loop.now(), "")
         self._timeouts[run.job] = run.timeout_s
-        if run.observed:
-            self._observe(run.job, run.observed)
+        self._telling.begin(run.job, run.observed)
         self._peers.timeout_s = min(self._timeouts.values())
         self._jobs.submit(self._run_part, part, self._plans[at], runner, cancelled)
 
@@ -444,31 +436,6 @@ class WorkerServer:
                 what = "a user's function" if calls else "a part"
                 self.error = WorkerStuck(f"{what} of job {job} does not stop")
                 self.loop.stop()
-
-    def _observe(self, job: str, what: str) -> None:
-        if not self._observed:
-            record.begin(self._take_events)
-        self._observed[job] = what
-        self._told = self._told_kinds()
-
-    def _told_kinds(self) -> Container[str]:
-        """The kinds of events that somebody wants to know of."""
-        return KINDS if "all" in self._observed.values() else TASKS
-
-    def _take_events(self, worker: str, events: Sequence[Event]) -> None:
-        """On whatever thread something happens."""
-        self._events.extend(event for event in events if event.kind in self._told)
-
-    def _tell_events(self) -> None:
-        """Tell the master what has happened; what belongs to no job is told with one that is observed."""
-        found: dict[str, list[Event]] = {}
-        while self._events:
-            event = self._events.popleft()
-            job = event.job or next(iter(self._observed), "")
-            if job in self._observed:
-                found.setdefault(job, []).append(event)
-        for job, events in found.items():
-            self._tell(Happened(job, tuple(events)))
 
     def _run_part(
         self, part: StartPart, plan: Future[Plan], runner: Runner, cancelled: threading.Event
@@ -519,12 +486,7 @@ class WorkerServer:
 
     def _ended(self, job: str, instructions: Sequence[Instruction]) -> None:
         del self._cancelled[job], self._begun[job], self._timeouts[job]
-        if job in self._observed:
-            self._tell_events()
-            del self._observed[job]
-            self._told = self._told_kinds()
-            if not self._observed:
-                record.end(self._take_events)
+        self._telling.end(job)
         self._peers.timeout_s = min(self._timeouts.values(), default=self._peers.timeout_s)
         self._pressed.pop(job, None)
         try:
