@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng import session
+from spartan_ng import planner, session
 from spartan_ng.api.files import saving
 from spartan_ng.errors import MemoryBudgetError
 
@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_sorted_into_a_file(file, name, tmp_path):
 def test_what_neither_memory_nor_disk_can_hold_leaves_the_old_file(file, tmp_path):
     np.save(tmp_path / "found.npy", np.arange(3))
     with (
-        patch.object(session, "free_disk_bytes", return_value=BUDGET),
+        patch.object(planner, "free_disk_bytes", return_value=BUDGET),
         pytest.raises(MemoryBudgetError, match=rf"budget of {BUDGET:,} bytes.* the disk has {BUDGET:,}"),
     ):
         np.save(tmp_path / "found.npy", np.sort(np.load(file), axis=0))

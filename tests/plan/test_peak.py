@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng import memory, session
+from spartan_ng import memory, planner, session
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
@@ -72,7 +72,7 @@ def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
     source = Recorder(VALUE)
     backend: Any = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, 1_000_000)
     backend.is_local = True
-    room = patch.object(session, "free_disk_bytes", return_value=2_000_000)
+    room = patch.object(planner, "free_disk_bytes", return_value=2_000_000)
     with running_on(backend), room:
         for program in (lambda x: x * 2, lambda x: np.sort(x, axis=0)):
             with pytest.raises(MemoryBudgetError, match=r"1,000,000 bytes.* disk has 2,000,000"):
