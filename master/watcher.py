@@ -73,6 +73,9 @@ class Watcher:
                 self._board.released(map(_name, message.keys))
             case DropOwner():
                 self._board.released(self._held(message.owner))
+                for job in self._board.keys("jobs"):
+                    if job.startswith(message.owner + "/"):  # those that have ended stay as they are
+                        self._board.ended(job, "failed", "the client is gone")
 
     def _submitted(self, peer: str, label: str, message: Submit) -> None:
         plan = f"{peer}:{message.plan_key}"

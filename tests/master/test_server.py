@@ -6,7 +6,7 @@ import sys
 
 CAN_LOAD = """
 import sys
-import spartan_ng.master.server
+import spartan_ng.master.server, spartan_ng.master.watcher, spartan_ng.web.server, spartan_ng.web.metrics
 loads = {"cloudpickle", "spartan_ng.wire.functions", "spartan_ng.wire.values", "spartan_ng.wire.plans"}
 print(*sorted(loads & set(sys.modules)))
 """

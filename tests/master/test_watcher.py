@@ -91,12 +91,16 @@ def test_jobs_arrays_and_their_ends():
     assert board.keys("arrays") == []
 
 
-def test_a_client_that_leaves_takes_its_arrays():
+def test_a_client_that_leaves_takes_its_arrays_and_jobs():
     board, watcher = watching()
     submit(watcher)
     board.holds("cc:1", {"line": ""}, is_new=True)
+    submit(watcher, "c/2", b"")
+    watcher.said(JobDone("c/1", (), ()))
     watcher.said(DropOwner("c"))
     assert board.keys("arrays") == ["cc:1"]
+    ends = [(job["state"], job["error"]) for job in board.section("jobs")]
+    assert ends == [("done", ""), ("failed", "the client is gone")]
 
 
 def test_what_workers_say():
