@@ -110,5 +110,5 @@ def _here(backend: EmbeddedBackend) -> str:
                 raise
             _served = onlooker, server
             atexit.register(server.close)
-        backend.audience = _served[0]
+            EmbeddedBackend.audience = onlooker
         return _served[1].url

@@ -6,6 +6,7 @@ import urllib.request
 import pytest
 
 import spartan_ng as np
+from spartan_ng import session
 from tests.waiting import until
 
 
@@ -32,6 +33,10 @@ def test_the_page_shows_what_this_process_runs(capsys):
     assert job["stages"]
     until(lambda: rows(page, "workers")[0]["used"] > 0)
     assert np.page().url == page.url
+    session.embed()
+    assert np.arange(10_000.0).sum().item() == 49_995_000
+    assert len(rows(page, "jobs")) >= 2
+    assert rows(page, "jobs")[-1]["stages"]
 
     def breaks(tile):
         if tile.size > 1:

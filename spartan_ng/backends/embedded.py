@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class EmbeddedBackend:
     cut so that it fits, or goes to disk.
     """
 
+    audience: ClassVar[Audience | None] = None
+    """Who looks at what all of them run: the page of this process."""
+    _jobs: ClassVar[Iterator[int]] = count(1)
+
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
         bytes_s, flops_s = rates(self.threads)
@@ -48,8 +52,6 @@ class EmbeddedBackend:
         )
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
-        self._jobs = count(1)
-        self.audience: Audience | None = None
         self._begin()
 
     def _begin(self) -> None:
