@@ -173,22 +173,23 @@ class Executor:
         """
         with record.span("prepare", "", job):
             program = self._program(plan)
+        begun_ns = now_ns()
         keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
         for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
             keys[slot] = key
         run = Run(job, program, keys, cancelled, report=progress)
         if not program.lends:
-            return self._run_stages(run)
+            return self._run_stages(run, begun_ns)
         self.transfer.offers.begin(job)
         try:
-            return self._run_stages(run)
+            return self._run_stages(run, begun_ns)
         finally:
             self.transfer.offers.end(job)
 
-    def _run_stages(self, run: Run) -> list[StageStats]:
+    def _run_stages(self, run: Run, end_ns: int) -> list[StageStats]:
+        """Stages follow each other without a gap, from `end_ns` on."""
         every = []
         with entered(self.errstate), Acting(run.job):
-            end_ns = now_ns()
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
