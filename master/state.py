@@ -28,6 +28,7 @@ from spartan_ng.wire.messages import (
     CancelJob,
     Discard,
     Doing,
+    Drain,
     DropOwner,
     ForgetPlan,
     Happened,
@@ -37,8 +38,10 @@ from spartan_ng.wire.messages import (
     JobError,
     JobFailed,
     JobFinished,
+    Leaving,
     Member,
     Members,
+    Moved,
     Printed,
     Progress,
     Release,
@@ -84,6 +87,8 @@ class MasterState:
         self._awaited: set[str] = set()
         """Clients of another master's that have tiles here."""
         self._awaited_until_s = 0.0
+        self._leaving: dict[str, set[str] | None] = {}
+        """Workers without a rank, and the clients that may need their tiles; None: it has been let go."""
 
     @property
     def peers(self) -> list[str]:
@@ -172,7 +177,8 @@ class MasterState:
 
     def members(self, lost: tuple[Member, ...] = ()) -> Members:
         """The workers in the order of their ranks."""
-        return Members(self._epoch, tuple(self._workers[n].member for n in self._ranks), lost)
+        ranked, leaving = (tuple(self._workers[n].member for n in ns) for ns in (self._ranks, self._leaving))
+        return Members(self._epoch, ranked, lost, leaving)
 
     # --- coming and going
 
@@ -268,9 +274,8 @@ class MasterState:
         self._ranks.append(peer)
         self._since.append(self._epoch)
 
-    def _worker_lost(self, peer: str) -> Instructions:
-        """The last rank's worker takes the lost one's place, so that all other ranks stay as they are."""
-        member = self._workers.pop(peer).member
+    def _vacate(self, peer: str) -> None:
+        """The last rank's worker takes one's place, so that all other ranks stay as they are."""
         self._epoch += 1
         rank = self._ranks.index(peer)
         last = self._ranks.pop()
@@ -278,20 +283,51 @@ class MasterState:
         if last != peer:
             self._ranks[rank] = last
             self._since[rank] = self._epoch
+
+    def _worker_lost(self, peer: str) -> Instructions:
+        member = self._workers.pop(peer).member
+        if peer in self._leaving:
+            del self._leaving[peer]
+        else:
+            self._vacate(peer)
         out = self._tell_members((member,))
-        text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
         for job in [j for j, record in self._jobs.items() if peer in record.names]:
             record = self._jobs[job]
             needed = peer in record.waiting or record.state == "running"
             record.waiting.discard(peer)
             if needed:
+                rank = record.names.index(peer)
+                text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
                 event = "worker lost" if record.waiting else "last worker lost"
                 out += self._step(job, event, "WorkerDied", text)
         return out
 
+    def _leaves(self, peer: str, message: Leaving) -> Instructions:
+        """A worker gets no more work, and goes when nobody needs it."""
+        if peer in self._leaving:
+            return []
+        self._vacate(peer)
+        self._leaving[peer] = set(self._clients)
+        return self._tell_members() + self._let_go()
+
+    def _drain(self, peer: str, message: Drain) -> Instructions:
+        return self._leaves(message.worker, Leaving()) if message.worker in self._workers else []
+
+    def _moved(self, peer: str, message: Moved) -> Instructions:
+        for worker in message.workers:
+            (self._leaving.get(worker) or set()).discard(peer)
+        return self._let_go()
+
+    def _let_go(self) -> Instructions:
+        """Let workers go that nobody needs any more."""
+        busy = {name for record in self._jobs.values() for name in record.waiting}
+        free = [n for n, clients in self._leaving.items() if clients == set() and n not in busy]
+        self._leaving.update(dict.fromkeys(free))
+        return [(name, Stop()) for name in free]
+
     def _client_lost(self, peer: str) -> Instructions:
         del self._clients[peer]
-        out: Instructions = []
+        out: Instructions = self._moved(peer, Moved(tuple(self._leaving)))
         for job in [j for j, record in self._jobs.items() if record.client == peer]:
             out += self._step(job, "client lost", "JobCancelled", "the client is gone")
         for name, worker in self._workers.items():
@@ -448,6 +484,7 @@ class MasterState:
             out += [(n, discard) for n in record.names if n in self._workers]
         if record.state in ("done", "gone"):
             del self._jobs[job]
+            out += self._let_go()
         return out
 
     # --- housekeeping
@@ -487,6 +524,7 @@ def _own(client: str, jobs: tuple[str, ...]) -> tuple[str, ...]:
 
 _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions]] = {
     ("coming worker", Back): MasterState._back,
+    ("worker", Leaving): MasterState._leaves,
     ("worker", Here): MasterState._here,
     ("worker", JobFinished): MasterState._finished,
     ("worker", JobError): MasterState._failed,
@@ -499,9 +537,11 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("client", Cancel): MasterState._cancel,
     ("client", Release): MasterState._release,
     ("client", Holds): MasterState._holds,
+    ("client", Moved): MasterState._moved,
     ("client", ForgetPlan): MasterState._forget_plan,
     ("client", AskStatus): MasterState._status,
     ("client", Bye): MasterState._bye,
+    ("admin", Drain): MasterState._drain,
     ("admin", Shutdown): MasterState._shutdown,
 }
 """Who may say what, and who answers it; an admin may say what a client may."""

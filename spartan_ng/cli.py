@@ -25,16 +25,19 @@ from spartan_ng.config import (
     MASTER_VARIABLE,
     TRACE_VARIABLE,
 )
-from spartan_ng.errors import SpartanError
+from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.logs import LEVELS, set_up
 
 if TYPE_CHECKING:
     from spartan_ng.backends.nanny import Nanny
+    from spartan_ng.master.server import MasterServer
     from spartan_ng.wire.access import Access
 
 _LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
 
+_STANDBY_S = 0.25
+"""Between two looks at an address that another master has."""
 PAGE_PORT = 8787
 """Where a master serves its page if nothing else is said."""
 _PR_SET_PDEATHSIG = 1
@@ -140,6 +143,7 @@ def main() -> None:
     metavar="[HOST:]PORT",
     help=f"Serve a page for browsers, by default at 127.0.0.1:{PAGE_PORT}; its link is printed.",
 )
+@click.option("--standby", is_flag=True, help="Wait until no master serves there any more, and follow it.")
 @_log_level
 @_log_json
 @_lifeline
@@ -152,6 +156,7 @@ def master(
     page: str | None,
     log_level: str,
     log_json: bool,
+    standby: bool,
     lifeline: int | None,
     nannied: int | None,
     announce: int | None,
@@ -172,7 +177,7 @@ def master(
     set_up(log_level, log_json)
     limit_heaps()
     access = _access(keys, "server", insecure)
-    server = MasterServer(address, access)
+    server = _when_free(lambda: MasterServer(address, access)) if standby else MasterServer(address, access)
     _warn(access, server.address)
     if announce is not None:
         with open(announce, "w", encoding="ascii") as file:
@@ -185,6 +190,19 @@ def master(
             raise click.UsageError(f"--page: {page!r} is no port, as {PAGE_PORT} or 127.0.0.1:{PAGE_PORT}")
         click.echo(f"page at {server.open_page(host or '127.0.0.1', int(port))}")
     _serve(server, lifeline, nannied)
+
+
+def _when_free(start: Callable[[], MasterServer]) -> MasterServer:
+    """A master, as soon as its address is free, or this host's."""
+    said = ""
+    while True:
+        try:
+            return start()
+        except ConnectionFailed as error:
+            if str(error) != said:
+                said = str(error)
+                click.echo(f"standing by: {said}")
+            time.sleep(_STANDBY_S)
 
 
 @main.command()
@@ -218,7 +236,7 @@ def worker(
     """Start a worker, which holds tiles in its memory and computes on all cores.
 
     It is started again when its process ends without having been told to. Where no master answers it goes on
-    trying, and says so.
+    trying, and says so. On SIGTERM it leaves: programs take their tiles from it first, for up to 20 s.
 
     \b
     Examples:
@@ -276,10 +294,12 @@ def _mind_worker() -> NoReturn:
 
 
 def _end(nanny: Nanny) -> None:
-    """Have a nanny's worker stop; a user's function may hold it up."""
+    """Have a nanny's worker leave; a user's function may hold it up."""
+    from spartan_ng.worker.server import LEAVE_S
+
     nanny.leave()
     nanny.process.terminate()
-    time.sleep(_LEAVE_S)
+    time.sleep(LEAVE_S + _LEAVE_S)
     nanny.process.kill()
 
 
@@ -330,7 +350,7 @@ def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> 
     def leave(number: int, frame: FrameType | None) -> None:
         nonlocal is_for_good
         is_for_good = False  # whoever means it has told the nanny; a user's function may send signals, too
-        server.stop()
+        server.stop() if isinstance(server, MasterServer) else server.leave()
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
@@ -542,6 +562,36 @@ def stop(address: str | None, timeout: float, keys: str | None, insecure: bool) 
     link = Link(address or own_address(), _access(keys, "admin", insecure), timeout, "admin")
     link.open()
     link.shut_down()
+
+
+@main.command()
+@click.argument("worker")
+@_master_address
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait until it has left.")
+@_keys
+@_insecure
+def drain(worker: str, address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
+    """Have WORKER leave a cluster, a number or a label of `spartan-ng status`. Programs take their tiles from
+    it first, so that nothing is lost. With keys, it takes those of an admin.
+
+    \b
+    Example:
+        spartan-ng drain 3
+    """
+    from spartan_ng.backends.link import Link
+    from spartan_ng.wire.access import own_address
+
+    link = Link(address or own_address(), _access(keys, "admin", insecure), timeout, "admin")
+    link.open()
+    try:
+        members = link.status().members.members
+        names = {**{m.label: m.name for m in members}, **{str(i): m.name for i, m in enumerate(members)}}
+        if worker not in names:
+            raise click.ClickException(f"no worker is called {worker!r}; there are {', '.join(names)}")
+        if not link.drain(names[worker], timeout):
+            raise click.ClickException(f"worker {worker} has not left within {timeout:g} s")
+    finally:
+        link.close()
 
 
 @main.command()

@@ -45,6 +45,7 @@ from spartan_ng.wire.messages import (
     Here,
     JobError,
     Key,
+    Leaving,
     Members,
     Printed,
     Probe,
@@ -81,6 +82,8 @@ from spartan_ng.worker.telling import Telling
 ALONE_S = 10.0
 """A worker without a master for this long says so, and goes on looking; one that is refused ends."""
 
+LEAVE_S = 20.0
+"""A worker that is to leave waits so long for those who need its tiles; systems kill after 30."""
 _PROGRESS_S = 0.1
 _TIDY_S = 1.0
 _LOOK_S = 0.5
@@ -207,6 +210,7 @@ class WorkerServer:
         )
         self._address, self._access = master, access
         self._master: Socket | None = None
+        self._leaves = False
         self._known = Members(0, ())
         """What the master has said last of who is there."""
         self._words = 0
@@ -243,6 +247,19 @@ class WorkerServer:
     def stop(self) -> None:
         """End `run`. Thread-safe."""
         self.loop.stop()
+
+    def leave(self) -> None:
+        """End `run` once nobody needs our tiles, or after a while; the second time, now. Thread-safe."""
+        if self._leaves:
+            self.loop.stop()
+        self._leaves = True
+        self.loop.call(self._leave)
+
+    def _leave(self) -> None:
+        if not self._joined:
+            self.loop.stop()
+        self._tell(Leaving())
+        self.loop.after(LEAVE_S, self.loop.stop)
 
     # --- the master
 
@@ -374,7 +391,7 @@ class WorkerServer:
                 case Retain():
                     self.store.retain(instruction.owner, instruction.serials)
                 case UsePeers():
-                    self._known = structs.replace(instruction.members, lost=())
+                    self._known = structs.replace(instruction.members, lost=(), leaving=())
                     self._peers.use(instruction.members)
                     for lost in instruction.members.lost:
                         self._lose(lost.name)

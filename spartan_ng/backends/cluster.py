@@ -39,7 +39,7 @@ from spartan_ng.wire.access import Access, is_local
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.keys import Keys
-from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Printed, Status, Submit
+from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Members, Printed, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.values import pack, unpack
 
@@ -53,6 +53,7 @@ _CANCEL_S = 0.5
 """How long the master has to confirm that an interrupted job is given up."""
 
 _CHECK_S = 1.0
+_LOOK_S = 0.02
 
 _LOST_WITH = "the connection to the master"
 
@@ -85,7 +86,7 @@ class ClusterBackend:
         self._making: set[int] = set()
         """Arrays whose tiles are on their way to the workers, or are being computed there."""
         self._lock = threading.RLock()
-        link.holding, link.let_go = self._holding, self._let_all_go
+        link.holding, link.let_go, link.hand_over = self._holding, self._let_all_go, self._take_over
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
         """See `Losing`."""
         atexit.register(self.close)
@@ -378,6 +379,24 @@ class ClusterBackend:
         finally:
             self._making.difference_update(numbers)
 
+    def _take_over(self, members: Members) -> None:
+        """Have here what lies on workers that leave, once it is complete; on a thread of its own."""
+        making = set(self._making)
+        while making & self._making:
+            self._link.check()
+            time.sleep(_LOOK_S)
+        for held in list(self._arrays.values()):
+            with self._lock:
+                ref = held.ref()
+                if ref is None or ref.tiling is None or held.lost is not None:
+                    continue
+                if held.value is not None or ref.value is not None or ref.source is not None:
+                    continue
+                users = [r for r in range(len(held.members)) if ref.tiling.box_on(ref.shape, r) is not None]
+                stay = [held.members[r] in members.members for r in users]
+                if not (any(stay) if ref.tiling.duplicate else all(stay)):
+                    ref.value = self._gather(ref, box_of(ref.shape), held)
+
     def _holding(self) -> list[int]:
         """What is ours on the workers, or will be; no lock, since the link's thread asks."""
         making = list(self._making)  # first: what is made meanwhile is among those that are there
@@ -541,15 +560,16 @@ class ClusterBackend:
             ref.tiling.duplicate and len(now) > len(held.members)
         ):
             return
-        survivors = [held.members[r] for r in users if held.members[r] in now]
+        there = (*now, *self._settled.leaving)  # who stays comes first
+        survivors = sorted((held.members[r] for r in users if held.members[r] in there), key=there.index)
         if ref.tiling.duplicate and survivors:
-            if now[0] in survivors:
+            if now and now[0] in survivors:
                 ref.tiling = Tiling.single(len(ref.shape))  # one of the copies: the others are not read
                 held.members = now
                 return
             held.members = (survivors[0],)
         elif len(survivors) < len(users):
-            gone = next(held.members[r] for r in users if held.members[r] not in now)
+            gone = next(held.members[r] for r in users if held.members[r] not in there)
             if ref.value is None:
                 held.lost = f"worker {held.members.index(gone)} ({gone.label})"
                 return

@@ -19,7 +19,13 @@ from typing import Any
 import zmq
 from msgspec.structs import replace
 
-from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable, WorkersChanged
+from spartan_ng.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    MasterUnreachable,
+    SpartanError,
+    WorkersChanged,
+)
 from spartan_ng.events import now_ns, record
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access
@@ -35,6 +41,7 @@ from spartan_ng.wire.messages import (
     AskStatus,
     Bye,
     Cancel,
+    Drain,
     ForgetPlan,
     Happened,
     Hello,
@@ -42,6 +49,7 @@ from spartan_ng.wire.messages import (
     JobDone,
     JobFailed,
     Members,
+    Moved,
     PageAt,
     Printed,
     Probe,
@@ -112,6 +120,10 @@ class Link:
         """Since when there is no master, where we had one."""
         self.holding: Callable[[], Sequence[int]] = tuple
         """The arrays that we have on the workers; called on a thread of ours."""
+        self.hand_over: Callable[[Members], None] = lambda members: None
+        """Takes what is ours from workers that leave; called on a thread of its own."""
+        self._leaving: frozenset[str] = frozenset()
+        """Workers of which that was done, or is being done."""
         self.drops = 0
         """How often the workers have dropped all that was ours."""
         self.let_go: Callable[[], None] = lambda: None
@@ -244,6 +256,20 @@ class Link:
     def retire(self, is_idle: Callable[[], bool], close: Callable[[], None]) -> None:
         """Call `close` once `is_idle` says that nobody needs us."""
         self._retired = (is_idle, close)
+
+    def drain(self, worker: str, timeout_s: float) -> bool:
+        """Have a worker leave, if we are an admin; whether it has, within the timeout."""
+        self._loop.call(lambda: self._send(Drain(worker)))
+        with self._changed:
+            gone = self._changed.wait_for(
+                lambda: (
+                    self._error is not None
+                    or all(m.name != worker for m in (*self.members.members, *self.members.leaving))
+                ),
+                timeout_s,
+            )
+        self.check()
+        return gone
 
     def shut_down(self) -> None:
         """Have the cluster end, if we are an admin; leave."""
@@ -382,6 +408,10 @@ class Link:
             self.members = message
             self._is_up = True
             self._changed.notify_all()
+        names = frozenset(m.name for m in message.leaving)
+        new, self._leaving = names - self._leaving, names
+        if new:
+            threading.Thread(target=self._hand_over, args=(message, tuple(new)), daemon=True).start()
         if self._lost_at is not None:
             self._lost_at = None
             for _ in self._status:
@@ -390,6 +420,14 @@ class Link:
                 self._send(AskPage())
         if not self._answered.done():
             self._answered.set_result(None)
+
+    def _hand_over(self, members: Members, leaving: tuple[str, ...]) -> None:
+        """On a thread of its own: take what is ours, and say so."""
+        try:
+            self.hand_over(members)
+        except SpartanError as error:
+            _log.warning("what workers that leave have cannot be taken from them: %s", error)
+        self._loop.call(lambda: self._send(Moved(leaving)))
 
     def _broken(self, error: Exception) -> None:
         self._fail(ConnectionFailed(f"the master at {self.address} said what cannot be read: {error}"))

@@ -25,6 +25,8 @@ from spartan_ng.wire.access import private_folder
 
 _QUICK_S = 1.0
 """A master that has served so long has not ended by a fault of its start; all wait for the next."""
+_LEAVE_S = 25.0
+"""How long a worker gets that programs take their tiles from."""
 _STOP_S = 5.0
 """How long processes get to stop by themselves."""
 
@@ -136,7 +138,7 @@ class LocalCluster:
             process = self.workers.pop()
             process.terminate()
             try:
-                process.wait(_STOP_S)
+                process.wait(_LEAVE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

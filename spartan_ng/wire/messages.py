@@ -1,8 +1,9 @@
 """Every message, one structure each, and who may say what: a reader for each kind of sender.
 
-    client → master   Hello  Submit  Cancel  Release  Holds  ForgetPlan  AskStatus  AskPage  Bye
-    admin → master    what a client may say, and  Shutdown
-    worker → master   Hello  Back  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError
+    client → master   Hello  Submit  Cancel  Release  Holds  Moved  ForgetPlan  AskStatus
+                      AskPage  Bye
+    admin → master    what a client may say, and  Drain  Shutdown
+    worker → master   Hello  Back  Leaving  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError
                       Bye
     master → client   Welcome  Refused  Members  Progress  Printed  Happened  JobDone  JobFailed  Status
                       Watched  PageAt
@@ -79,11 +80,13 @@ class Member(Message, frozen=True):
 
 
 class Members(Message, frozen=True):
-    """The workers in the order of their ranks; `lost` names those that went since the last epoch."""
+    """The workers in the order of their ranks; `lost` names those that went since the last epoch, `leaving`
+    those that have no rank any more, and whose tiles can still be read."""
 
     epoch: int
     members: tuple[Member, ...]
     lost: tuple[Member, ...] = ()
+    leaving: tuple[Member, ...] = ()
 
 
 class Welcome(Message, frozen=True):
@@ -142,6 +145,22 @@ class Here(Message, frozen=True):
 
 class Bye(Message, frozen=True):
     """The sender leaves on purpose."""
+
+
+class Leaving(Message, frozen=True):
+    """A worker is to end, and waits until nobody needs its tiles."""
+
+
+class Drain(Message, frozen=True):
+    """An admin's wish that a worker leaves."""
+
+    worker: str
+
+
+class Moved(Message, frozen=True):
+    """A client has what was its own on workers that leave."""
+
+    workers: tuple[str, ...]
 
 
 class Stop(Message, frozen=True):
@@ -462,9 +481,11 @@ class TransferFailed(Message, frozen=True):
 
 
 FROM_STRANGER = Reader(Hello)
-FROM_WORKER = Reader(Back, Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
-FROM_CLIENT = Reader(Submit, Cancel, Release, Holds, ForgetPlan, AskStatus, AskPage, Bye)
-FROM_ADMIN = Reader(Submit, Cancel, Release, Holds, ForgetPlan, AskStatus, AskPage, Bye, Shutdown)
+FROM_WORKER = Reader(Back, Leaving, Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
+FROM_CLIENT = Reader(Submit, Cancel, Release, Holds, Moved, ForgetPlan, AskStatus, AskPage, Bye)
+FROM_ADMIN = Reader(
+    Submit, Cancel, Release, Holds, Moved, ForgetPlan, AskStatus, AskPage, Bye, Drain, Shutdown
+)
 TO_WORKER = Reader(
     Welcome,
     Refused,

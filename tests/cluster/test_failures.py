@@ -41,7 +41,7 @@ def test_a_worker_killed_during_a_job(cluster, gate):
     once(lambda: gate.arrived, lambda: (kill(cluster.workers[1]), gate.open()))
     slow = total(user(held(gate), node))
     np.testing.assert_allclose(evaluate(session, slow), expected(node))  # once more, on the others
-    assert client.workers == 2
+    until(lambda: client.workers == 2)  # the job may have needed the others alone
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
     with config.override(retries=0), pytest.raises(WorkerLost, match=f"pid {cluster.workers[1].pid}"):
         value(session, lost)

@@ -1,6 +1,8 @@
 """Masters that die, and those that follow them: arrays live, jobs are run again, clients need do nothing."""
 
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack
 
 import numpy as np
@@ -137,3 +139,33 @@ def test_a_master_with_keys_is_followed():
         client.close()
     finally:
         cluster.stop()
+
+
+def test_a_standby_takes_over():
+    for cluster in start(2, restart=False):
+        client = cluster.connect()
+        session = Session(client)
+        x = rng.random((20000, 8))
+        (kept,) = session.evaluate([doubled(build.constant(x))])
+        command = [
+            sys.executable,
+            "-m",
+            "spartan_ng.cli",
+            "master",
+            "--address",
+            cluster.address,
+            "--standby",
+        ]
+        standby = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert standby.stdout is not None
+        try:
+            assert "somebody else does" in standby.stdout.readline()
+            kill(cluster.master)
+            assert standby.stdout.readline() == f"master at {cluster.address}\n"
+            with config.override(retries=0):
+                assert evaluate(session, total(build.data(kept))) == pytest.approx(2 * x.sum())
+            client.close()
+        finally:
+            standby.terminate()
+            standby.wait()
+            standby.stdout.close()

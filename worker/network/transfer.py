@@ -179,7 +179,7 @@ class Peers:
 
     def use(self, members: Members) -> None:
         """Take the new address book; requests to workers that are gone fail. On the loop's thread."""
-        self._members = {m.name: m for m in members.members}
+        self._members = {m.name: m for m in (*members.members, *members.leaving)}
         for lost in members.lost:
             self.lose(lost.name, f"{lost.label} died")
         for name in [n for n in self._links if n not in self._members]:
