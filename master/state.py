@@ -185,7 +185,7 @@ class MasterState:
     def greet(self, peer: str, role: str, hello: Hello) -> Instructions:
         """What to say after `peer`, who has proved to be of a `role`, said hello."""
         out = self.lost(peer)  # it was here before: what it held is gone
-        follows = self._follows(hello.epoch)
+        follows = self._follows(role, hello.epoch)
         if role == "worker":
             out.append((peer, Welcome(PROTOCOL, keeps=follows and hello.epoch > 0)))
             if self._authorized.users:
@@ -200,9 +200,11 @@ class MasterState:
         out.append((peer, Welcome(PROTOCOL, keeps=keeps)))
         return out if follows else [*out, (peer, self.members())]
 
-    def _follows(self, epoch: int) -> bool:
-        """Whether workers of another master are waited for, now that somebody was told of an epoch."""
-        if self._succession is None and epoch > self._epoch and not self._first_epoch:
+    def _follows(self, role: str, epoch: int) -> bool:
+        """Whether workers of another master are waited for, now that somebody was told of an epoch; a
+        client's word is enough where there are no workers yet."""
+        is_news = epoch > self._epoch and not self._first_epoch and (role == "worker" or not self._workers)
+        if self._succession is None and is_news:
             self._succession = Succession(self._now_s)
         if self._succession is not None:
             self._succession.hear(epoch)
@@ -210,14 +212,18 @@ class MasterState:
 
     def _back(self, peer: str, message: Back) -> Instructions:
         """A worker that was here before says what it brings."""
-        hello = self._returning.pop(peer, None)
+        hello = self._returning.get(peer)
         if hello is None:
             raise ValueError("it has said before what it brings")
+        names = [m.name for m in message.members.members]
+        if len(set(names)) < len(names):
+            raise ValueError("a worker has two ranks")
+        if message.members.epoch > 0 and self._succession is None:  # too late
+            return [(peer, Welcome(PROTOCOL))]
+        del self._returning[peer]
         if message.members.epoch == 0:
             return self._new_worker(peer, hello)
-        if self._succession is None:  # too late
-            self._returning[peer] = hello
-            return [(peer, Welcome(PROTOCOL))]
+        assert self._succession is not None, "it has been looked at"
         self._succession.back(peer, hello, message.members, message.owners)
         return self._take_over() if self._succession.is_complete else []
 

@@ -18,8 +18,9 @@ An owner is a client's name, a job is `client/number`, a key is `(owner, number)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from spartan_ng.events import Event
@@ -28,6 +29,8 @@ from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 PROTOCOL = 8
 """Both ends must speak the same version; raise it with every change of a message."""
 
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+"""Counts changes of the membership; there is always a later one."""
 Key = tuple[str, int]
 Region = tuple[tuple[int, int, int], ...]
 """Where a read is cut out of a tile: start, stop and step an axis."""
@@ -53,7 +56,7 @@ class Hello(Message, frozen=True):
     """Equal for processes that can map each other's memory."""
     threads: int = 0
     memory_bytes: int = 0
-    epoch: int = 0
+    epoch: Epoch = 0
     """The last that the master, or another one before it, has told the sender."""
 
 
@@ -75,7 +78,7 @@ class Member(Message, frozen=True):
     memory_bytes: int
     key: str = ""
     """The public key of the process at `address`."""
-    since: int = 0
+    since: Epoch = 0
     """The epoch in which it joined: one that has come back is another, without the tiles that it had."""
 
 
@@ -83,7 +86,7 @@ class Members(Message, frozen=True):
     """The workers in the order of their ranks; `lost` names those that went since the last epoch, `leaving`
     those that have no rank any more, and whose tiles can still be read."""
 
-    epoch: int
+    epoch: Epoch
     members: tuple[Member, ...]
     lost: tuple[Member, ...] = ()
     leaving: tuple[Member, ...] = ()

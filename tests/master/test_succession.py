@@ -4,8 +4,10 @@ import pytest
 
 from spartan_ng.master.state import MasterState
 from spartan_ng.master.succession import OWNERS_S, RETURN_S
-from spartan_ng.wire.codec import Blob
+from spartan_ng.wire.codec import Blob, encode
 from spartan_ng.wire.messages import (
+    FROM_STRANGER,
+    FROM_WORKER,
     PROTOCOL,
     Back,
     DropOwner,
@@ -197,3 +199,28 @@ def test_jobs_are_planned_again_for_the_new_epoch(state, known):
     told = dict(sent(come(state, "w2", known), Members))["c"]
     job = Submit("c/9", "k", told.epoch, 3, 3, (), (("c", 5),), False, False, plan=Blob((b"plan",)))
     assert [to for to, _ in sent(state.handle("c", job), RunJob)] == ["w0", "w1", "w2"]
+
+
+def test_a_clients_word_stops_no_master_that_has_workers():
+    state = MasterState(0.0)
+    state.greet("w0", "worker", Hello(PROTOCOL, "worker"))
+    out = greet(state, "c", 1 << 60)
+    assert sent(out, Welcome) == [("c", Welcome(PROTOCOL, keeps=False))]
+    assert names(dict(sent(out, Members))["c"]) == ["w0"]
+
+
+@pytest.mark.parametrize("epoch", [-1, (1 << 62) + 1, 1 << 64])
+def test_there_is_a_later_epoch_than_any(epoch):
+    with pytest.raises((ValueError, OverflowError)):
+        FROM_STRANGER(encode(Hello(PROTOCOL, "client", epoch=epoch)))
+    with pytest.raises((ValueError, OverflowError)):
+        FROM_WORKER(encode(Back(Members(epoch, ()))))
+
+
+def test_a_list_with_a_worker_twice_is_refused_and_changes_nothing(state, known):
+    state.greet("w0", "worker", Hello(PROTOCOL, "worker", epoch=known.epoch))
+    with pytest.raises(ValueError, match="two ranks"):
+        state.handle("w0", Back(Members(known.epoch, known.members + known.members)))
+    assert state.role("w0") == "coming worker"
+    state.handle("w0", Back(known))
+    assert names(dict(sent(state.tick(RETURN_S), Members))["w0"]) == ["w0"]
