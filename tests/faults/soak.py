@@ -5,13 +5,15 @@ free segments come and go with clients, and are bounded; what is left of clients
 
 What a process loads once is loaded before: a worker that has a stage compiled maps 50 MB of libraries and a
 thread then, at a time that the machine's load decides, and holds a process that compiles for half a minute.
-And as many clients as there may be are at work at once before: Python keeps an arena of 1 MB as long as one
-object lies in it, and of those that the most clients at a time have filled, some objects stay in several.
+And as many clients as there may be are at work at once before. The program that has them runs without
+Python's own allocator, which keeps an arena of 1 MB as long as one object lies in it: caches whose entries
+change, as many as ever, come to lie in more and more of them.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -43,6 +45,7 @@ _SETTLED = 0.25
 """What is held after so much of the time is compared with the end."""
 _GROWTH = 1.03
 _HOT_RUNS = 8
+_ALLOCATOR = {"PYTHONMALLOC": "malloc"}
 
 
 def summed(session: Session, rng: np.random.Generator) -> None:
@@ -182,6 +185,10 @@ class Soak:
 def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
     """Run JOBS jobs of clients that come and go, or as many as the time allows; memory and descriptors may
     grow by 3% at most."""
+    if not _ALLOCATOR.items() <= os.environ.items():
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **_ALLOCATOR})
+    for name in _ALLOCATOR:  # the cluster's processes are as ever
+        del os.environ[name]
     warnings.simplefilter("ignore", PerformanceWarning)  # each client plans anew
     limit_heaps()  # the clients of one program are hardly ever at work on so many threads elsewhere
     cluster = KeyedCluster(workers) if keys else LocalCluster(workers)
