@@ -244,12 +244,12 @@ class MasterState:
         out: Instructions = [(peer, Welcome(PROTOCOL)) for peer in waiting.late]
         for name, client in self._clients.items():
             if client.holds is not None:
-                out += [(worker, Retain(name, client.holds.serials)) for worker in self._workers]
+                out += [(worker, Retain(name, client.holds)) for worker in self._workers]
         return out + self._tell_members(waiting.missing)
 
     def _holds(self, peer: str, message: Holds) -> Instructions:
         self._clients[peer].holds = message
-        return [(worker, Retain(peer, message.serials)) for worker in self._workers]
+        return [(worker, Retain(peer, message)) for worker in self._workers]
 
     def authorize(self, users: tuple[tuple[str, str], ...]) -> Instructions:
         """What to say after the keys of those who may connect have changed."""

@@ -389,7 +389,8 @@ class WorkerServer:
                 case DropPlans():
                     self._drop_plans(instruction.client, instruction.plan_key)
                 case Retain():
-                    self.store.retain(instruction.owner, instruction.serials)
+                    holds = instruction.holds
+                    self.store.retain(instruction.owner, holds.serials, holds.last, holds.last_job)
                 case UsePeers():
                     self._known = structs.replace(instruction.members, lost=(), leaving=())
                     self._peers.use(instruction.members)

@@ -83,6 +83,7 @@ class ClusterBackend:
         self._arrays: dict[int, _Held] = {}
         """By the array's serial number."""
         self._numbers = count(1)
+        self._numbering = threading.Lock()
         self._making: set[int] = set()
         """Arrays whose tiles are on their way to the workers, or are being computed there."""
         self._lock = threading.RLock()
@@ -372,8 +373,9 @@ class ClusterBackend:
     @contextmanager
     def _new_keys(self, count: int) -> Iterator[list[Key]]:
         """Keys for arrays that are made meanwhile."""
-        numbers = [next(self._numbers) for _ in range(count)]
-        self._making.update(numbers)
+        with self._numbering:
+            numbers = [next(self._numbers) for _ in range(count)]
+            self._making.update(numbers)
         try:
             yield [(self._link.name, number) for number in numbers]
         finally:
@@ -397,10 +399,13 @@ class ClusterBackend:
                 if not (any(stay) if ref.tiling.duplicate else all(stay)):
                     ref.value = self._gather(ref, box_of(ref.shape), held)
 
-    def _holding(self) -> list[int]:
-        """What is ours on the workers, or will be; no lock, since the link's thread asks."""
-        making = list(self._making)  # first: what is made meanwhile is among those that are there
-        return making + [held.key[1] for held in list(self._arrays.values())]
+    def _holding(self) -> tuple[list[int], int]:
+        """What is ours on the workers, or will be, up to a number; none of the locks that others hold for
+        long, since the link's thread asks."""
+        with self._numbering:
+            last = next(self._numbers)
+            making = list(self._making)  # first: what is made meanwhile is among those that are there
+        return making + [held.key[1] for held in list(self._arrays.values())], last
 
     def _let_all_go(self) -> None:
         """The workers have nothing of ours any more; no lock, since the link's thread says so."""

@@ -118,8 +118,8 @@ class Link:
         """Whether it has let us in, and has told us of its workers."""
         self._lost_at: float | None = None
         """Since when there is no master, where we had one."""
-        self.holding: Callable[[], Sequence[int]] = tuple
-        """The arrays that we have on the workers; called on a thread of ours."""
+        self.holding: Callable[[], tuple[Sequence[int], int]] = lambda: ((), 0)
+        """The arrays that we have on the workers, and the last number of any; called on a thread of ours."""
         self.hand_over: Callable[[Members], None] = lambda members: None
         """Takes what is ours from workers that leave; called on a thread of its own."""
         self._leaving: frozenset[str] = frozenset()
@@ -396,7 +396,8 @@ class Link:
         if self._lost_at is None:
             return
         if message.keeps:
-            send(self._master, Holds(tuple(self.holding())))
+            serials, last = self.holding()
+            send(self._master, Holds(tuple(serials), last, next(self._numbers)))
         else:
             self.drops += 1
             self.peers.use(Members(0, ()))

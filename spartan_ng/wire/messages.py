@@ -110,16 +110,20 @@ class Back(Message, frozen=True):
 
 
 class Holds(Message, frozen=True):
-    """A client that has lost its master holds these arrays, and no others."""
+    """A client that has lost its master holds these arrays, and no others up to `last`; its jobs up to
+    `last_job` are over."""
 
     serials: tuple[int, ...]
+    last: int
+    last_job: int
 
 
 class Retain(Message, frozen=True):
-    """All else of a client's goes, and so does what its jobs have left."""
+    """All else that a client had when it said what it `Holds` goes, and so does what its jobs have left.
+    What is newer may have come before, from other peers."""
 
     owner: str
-    serials: tuple[int, ...]
+    holds: Holds
 
 
 class Probe(Message, frozen=True):

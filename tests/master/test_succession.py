@@ -135,10 +135,10 @@ def test_who_leaves_again_is_waited_for_no_longer_than_others(state, known):
 def test_workers_drop_what_their_clients_have_let_go_of_meanwhile(state, known):
     come(state, "w0", known, ("c",))
     greet(state, "c", known.epoch)
-    state.handle("c", Holds((3, 4)))
+    state.handle("c", Holds((3, 4), 7, 2))
     come(state, "w1", known)
     out = come(state, "w2", known)
-    retained = [to for to, m in out if m == Retain("c", (3, 4))]
+    retained = [to for to, m in out if m == Retain("c", Holds((3, 4), 7, 2))]
     assert sorted(retained) == ["w0", "w1", "w2"]
     kinds = [type(m) for _, m in out]
     assert max(i for i, k in enumerate(kinds) if k is Retain) < kinds.index(Members)
@@ -148,7 +148,7 @@ def test_clients_that_come_late_still_have_what_is_theirs(state, known):
     for name in ("w0", "w1", "w2"):
         come(state, name, known, ("c", "other"))
     assert sent(greet(state, "c", known.epoch), Welcome) == [("c", Welcome(PROTOCOL, keeps=True))]
-    out = state.handle("c", Holds((1,)))
+    out = state.handle("c", Holds((1,), 1, 0))
     assert sorted(to for to, _ in sent(out, Retain)) == ["w0", "w1", "w2"]
     gone = sent(state.tick(OWNERS_S), DropOwner)
     assert sorted(gone) == [(w, DropOwner("other")) for w in ("w0", "w1", "w2")]
@@ -186,7 +186,7 @@ def test_what_workers_had_to_do_for_the_former_master_is_not_heard(state, known)
     assert state.handle("w0", JobError("c/1", "JobCancelled", "")) == []
     assert state.handle("w0", Here()) == []
     with pytest.raises(ValueError, match="may not say Holds"):
-        state.handle("w0", Holds(()))
+        state.handle("w0", Holds((), 0, 0))
     state.handle("w0", Back(known))
     with pytest.raises(ValueError, match="said before"):
         state.handle("w0", Back(known))

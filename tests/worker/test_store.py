@@ -8,6 +8,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -363,3 +364,18 @@ def test_what_goes_to_disk_is_for_nobody_else():
     status = os.fstat(spilled._descriptor)
     assert status.st_nlink == 0
     assert stat.S_IMODE(status.st_mode) == 0o600
+
+
+def test_what_an_owner_has_made_since_it_said_what_it_holds_is_retained():
+    store = Store()
+    keys = [("c", 1), ("c", 2), ("c", 9), ("c/3", 1), ("c/4", 1), ("c/x", 1), ("other", 1), ("other/1", 1)]
+    for key in keys:
+        store.put(key, np.ones(3))
+    asked: list[object] = []
+    for key in (("c", 3), ("c", 10), ("c/2", 5), ("c/5", 5)):
+        store.when_ready(key, partial(asked.append, key))
+    store.retain("c", (2,), 5, 3)
+    assert store.complete() == [("c", 2), ("c", 9), ("c/4", 1), ("other", 1), ("other/1", 1)]
+    for key in (("c", 3), ("c", 10), ("c/2", 5), ("c/5", 5)):
+        store.put(key, np.ones(3))
+    assert asked == [("c", 10), ("c/5", 5)]

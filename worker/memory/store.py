@@ -169,12 +169,21 @@ class Store:
             for key in [k for k in self._parked if k[0] == owner or k[0].startswith(jobs)]:
                 del self._parked[key]
 
-    def retain(self, owner: str, serials: Collection[int]) -> None:
-        """Forget all tiles of an owner but these, and all that the owner's jobs have left."""
-        jobs, kept = owner + "/", set(serials)
+    def retain(self, owner: str, serials: Collection[int], last: int, last_job: int) -> None:
+        """Forget all tiles of an owner up to `last` but these, and what jobs up to `last_job` have left."""
+        kept = set(serials)
+
+        def goes(key: Key) -> bool:
+            name, _, job = key[0].partition("/")
+            if name != owner:
+                return False
+            if job:
+                return not job.isdecimal() or int(job) <= last_job
+            return key[1] <= last and key[1] not in kept
+
         with self._lock:
             for held in (self._tiles, self._parked):
-                for key in [k for k in held if k[0].startswith(jobs) or (k[0] == owner and k[1] not in kept)]:
+                for key in [k for k in held if goes(k)]:
                     self.drop(key)
 
     def complete(self) -> list[Key]:
