@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from spartan_ng.arrays import Box
-from spartan_ng.sinks.places import mode_of, new_file
+from spartan_ng.sinks.places import mode_of, new_file, set_aside
 from spartan_ng.sinks.sink import Sink
 
 
@@ -33,12 +34,18 @@ class NpyFile(Sink):
         self.path, self.dtype = path, dtype
         self.shape = shape if written is None else written
         descriptor, self.temporary = new_file(path)
-        with open(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode_of(path))
-            header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-            npy.write_array_header_1_0(file, header)
-            self.offset = file.tell()
-            file.truncate(self.offset + int(np.prod(shape, dtype=object)) * dtype.itemsize)
+        nbytes = prod(shape) * dtype.itemsize
+        try:
+            with open(descriptor, "wb") as file:
+                os.fchmod(descriptor, mode_of(path))
+                header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+                npy.write_array_header_1_0(file, header)
+                self.offset = file.tell()
+                file.flush()
+                set_aside(descriptor, self.offset + nbytes)
+        except OSError as error:
+            self.give_up()
+            raise OSError(error.errno, f"{path} of {nbytes:,} bytes: {error.strerror}") from error
 
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """Through a map of the file, which takes no memory that cannot be taken back."""

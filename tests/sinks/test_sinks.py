@@ -143,6 +143,15 @@ def test_an_error_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [path.name]
 
 
+def test_a_disk_without_room_leaves_the_old_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    x = np.from_function(lambda box: numpy.zeros([hi - lo for lo, hi in box]), (10**9, 10**6))
+    with pytest.raises(OSError, match=r"x\.npy of 8,000,000,000,000,000 bytes: "):
+        np.save(tmp_path / "x.npy", x)
+    assert numpy.load(tmp_path / "x.npy").tolist() == [0, 1, 2]
+    assert os.listdir(tmp_path) == ["x.npy"]
+
+
 _KILLED = """
 import sys, time, numpy, pathlib
 import spartan_ng as np

@@ -21,6 +21,7 @@ from scipy.sparse import random as random_csr
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.worker.memory import pool as pool_module
+from spartan_ng.worker.memory import scratch
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool, size_class
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Store
@@ -222,7 +223,7 @@ def test_what_does_not_fit_lies_on_disk(tmp_path):
 
 def test_a_full_disk_is_an_error_that_says_where():
     with (
-        patch.object(os, "posix_fallocate", side_effect=OSError(errno.ENOSPC, "No space left on device")),
+        patch.object(scratch, "set_aside", side_effect=OSError(errno.ENOSPC, "No space left on device")),
         pytest.raises(OutOfResources, match=r"8,388,608 bytes .*disk_folder.*No space left"),
     ):
         Store(BufferPool(4 << 20)).allocate((8 * MB,), F8)

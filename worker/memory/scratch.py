@@ -8,7 +8,6 @@ however the process ends.
 from __future__ import annotations
 
 import mmap
-import os
 import tempfile
 from math import prod
 from typing import IO, Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from spartan_ng.errors import OutOfResources
 from spartan_ng.memory import disk_folder
+from spartan_ng.sinks.places import set_aside
 from spartan_ng.worker.memory.mapping import Mapping
 
 
@@ -34,7 +34,7 @@ def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
     nbytes = max(prod(shape) * dtype.itemsize, 1)
     try:
         with nameless() as file:
-            os.posix_fallocate(file.fileno(), 0, nbytes)
+            set_aside(file.fileno(), nbytes)
             found = Mapping(file.fileno(), nbytes, of_file=True).array(nbytes)
     except OSError as error:
         raise no_room(nbytes, error) from error
