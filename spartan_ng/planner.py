@@ -123,7 +123,7 @@ class Planner:
         return explain_plan(
             plan,
             stats,
-            peak=settings.profile,
+            profile=settings.profile,
             alternatives=self._weigh(roots, settings) if small and plan.workers > 1 else {},
             tiers=explain_plan_tiers(plan),
             fusion=_compare(roots, settings) if small else None,

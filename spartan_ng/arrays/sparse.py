@@ -10,6 +10,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+INDEX_BYTES = 4
+"""Bytes of a column index, beside the value of each non-zero of a CSR array."""
+
 
 def is_sparse(x: object) -> bool:
     """Whether `x` is one of SciPy's sparse arrays or matrices."""

@@ -2,8 +2,8 @@
 
 Plans weigh bytes against operations, and machines differ in how much memory their cores together bring in.
 What was measured is used from the next program on, so that one program has one profile. Rates are rounded to
-steps of the square root of two, and stay within eight times of the assumed ones: a busy machine cannot spoil
-them.
+steps of the square root of two, stay within eight times of the assumed ones, and are not taken on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ PROFILE_VARIABLE = "SPARTAN_NG_PROFILE"
 BEGIN_S = 2.0
 """Seconds that a program has run before it measures: a short one is not slowed down."""
 _ROUNDS = 5
-_STREAM_BYTES = 1 << 25
+_STREAM_BYTES = 1 << 26
 """What each thread reads to measure the memory: more than its share of any cache."""
-_MOST_STREAMS = 16
+_MOST_STREAMS = 8
 """Threads that measure it, at most: fewer than that saturate the memory of any machine."""
 _CACHED = 1 << 12
 _CACHED_CALLS = 64
 """Elements that stay in a core's first cache, and calls of a function of them."""
+_QUIET = 1.3
+"""Times of its threads' own time that a round may take: beyond it, other programs were at work."""
 _MOST = 8
 
 Rates = tuple[int, int]
@@ -70,8 +72,9 @@ def measure_later(threads: int) -> threading.Timer | None:
     return timer
 
 
-def measure(threads: int) -> Rates:
-    """Measure with `threads` threads at once; a fifth of a second, the best of some rounds."""
+def measure(threads: int) -> Rates | None:
+    """Measure with `threads` threads at once, a fifth of a second; None where other programs keep the machine
+    busy."""
     bytes_s, flops_s = assumed(threads)
     streams = min(threads, _MOST_STREAMS)
     vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]
@@ -86,8 +89,10 @@ def measure(threads: int) -> Rates:
             np.exp(cached, out=outs[i])
 
     with ThreadPoolExecutor(threads) as pool:
-        stream_s = _best(pool, stream, streams)
-        compute_s = _best(pool, compute, threads)
+        stream_s = _together(pool, stream, streams)
+        compute_s = _together(pool, compute, threads)
+    if stream_s is None or compute_s is None:
+        return None
     operations = threads * _CACHED_CALLS * _CACHED * ELEMENTWISE["exp"].flops
     return (
         _settled(streams * _STREAM_BYTES / stream_s, bytes_s),
@@ -95,15 +100,21 @@ def measure(threads: int) -> Rates:
     )
 
 
-def _best(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int) -> float:
-    """Seconds that `count` threads take for their work, all at once, in the best round."""
-    best = math.inf
+def _together(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int) -> float | None:
+    """Seconds that `count` threads take at once, in the best round; None where none was undisturbed."""
+
+    def timed(i: int) -> tuple[float, float, float]:
+        start, own = time.perf_counter(), time.thread_time()
+        work(i)
+        return start, time.perf_counter(), time.thread_time() - own
+
+    quiet = []
     for _ in range(_ROUNDS):
-        start = time.perf_counter()
-        for done in [pool.submit(work, i) for i in range(count)]:
-            done.result()
-        best = min(best, time.perf_counter() - start)
-    return best
+        rounds = list(pool.map(timed, range(count)))
+        seconds = max(end for _, end, _ in rounds) - min(start for start, _, _ in rounds)
+        if seconds <= _QUIET * max(own for _, _, own in rounds):
+            quiet.append(seconds)
+    return min(quiet, default=None)
 
 
 def _settled(rate: float, usual: int) -> int:
@@ -142,6 +153,8 @@ def _is_rates(value: Any) -> bool:
 
 def _measure_and_keep(path: Path, threads: int) -> None:
     found = measure(threads)
+    if found is None:  # another program will be luckier
+        return
     kept = {**(_read(path) or {}), _identity(threads): list(found)}
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from spartan_ng.costs.tuned import BLAS_SPEEDUP, RESULT_FLOPS, STEP_FLOPS, USER_FLOPS
+from spartan_ng.costs.tuned import BLAS_SPEEDUP, LOOKUP_FLOPS, RESULT_FLOPS, STEP_FLOPS, USER_FLOPS
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -22,16 +22,19 @@ _VIEWS = frozenset({"slice", "transpose", "reshape", "broadcast", "data", "index
 """Steps that say only where elements lie."""
 
 
-def flops(kind: str, fn: str | UserFunction | None, params: tuple[Any, ...], made: int, taken: int) -> int:
+def flops(
+    kind: str, fn: str | UserFunction | None, params: tuple[Any, ...], shape: tuple[int, ...], taken: int
+) -> int:
     """Floating-point operations of one step.
 
     Parameters
     ----------
     kind : of a row (`plan.Row.kind`), or a node's operator
     fn, params : the step's own
-    made : elements of the result
+    shape : the result's
     taken : elements that the step goes over: of the operand of a fold, of the index space of a product
     """
+    made = prod(shape)
     if isinstance(fn, UserFunction):
         return made * USER_FLOPS
     if "contract" in (kind, fn):
@@ -43,7 +46,10 @@ def flops(kind: str, fn: str | UserFunction | None, params: tuple[Any, ...], mad
     if kind == "scan" and fn in SCANS:
         return made * SCANS[str(fn)].flops
     if "along_axis" in (kind, fn):
-        return made * AXIS_FUNCTIONS[params[0]].flops
+        line: int = shape[params[1]]
+        return made // max(line, 1) * AXIS_FUNCTIONS[params[0]].line_flops(line)
+    if "take" in (kind, fn):
+        return made * LOOKUP_FLOPS
     if kind == "random" and fn in DISTRIBUTIONS:
         return made * DISTRIBUTIONS[str(fn)].flops
     if kind in _VIEWS:
@@ -54,9 +60,9 @@ def flops(kind: str, fn: str | UserFunction | None, params: tuple[Any, ...], mad
 def of_node(node: Node) -> int:
     """Floating-point operations that computing a node once takes, all elements of dense operands."""
     if node.fn == "contract":
-        return flops("contract", node.fn, node.params, node.size, volume(node))
+        return flops("contract", node.fn, node.params, node.shape, volume(node))
     taken = node.size if node.op in (Op.MAP, Op.RANDOM) else max((i.size for i in node.inputs), default=0)
-    return flops(node.op.value, node.fn, node.params, node.size, taken)
+    return flops(node.op.value, node.fn, node.params, node.shape, taken)
 
 
 def volume(product: Node) -> int:

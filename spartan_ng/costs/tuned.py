@@ -22,6 +22,14 @@ STEP_FLOPS = 4
 """Operations an element of a step that has no row in a table: it finds where the element lies, and
 moves it."""
 
+LOOKUP_FLOPS = 96
+"""Operations an element that is looked up: more often than not its line is in no cache. (`benchmarks
+predictions`)"""
+
+TURNED = 3
+"""Times that a byte counts which a pass reads against the order in which it lies. (`benchmarks
+predictions`)"""
+
 LAUNCH_NS = 50_000
 """Nanoseconds that a stage takes besides its work: its tasks are handed to threads, its blocks are
 cut. (`benchmarks planning`)"""

@@ -98,7 +98,7 @@ _ROWS = [
     Elementwise("ceil", np.ceil, zero="unary"),
     Elementwise("trunc", np.trunc, zero="unary"),
     # exponents and logarithms
-    Elementwise("exp", np.exp, flops=20),
+    Elementwise("exp", np.exp, flops=16),
     Elementwise("exp2", np.exp2, flops=20),
     Elementwise("expm1", np.expm1, zero="unary", flops=25),
     Elementwise("log", np.log, flops=20),

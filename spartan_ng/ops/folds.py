@@ -96,7 +96,7 @@ class ArgFold:
     find: Callable[..., Any]
     better: np.ufunc
     identity: Any = None
-    flops: int = 2
+    flops: int = 8
 
     def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Indices are `intp`."""

@@ -45,11 +45,17 @@ class AxisFunction:
     name : NumPy's name
     function : called as `function(a, ..., axis=axis, **keywords)`
     flops : cost of one element, in floating-point operations
+    doubling : the cost is that of each doubling of the line's length, as in a sort
     """
 
     name: str
     function: Callable[..., Any]
     flops: int = 30
+    doubling: bool = False
+
+    def line_flops(self, n: int) -> int:
+        """Operations that take as long as a line of n elements."""
+        return self.flops * n * (n.bit_length() if self.doubling else 1)
 
 
 def _filled(transform: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,17 +87,19 @@ def _accumulate(a: Any, axis: int, ufunc: str, dtype: str) -> Any:
 
 _ROWS = [
     AxisFunction("accumulate", _accumulate, 2),
-    AxisFunction("sort", np.sort),
+    AxisFunction("sort", np.sort, 22, doubling=True),
     # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout.
-    AxisFunction("argsort", lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable")),
+    AxisFunction(
+        "argsort", lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable"), 56, doubling=True
+    ),
     AxisFunction("partition", lambda a, axis, kth: np.partition(a, kth, axis=axis)),
     AxisFunction("argpartition", lambda a, axis, kth: np.argpartition(a, kth, axis=axis)),
-    AxisFunction("fft.fft", np.fft.fft),
-    AxisFunction("fft.ifft", np.fft.ifft),
-    AxisFunction("fft.rfft", _filled(np.fft.rfft)),
-    AxisFunction("fft.ihfft", _filled(np.fft.ihfft)),
-    AxisFunction("fft.irfft", _from_half(np.fft.irfft)),
-    AxisFunction("fft.hfft", _from_half(np.fft.hfft)),
+    AxisFunction("fft.fft", np.fft.fft, 5, doubling=True),
+    AxisFunction("fft.ifft", np.fft.ifft, 5, doubling=True),
+    AxisFunction("fft.rfft", _filled(np.fft.rfft), 5, doubling=True),
+    AxisFunction("fft.ihfft", _filled(np.fft.ihfft), 5, doubling=True),
+    AxisFunction("fft.irfft", _from_half(np.fft.irfft), 5, doubling=True),
+    AxisFunction("fft.hfft", _from_half(np.fft.hfft), 5, doubling=True),
 ]
 
 AXIS_FUNCTIONS: dict[str, AxisFunction] = {row.name: row for row in _ROWS}

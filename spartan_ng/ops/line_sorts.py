@@ -1,4 +1,4 @@
-"""What sorting a line costs: how finely its sorted parts are sampled, what the merge moves, operations.
+"""What sorting a line costs: how finely its sorted parts are sampled, and what the merge moves.
 
 The samples bracket the element of a rank, the brackets are read. Few samples leave wide brackets: with both
 neighbours of a cut looking for it, a few times `sqrt(n)` samples of a part of n elements move the fewest
@@ -11,8 +11,6 @@ from math import isqrt
 
 _MOST = 1024
 """Samples of one part."""
-_FLOPS = {"sort": 22, "argsort": 56}
-"""Operations that each of the `n log2(n)` steps of NumPy's sorts takes the time of, as measured."""
 _HELD = 3
 """What is there of a part when it is sorted in memory: the part, sorted, and merged."""
 _RUNS = 16
@@ -27,11 +25,6 @@ _PICKED = 40
 """Elements of a part that are read to find one rank, as measured on random parts."""
 _BRACKET = 3
 """Steps between samples that a bracket spans in each part, as measured on random parts."""
-
-
-def sort_flops(name: str, n: int) -> int:
-    """Operations that take as long as "sort" or "argsort" of n elements."""
-    return _FLOPS[name] * n * n.bit_length()
 
 
 def sample_step(n: int) -> int:

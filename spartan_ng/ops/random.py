@@ -38,11 +38,11 @@ class Distribution:
 
     name: str
     draw: Callable[..., Any]
-    flops: int = 20
+    flops: int = 100
 
 
 _ROWS = [
-    Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 5),
+    Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 60),
     Distribution("uniform", lambda g, shape, dtype, low, high: low + (high - low) * g.random(shape)),
     Distribution("standard_normal", lambda g, shape, dtype: g.standard_normal(shape, dtype=dtype)),
     Distribution("integers", lambda g, shape, dtype, low, high: g.integers(low, high, shape, dtype=dtype)),

@@ -22,7 +22,8 @@ class Scan:
 
     name: str
     ufunc: np.ufunc
-    flops: int = 1
+    flops: int = 8
+    """Operations an element: each waits for the one before."""
 
     def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The result's dtype for elements of `dtype`, as `ufunc.accumulate` has it."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.graph.node import VIEWS, Node, Op
 
 _SAMPLED_ROWS = 64
@@ -43,7 +44,7 @@ def expected_nonzeros(order: Sequence[Node], measured: Mapping[Hashable, int]) -
 
 def _each(node: Node) -> int:
     """Bytes of a stored non-zero: its value and its column."""
-    return node.dtype.itemsize + 4
+    return node.dtype.itemsize + INDEX_BYTES
 
 
 def _rows(node: Node) -> int:

@@ -11,7 +11,8 @@ from math import prod
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import by_blas, flops
-from spartan_ng.ops.line_sorts import sort_flops
+from spartan_ng.costs.tuned import LOOKUP_FLOPS, TURNED
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.plan.plan import (
     VALUE,
     Accumulate,
@@ -26,6 +27,9 @@ from spartan_ng.plan.plan import (
     SortParts,
     Stage,
 )
+
+Stored = tuple[int, int]
+"""Non-zeros of a sparse array, and its elements."""
 
 
 def read_slots(stage: Stage) -> tuple[int, ...]:
@@ -97,37 +101,62 @@ def operations(plan: Plan, stage: Stage) -> int:
     if not isinstance(stage, Fused | ScanTile):
         size = prod(domain(plan, stage))
         if isinstance(stage, SortParts):
-            return sort_flops("sort" if stage.indices is None else "argsort", size)
+            return AXIS_FUNCTIONS["sort" if stage.indices is None else "argsort"].line_flops(size)
         return size
     rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
-    total = sum(row_operations(row, stage.reads, stage.rows, stage.domain) for row in rows)
+    total = sum(
+        row_operations(row, stage.reads, stage.rows, stage.domain, _stored(plan, stage, row)) for row in rows
+    )
     if isinstance(stage, Fused) and stage.finish is not None:
         total += operations(plan, stage.finish)
     return total
 
 
 def row_operations(
-    row: Row, reads: Sequence[Read], rows: Sequence[Row], domain: tuple[int, ...], share: float | None = None
+    row: Row,
+    reads: Sequence[Read],
+    rows: Sequence[Row],
+    domain: tuple[int, ...],
+    stored: Stored | None = None,
 ) -> int:
     """Operations of one row over all of a stage's domain, in those of a loop (`costs.operations`).
 
-    `share` is the part that a product's sparse operand stores.
+    `stored` tells of a product's sparse operand: each non-zero looks up where it belongs.
     """
     made = prod(row.shape)
     if row.kind != "contract":
-        return flops(row.kind, row.fn, row.params, made, max(made, prod(domain)))
+        return flops(row.kind, row.fn, row.params, row.shape, max(made, prod(domain)))
     labels, _, out = row.params
     first = row.args[0]
     shape = reads[first].shape if first < len(reads) else rows[first - len(reads)].shape
     count = 2 * made * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
-    if share is not None or row.sampled:
-        return int(count * (1.0 if share is None else share))
-    return by_blas(count, made)
+    if stored is not None:
+        nonzeros, size = stored
+        return count * nonzeros // max(size, 1) + LOOKUP_FLOPS * nonzeros
+    return count if row.sampled else by_blas(count, made)
+
+
+def _stored(plan: Plan, stage: Fused | ScanTile, row: Row) -> Stored | None:
+    """What a product's sparse operand stores; None without one."""
+    if row.kind != "contract":
+        return None
+    read = [plan.slots[stage.reads[a].slot] for a in row.args if a < len(stage.reads)]
+    return min(((s.nonzeros, prod(s.shape)) for s in read if s.nonzeros is not None), default=None)
 
 
 def touched_bytes(plan: Plan, stage: Stage) -> int:
-    """Bytes of the arrays a stage reads and writes."""
-    return sum(plan.slots[s].nbytes for s in (*read_slots(stage), *written_slots(stage)))
+    """Bytes of the arrays that a stage reads and writes, of those read against their order more."""
+    turned: set[int] = set()
+    if isinstance(stage, Fused):
+        turned = {r.slot for r in stage.reads if not _is_in_order(r)}
+    slots = (*read_slots(stage), *written_slots(stage))
+    return sum(plan.slots[s].stored_bytes * (TURNED if s in turned else 1) for s in slots)
+
+
+def _is_in_order(read: Read) -> bool:
+    """Whether the axes follow the dimensions of the domain in their order."""
+    labels = [a.label for a in read.axes if a.label >= 0]
+    return labels == sorted(labels)
 
 
 def seconds(plan: Plan, stage: Stage, moved_bytes: int, profile: Profile) -> float:

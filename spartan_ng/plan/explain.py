@@ -240,7 +240,6 @@ def explain(
     plan: Plan,
     stats: Measured | None = None,
     profile: Profile | None = None,
-    peak: Profile | None = None,
     alternatives: Mapping[int, Sequence[Alternative]] | None = None,
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
@@ -255,8 +254,8 @@ def explain(
     ----------
     plan : the plan
     stats : what a run of this plan took, stage by stage
-    profile : the cluster that seconds are predicted for; by default one with the plan's number of workers
-    peak : the cluster whose memory the projected peak is for; `profile` if left out
+    profile : the cluster that seconds and the peak are predicted for; by default one with the plan's number
+        of workers
     alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh`)
     tiers : by the number of a fused stage, what runs it
     fusion : what the policies for fusion are predicted to cost
@@ -300,7 +299,7 @@ def explain(
     going = {called.get(i, slots[i].label): slots[i].nbytes for i in sent}
     advice = hints(going, peak or profile, fusion)
     seconds = None if stats is None else stats.seconds
-    projected = projected_peak(plan, peak or profile)
+    projected = projected_peak(plan, profile)
     memory, disk = projected.memory_bytes, projected.disk_bytes
     return Explanation(
         plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources, tuple(there), advice

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.ops.functions import UserFunction
 
 WHOLE = -1
@@ -37,6 +38,20 @@ class Slot:
     """Of an array that a source reads where it is worked on, the shape of what is read best; else None."""
     mapped: bool = False
     """Whether its elements are in the memory of a file."""
+    expected_bytes: int | None = None
+    """Of a sparse array, what its non-zeros are expected to take."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the form it has."""
+        return self.nbytes if self.expected_bytes is None else self.expected_bytes
+
+    @property
+    def nonzeros(self) -> int | None:
+        """Elements of a sparse array that are stored, as expected."""
+        if self.expected_bytes is None:
+            return None
+        return self.expected_bytes // (self.dtype.itemsize + INDEX_BYTES)
 
     @property
     def nbytes(self) -> int:

@@ -12,7 +12,8 @@ import numpy as np
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.line_sorts import pick_bytes, sort_flops
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.line_sorts import pick_bytes
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
@@ -166,13 +167,9 @@ def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
 
 def _of_row(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
     """Operations of one row, over the non-zeros alone of a product's sparse operand."""
-    share = None
-    if row.kind == "contract":
-        for arg in row.args:
-            data = arrays[draft.reads[arg].slot].data if arg < len(draft.reads) else None
-            if data is not None and data.nnz is not None:
-                share = data.nnz / max(prod(data.shape), 1)
-    return row_operations(row, draft.reads, draft.rows, draft.domain, share)
+    read = [arrays[draft.reads[a].slot].data for a in row.args if a < len(draft.reads)]
+    sparse = [(d.nnz, prod(d.shape)) for d in read if d is not None and d.nnz is not None]
+    return row_operations(row, draft.reads, draft.rows, draft.domain, min(sparse, default=None))
 
 
 # --- stages of their own kind ------------------------------------------------------------------------
@@ -191,7 +188,7 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    flops = sort_flops(str(node.params[0]), node.size)
+    flops = AXIS_FUNCTIONS[str(node.params[0])].line_flops(node.size)
     return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
 
 
@@ -201,7 +198,7 @@ def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = (0,) if x.size > 1 else ()
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
-    return StageSketch(x.shape, cuttable, reads, (write,), sort_flops("sort", x.size))
+    return StageSketch(x.shape, cuttable, reads, (write,), AXIS_FUNCTIONS["sort"].line_flops(x.size))
 
 
 def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:

@@ -41,7 +41,7 @@ def last(running: session.Session) -> tuple[list[int], list[int]]:
 
 
 def test_an_array_is_kept_twice_for_the_next_program_too(running):
-    a = np.random.default_rng(0).random((2000, 1500)) - 0.5
+    a = np.random.default_rng(0).random((1000, 800)) - 0.5  # too little work to lend
     x = sp.tile_as(sp.array(a), "row").persist()
     moved = []
     for _ in range(3):

@@ -33,6 +33,7 @@ from spartan_ng.plan.plan import (
     MergeParts,
     Plan,
     Read,
+    Row,
     ScanOffsets,
     ScanTile,
     ScanTotals,
@@ -382,9 +383,15 @@ _SOURCES = {
 }
 
 
+def _each(row: Row) -> int:
+    """Operations of a row for each element of its stage's domain, about."""
+    made = max(prod(row.shape), 1)
+    return flops(row.kind, row.fn, row.params, row.shape, made) // made
+
+
 def _operations(stage: Fused, elements: int) -> int:
     """Operations that so many elements of a stage's domain take."""
-    return elements * (1 + sum(flops(row.kind, row.fn, row.params, 1, 1) for row in stage.rows))
+    return elements * (1 + sum(_each(row) for row in stage.rows))
 
 
 def _is_lent(plan: Plan, stage: Stage) -> bool:

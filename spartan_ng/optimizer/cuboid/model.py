@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.cuboid.sizes import (
-    INDEX_BYTES,
     count_cells,
     count_nonzeros,
     is_product,

@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.costs.operations import flops
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.sizes import expected_nonzeros
-
-INDEX_BYTES = 4
-"""Bytes of a column index, beside the value of each non-zero of a CSR array."""
 
 
 def count_nonzeros(order: Sequence[Node]) -> dict[Node, int]:
@@ -61,7 +59,7 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
         whole = 2 * cells * summed
         return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
     taken = nonzeros[node.inputs[0]] if node.op is Op.FOLD else cells
-    return flops(node.op.value, node.fn, node.params, cells, taken)
+    return flops(node.op.value, node.fn, node.params, (cells,), taken)
 
 
 def is_product(node: Node) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node
 from spartan_ng.graph.node import Node, Op
@@ -86,10 +87,10 @@ class Operator:
 
 
 def stored_bytes(node: Node, density: float) -> int:
-    """Bytes of a value in its format; the indices of a sparse element take four bytes."""
+    """Bytes of a value in its format; a sparse element has an index, too."""
     if node.format == "dense" or node.data is not None:
         return node.nbytes
-    return int(node.size * density * (node.dtype.itemsize + 4)) + 8 * (node.shape[0] + 1)
+    return int(node.size * density * (node.dtype.itemsize + INDEX_BYTES)) + 8 * (node.shape[0] + 1)
 
 
 def operators(
