@@ -35,6 +35,8 @@ TRACE_VARIABLE = "SPARTAN_NG_TRACE"
 """Environment variable with the file that the program's trace goes to."""
 DEBUG_VARIABLE = "SPARTAN_NG_DEBUG"
 """Environment variable with `Config.debug`."""
+CHECK_VARIABLE = "SPARTAN_NG_CHECK"
+"""Environment variable with `Config.check`."""
 
 
 _SMALL_BYTES = 1 << 25
@@ -74,6 +76,8 @@ class Config:
     debug : what is logged of each program that runs, to stderr unless the program has set up `logging`:
         1 its plan, 2 its stages with their times, 3 what was decided and at which cost, 4 the sources of what
         runs; SPARTAN_NG_DEBUG sets it from outside
+    check : ask after each pass whether what it made is a graph, and of each plan whether it is one: faults of
+        ours are then found where they are made; SPARTAN_NG_CHECK=1 sets it from outside
     """
 
     small_bytes: int = _SMALL_BYTES
@@ -93,6 +97,7 @@ class Config:
     products: str = "cuboid"
     reproducible: bool = False
     debug: int = 0
+    check: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _NAMES:
@@ -151,6 +156,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "products": PRODUCTS,
     "reproducible": (False, True),
     "debug": (0, 1, 2, 3, 4),
+    "check": (False, True),
 }
 """The values of options that have few."""
 _LEAST = {
@@ -193,10 +199,16 @@ def _checked(name: str, value: Any) -> Any:
 
 def _from_environment() -> Config:
     """The options as a process begins with them."""
-    told = os.environ.get(DEBUG_VARIABLE) or "0"
-    if told not in map(str, _CHOICES["debug"]):
-        raise OptionError(f"{DEBUG_VARIABLE}={told!r} is not one of 0, 1, 2, 3, 4")
-    return Config(debug=int(told))
+    return Config(debug=_told(DEBUG_VARIABLE, "debug"), check=bool(_told(CHECK_VARIABLE, "check")))
+
+
+def _told(variable: str, name: str) -> int:
+    """The number that an environment variable has for an option."""
+    numbers = [str(int(choice)) for choice in _CHOICES[name]]
+    told = os.environ.get(variable) or "0"
+    if told not in numbers:
+        raise OptionError(f"{variable}={told!r} is not one of {', '.join(numbers)}")
+    return int(told)
 
 
 config = _from_environment()

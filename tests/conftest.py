@@ -41,6 +41,7 @@ __all__ = [
 os.environ[PROFILE_VARIABLE] = "assumed"  # plans are the same on every machine, also those of processes
 Compiler.patience_s = 86_400.0
 config.small_bytes = 1 << 20
+config.check = True
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

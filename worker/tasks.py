@@ -19,10 +19,11 @@ import numpy as np
 
 from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
+from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
 from spartan_ng.worker.executor import Executor, Run, data_bytes
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region
-from spartan_ng.worker.scheduling.program import Program, read_slots, task_of, written_slots
+from spartan_ng.worker.scheduling.program import Program, task_of
 from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.stages.sorted_parts import samples_of
 from spartan_ng.worker.stages.stages import HANDLERS

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from spartan_ng.config import config
 from spartan_ng.graph.node import Node
+from spartan_ng.graph.spec import check_pass
 from spartan_ng.optimizer.rewrite.algebra.table import algebra
 from spartan_ng.optimizer.rewrite.constants import fold_constants, name_ranges, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
@@ -58,5 +60,7 @@ def run_passes(
     out = list(roots)
     for name, step in passes:
         if name in REQUIRED or name not in disabled:
-            out = step(out)
+            before, out = out, step(out)
+            if config.check:
+                check_pass(before, out, name)
     return out

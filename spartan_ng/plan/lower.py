@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
@@ -53,6 +54,7 @@ from spartan_ng.plan.plan import (
 )
 from spartan_ng.plan.reads import base_of, plain_read, rows_before, view_read
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage, state_dtypes, stored_format
+from spartan_ng.plan.spec import check_plan
 from spartan_ng.plan.steps import heavy_steps, turning
 from spartan_ng.plan.strategies import constrain, side_slots
 from spartan_ng.plan.units import Lead, folded_operand, folded_units, leading
@@ -497,7 +499,10 @@ def lower(
     `order` is topological; `measured` has bytes that earlier runs made, see `lessons`.
     """
     lowering, choice = _chosen(order, roots, settings, measured)
-    return lowering.plan(key, choice)
+    plan = lowering.plan(key, choice)
+    if config.check:
+        check_plan(plan)
+    return plan
 
 
 def _chosen(

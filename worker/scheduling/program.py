@@ -23,6 +23,7 @@ from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
+from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.plan import (
     VALUE,
     Accumulate,
@@ -145,45 +146,6 @@ class Program:
             if slot not in kept:
                 dying[i].append(slot)
         return dying
-
-
-def read_slots(stage: Stage) -> Iterator[int]:
-    """The slots that a stage reads."""
-    if isinstance(stage, Combine | Fused) and stage.finish is not None:
-        yield from (read.slot for read in stage.finish.reads if read.slot != VALUE)
-    if isinstance(stage, Combine):
-        yield from stage.states
-    elif isinstance(stage, Accumulate):
-        yield stage.updates
-    elif isinstance(stage, SortParts):
-        yield stage.read.slot
-    elif isinstance(stage, ScanOffsets):
-        yield stage.states
-        if stage.offsets is not None:
-            yield stage.offsets
-    elif isinstance(stage, MergeParts):
-        yield stage.values
-        if stage.indices is not None:
-            yield stage.indices
-    else:
-        for read in stage.reads:
-            yield read.slot
-        if isinstance(stage, ScanTile) and stage.offsets is not None:
-            yield stage.offsets
-
-
-def written_slots(stage: Stage) -> Iterator[int]:
-    """The slots that a stage writes."""
-    if isinstance(stage, Fused | ScanTile):
-        last = stage.finish or stage if isinstance(stage, Fused) else stage
-        for write in last.writes:
-            yield from write.slots
-    elif isinstance(stage, SortParts):
-        yield stage.values
-        if stage.indices is not None:
-            yield stage.indices
-    else:
-        yield stage.slot
 
 
 def dynamic_slots(stage: Stage) -> Iterator[int]:
