@@ -140,7 +140,8 @@ _EXACT = (
     "np.count_nonzero({array}<<, axis={axes}>><<, keepdims={flag}>>)",
     "np.unravel_index(np.arange({array}.size)[:4], {it}.shape)[0]",
     # sorting, searching, sets
-    "{array}.{argsort|argmin|argmax}()",
+    "{array}.{argmin|argmax}()",
+    "{array}.argsort(kind='stable')",
     "{array}.nonzero()[0]",
     "np.sort({array}, None).searchsorted({scalar})",
     "{array}.round(<<{0|1}>>)",
