@@ -281,7 +281,7 @@ _ROUNDED = (
     "np.linalg.norm({number}<<, axis={axis}>>)",
     "np.linalg.{det|inv|pinv}({square} + 9 * np.eye({it}.shape[0]))",
     "np.linalg.solve({square} + 9 * np.eye({it}.shape[0]), {it})",
-    "np.linalg.cholesky({square} @ {it}.T + 9 * np.eye({it}.shape[0]))",
+    "np.linalg.cholesky({square} @ {it}.T + 9 * np.eye({it}.shape[0], dtype={it}.dtype))",
     "np.linalg.svd({matrix}, compute_uv=False)",
     "np.linalg.eigvalsh({square} + {it}.T)",
     "np.linalg.lstsq({square} + 9 * np.eye({it}.shape[0]), {it}, rcond=None)[0]",
