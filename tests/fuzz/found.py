@@ -66,6 +66,11 @@ a0 = np.ones((2, 3)); a1 = np.arange(2); a0[0, 0] = a1
 a0 = np.ones((2, 3), 'i2'); a1 = np.ones((1, 2)); a0[..., 1, 2] = np.sum(a1, axis=1); a0[0, 1] = np.sum(a1)
 a0 = np.array(1.0); a1 = np.ones(1); a0[()] = a1; a0[...] = a1
 
+a0 = np.zeros(3, 'i1'); a1 = np.sum(np.array([3000, 1])); a0[1:2] = a1; a0[...] = a1; a0[[0, 2]] = a1
+a0 = np.zeros(3, 'u2'); a1 = -np.max(np.array([3, 4])); a0[0] = a1; a0.fill(a1); a0[a0 > 0] = a1
+a0 = np.zeros(3, 'i4'); a1 = np.sum(np.array([N.nan, 1])); a0[0] = a1; a0[0:0] = a1
+a0 = np.zeros(3, 'i1'); np.place(a0, a0 == 0, [np.sum(np.array([3000, 1]))])
+
 a0 = np.ones(2) == 1; a0 -= np.array([3, 4])[0]
 a0 = np.ones(2, 'i2'); a0 += np.remainder(np.array(3.5), 2); a0 *= np.max(np.array([3, 4]))
 a0 = np.ones((2, 3), 'u4'); a1 = np.select([a0 > 0], [3], a0); a2 = np.select([a0 > 0], [a0], -2)

@@ -196,9 +196,11 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         return
     if stays(a.dtype) and not a._cell.frozen:
         make(a._cell)._force()
-    known = value._peek() if isinstance(value, Handle) else value
     if not keys.is_simple(key):
         key = keys.canonical(key)
+    if isinstance(value, np.generic) and keys.is_simple(key):
+        value = _held(value, a.dtype)
+    known = value._peek() if isinstance(value, Handle) else value
     plain = key if keys.is_simple(key) else _plain_key(key)
     if (known is None or plain is None or a._cell.value is None) and _is_part(a, key):
         parts = key if isinstance(key, tuple) else (key,)
@@ -220,6 +222,15 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         _set_masked(a, key, new)
     else:
         _set_scattered(a, key, new)
+
+
+def _held(number: Any, dtype: np.dtype[Any]) -> Any:
+    """A number as NumPy sets elements to it, computed now where integers may not hold it, for its error."""
+    if dtype.kind not in "iu" or number.dtype.kind not in "iufc" or np.can_cast(number.dtype, dtype):
+        return number
+    one = np.zeros((), dtype)
+    one[()] = forced(number)[()]
+    return one[()]
 
 
 def _is_part(a: Handle, key: Any) -> bool:

@@ -523,6 +523,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             return scalar(a)
         return make(Cell(a, frozen=True))
     if isinstance(a, list | tuple):
+        if dtype is not None and Late.number in map(type, a):
+            a = _held(a, np.dtype(dtype))
         left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
         a = _nested(a, left)
         if isinstance(a, Handle):
@@ -544,6 +546,15 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             raise ValueError("object __array__ method not producing an array")
     value = np.asarray(a, dtype)
     return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
+
+
+def _held(items: Any, dtype: np.dtype[Any]) -> Any:
+    """A sequence whose numbers are computed where integers may not hold one of them, for NumPy's error."""
+    numbers = [i for i in items if type(i) is Late.number]
+    if dtype.kind not in "iu" or all(np.can_cast(i.dtype, dtype) for i in numbers):
+        return items
+    settle(*numbers)
+    return [i._force()[()] if type(i) is Late.number else i for i in items]
 
 
 def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:

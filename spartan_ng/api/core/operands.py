@@ -66,9 +66,9 @@ def operand(a: Any) -> Any:
 
 def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
     """An argument as NumPy's compiled functions convert it: an array by a rule, everything else by force."""
-    h = as_handle(a)
-    h = h.todense() if h.format == "csr" else h
     kind: np.dtype[Any] = np.dtype(dtype)
+    h = as_handle(a, kind if isinstance(a, list | tuple) else None)
+    h = h.todense() if h.format == "csr" else h
     is_array = is_array_like(a) or is_sparse(a) or isinstance(a, np.ndarray)
     is_array = is_array or (isinstance(a, Handle) and not isinstance(a, np.generic) and not a._cell.frozen)
     if is_array and not np.can_cast(h.dtype, kind, casting):  # type: ignore[arg-type]

@@ -54,8 +54,9 @@ _new = object.__new__
 
 
 def _known(value: Any) -> Any:
-    """NumPy's value of an array on the driver, else None."""
-    return value._peek() if isinstance(value, Handle) else None
+    """NumPy's value of an array on the driver, a number's as a number; else None."""
+    known = value._peek() if isinstance(value, Handle) else None
+    return known[()] if known is not None and value._cell.frozen else known
 
 
 def _plain(key: Any) -> Any:
@@ -404,7 +405,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             one[()], value = value, one
         elif not self.dtype.names:
             one = np.zeros(1, self.dtype)
-            one.fill(value._force() if isinstance(value, Handle) else value)  # with NumPy's errors
+            given = forced(value)  # with NumPy's errors, which are a number's own
+            one.fill(given[()] if isinstance(value, np.generic) else given)
             value = one[0]
         if not self._cell.frozen:  # of a number, NumPy fills a copy
             self[...] = value
