@@ -71,6 +71,9 @@ a0 = np.zeros(3, 'u2'); a1 = -np.max(np.array([3, 4])); a0[0] = a1; a0.fill(a1);
 a0 = np.zeros(3, 'i4'); a1 = np.sum(np.array([N.nan, 1])); a0[0] = a1; a0[0:0] = a1
 a0 = np.zeros(3, 'i1'); np.place(a0, a0 == 0, [np.sum(np.array([3000, 1]))])
 
+a0 = np.arange(5).astype('u4'); a1 = np.isclose(a0, -1); a2 = np.isclose(a0, 2); a3 = np.isclose(a0, 1 << 40)
+a0 = np.zeros((0, 2), 'c8'); a1 = np.cov(a0); a2 = np.corrcoef(a0 * 2); a3 = np.cov(a0.T)
+
 a0 = np.ones(2) == 1; a0 -= np.array([3, 4])[0]
 a0 = np.ones(2, 'i2'); a0 += np.remainder(np.array(3.5), 2); a0 *= np.max(np.array([3, 4]))
 a0 = np.ones((2, 3), 'u4'); a1 = np.select([a0 > 0], [3], a0); a2 = np.select([a0 > 0], [a0], -2)

@@ -181,6 +181,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     x, y = operand(a), operand(b)
     if isinstance(y, Handle) and y.dtype.kind in "biu":
         y = as_handle(y, np.result_type(y.dtype, 1.0))
+    elif isinstance(y, int):  # which unsigned integers may not hold
+        y = float(y)
     far = ufuncs.absolute(ufuncs.subtract(x, y))
     near = (far <= atol + rtol * ufuncs.absolute(y)) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
     if equal_nan:

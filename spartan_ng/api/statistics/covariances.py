@@ -9,7 +9,7 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, values
+from spartan_ng.api.core.handle import as_handle, values, wrap
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean
@@ -39,6 +39,8 @@ def cov(
     x = manipulation.atleast_2d(x)
     if not rowvar and as_handle(m).ndim != 1:
         x = x.T
+    if not x.shape[0]:  # of no variables, NumPy's matrix is one of real numbers, whatever they would be
+        return wrap(np.zeros((0, 0)))
     if y is not None:
         other = manipulation.atleast_2d(as_handle(y))
         if not rowvar and other.shape[0] != 1:
