@@ -107,7 +107,7 @@ class Array(ndarray, own=True):
     def __ifloordiv__(self, other: Any) -> Any:
         if not is_operand(other):
             return NotImplemented
-        return stored("floor_divide", floor_divide(self, other), self, True)
+        return stored("floor_divide", floor_divide(self, other), self, broadcast=True)
 
     def __reduce__(self) -> Any:
         return (_restored, ndarray.__reduce__(self))

@@ -209,12 +209,65 @@ def test_memory_through_numpys_modules(call, small):
         lambda m: m.busday_count("2011-01-03", "2011-02-01", busdaycal=m.busdaycalendar("Mon")),
         lambda m: m.busday_count("2011-01-03", "2011-02-01", "Mon", ["2011-01-10"]),
         lambda m: m.busday_offset("2011-01-03", 1, weekmask="Mon", busdaycal=m.busdaycalendar()),
+        lambda m: m.unravel_index([], (10, 3)),
+        lambda m: m.ravel_multi_index(([], ["a"]), (10, 3)),
         lambda m: m.is_busday("2011-01-03", holidays=[], busdaycal=m.busdaycalendar()),
     ],
 )
 @pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
 def test_errors_and_texts(call):
     assert outcome(call, np) == outcome(call, numpy)
+
+
+OUTPUTS = """sum prod max min mean var std median ptp any argmax nansum nanmax nanmean nanvar nanstd nanmedian
+quantile nanpercentile round take compress"""
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize("small", [None, 0])
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (3,), (4,), (1, 4), (4, 1), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", OUTPUTS.split())
+def test_shapes_of_outputs(name, axis, shape, small):
+    """Few functions stretch a result to an output."""
+    axes = {} if name == "round" else {"axis": axis}
+
+    def call(m):
+        out = m.zeros(shape, {"any": "?", "argmax": "i8"}.get(name, "f8"))
+        a = m.arange(12.0).reshape(3, 4)
+        given = {"take": (a, [0]), "compress": ([True, False, True], a), "round": (a,)}.get(name)
+        found = getattr(m, name)(*(given or (a, 0.5)[: 1 + name.endswith("ile")]), out=out, **axes)
+        assert found is out
+        return out
+
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        check(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, a: m.r_["r", [1, 2], [3, 4]],
+        lambda m, a: m.r_["c", a[0], 3],
+        lambda m, a: m.r_["rc", a[0], 3],
+        lambda m, a: m.r_["a, a; a, a"],
+        lambda m, a: m.r_["0,2", a, a],
+        lambda m, a: m.c_[a[0], a[1]],
+        lambda m, a: m.bmat("a,a;a,a"),
+        lambda m, a: m.bmat("b", {"b": a}, {}),
+        lambda m, a: m.bmat("x, a", {"x": a}, {"a": a * 2, "x": 3}),
+        lambda m, a: m.bmat([a, a]),
+        lambda m, a: m.bmat([[a, a], [a, a]]),
+        lambda m, a: m.bmat(a),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_blocks(call):
+    def told(m):
+        found = call(m, m.array([[1, 2], [3, 4]]) + m.ones((2, 2), int))
+        return str((type(found) is numpy.matrix, found.dtype, found.tolist()))
+
+    check(told)
 
 
 @pytest.mark.parametrize("small", [None, 0])

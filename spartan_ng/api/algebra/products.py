@@ -78,7 +78,7 @@ def matmul(
     if axes is not None:
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
         found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
-        return stored("matmul", found, out, casting=casting)
+        return stored("matmul", found, out, casting=casting, broadcast=True)
     at_once = quick(np.matmul, a, b) if out is None and dtype is None else None
     if at_once is not None:
         return at_once
@@ -98,7 +98,7 @@ def matmul(
         ):
             try:
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
-                return stored("matmul", product, out, casting=casting)
+                return stored("matmul", product, out, casting=casting, broadcast=True)
             except ValueError:
                 build.matmul(a._node(), b._node(), a.dtype)
                 raise
@@ -106,9 +106,9 @@ def matmul(
     if dtype is not None:  # NumPy's error, where the rule forbids it
         np.matmul.resolve_dtypes((a.dtype, b.dtype, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]
     if kind.kind == "O":
-        return stored("matmul", gathered(np.matmul, a, b), out, casting=casting)
+        return stored("matmul", gathered(np.matmul, a, b), out, casting=casting, broadcast=True)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
-    return stored("matmul", result, out, casting=casting)
+    return stored("matmul", result, out, casting=casting, broadcast=True)
 
 
 @numpy_function(np.dot)
@@ -204,7 +204,7 @@ def vecdot(
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
         found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 1, 0))
-        return stored("vecdot", found, out, casting=casting)
+        return stored("vecdot", found, out, casting=casting, broadcast=True)
     if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
     if axis != -1:
@@ -214,7 +214,7 @@ def vecdot(
     found = reductions.sum(product, -1, product.dtype)
     if keepdims:
         found = manipulation.expand_dims(found, axis)
-    return stored("vecdot", found, out, casting=casting)
+    return stored("vecdot", found, out, casting=casting, broadcast=True)
 
 
 @generalized(np.matvec)
@@ -228,7 +228,7 @@ def matvec(
         found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
     else:
         found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
-    return stored("matvec", found, out, casting=casting)
+    return stored("matvec", found, out, casting=casting, broadcast=True)
 
 
 @generalized(np.vecmat)
@@ -243,7 +243,7 @@ def vecmat(
     else:
         a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
         found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
-    return stored("vecmat", found, out, casting=casting)
+    return stored("vecmat", found, out, casting=casting, broadcast=True)
 
 
 GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}

@@ -248,7 +248,10 @@ def sliding_window_view(
         raise ValueError(f"`window_shape` cannot contain negative values, as {lengths} does")
     axes = tuple(range(a.ndim)) if axis is None else normalize_axis_tuple(axis, a.ndim, allow_duplicate=True)
     if len(axes) != len(lengths):
-        raise ValueError(f"as many lengths as axes are needed, not window_shape {lengths} for axes {axes}")
+        needed = "must provide window_shape for all dimensions of `x`"
+        if axis is not None:
+            needed = "Must provide matching length window_shape and axis"
+        raise ValueError(f"{needed}, not lengths {lengths} for axes {axes}")
     left = list(a.shape)
     for n, i in zip(lengths, axes, strict=True):
         if left[i] < n:

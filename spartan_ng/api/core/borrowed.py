@@ -16,7 +16,6 @@ from spartan_ng.api.core.dispatch import FUNCTIONS
 NAMES = frozenset(
     {
         "asmatrix",
-        "bmat",
         "broadcast",
         "busdaycalendar",
         "char",

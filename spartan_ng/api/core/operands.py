@@ -182,13 +182,21 @@ def dtypes_first(
         raise
 
 
-def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str = "same_kind") -> ndarray:
+def stored(
+    name: str,
+    result: ndarray,
+    out: Any,
+    where: Any = True,
+    casting: str = "same_kind",
+    *,
+    broadcast: bool = False,
+) -> ndarray:
     """A result, written to `out` (an array of ours or NumPy's) where that is given, and `where` is true.
 
     Raises
     ------
     TypeError : the casting rule forbids it (as NumPy's `UFuncTypeError`), or `out` is no array
-    ShapeError : `out` has not the shape that the result is broadcast to
+    ShapeError : `out` has not the shape of the result, or, with `broadcast`, one that it is broadcast to
     """
     mask = mask_of(where)
     if out is None:
@@ -197,10 +205,14 @@ def stored(name: str, result: ndarray, out: Any, where: Any = True, casting: str
         warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
         shape = build.broadcast_shapes(name, result.shape, mask.shape)
         out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
+        broadcast = True
+    else:
+        check_is_array(out)
+    if not broadcast and out.shape != result.shape:
+        raise ShapeError(f"{name}: output array has shape {out.shape}, but the result {result.shape}")
     if isinstance(out, np.ndarray):
         np.copyto(out, result._force(), casting=casting, where=forced(mask))  # type: ignore[arg-type]
         return out  # type: ignore[return-value]
-    check_is_array(out)
     check_cast(name, result.dtype, out.dtype, casting)
     whole = build.broadcast_shapes(name, result.shape, out.shape)
     if whole != out.shape:

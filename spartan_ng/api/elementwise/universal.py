@@ -354,7 +354,8 @@ class ufunc:
             results = tuple(map(copied, results))
         elif any(o is not None for o in outs) or where is not True:
             results = tuple(
-                stored(self.__name__, r, o, where, casting) for r, o in zip(results, outs, strict=True)
+                stored(self.__name__, r, o, where, casting, broadcast=True)
+                for r, o in zip(results, outs, strict=True)
             )
         elif order in ("C", "F"):
             results = tuple(in_order(r, order) for r in results)

@@ -290,7 +290,7 @@ class Arithmetic(Handle):
             result = products.matmul(self, other)
         if result.shape[-2:] != self.shape[-2:]:  # stacks are broadcast, matrices are not
             raise ShapeError(f"matmul: output of shape {self.shape} for a product of shape {result.shape}")
-        return stored("matmul", result, self, True)
+        return stored("matmul", result, self, broadcast=True)
 
 
 def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
@@ -345,7 +345,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     with dtypes_first(function.np, (a, other), a):
         result = _power(a, other) if function is ufuncs.power else function(a, other)
-    return stored(function.__name__, result, a, True)
+    return stored(function.__name__, result, a, broadcast=True)
 
 
 _QUICK_POWERS = {

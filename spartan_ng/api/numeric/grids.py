@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
@@ -43,10 +45,25 @@ class _Joiner:
     def __init__(self, joiner: Any) -> None:
         self._joiner = joiner
 
-    def __getitem__(self, key: Any) -> ndarray:
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            caller = sys._getframe(1)
+            return bmat(key, caller.f_globals, caller.f_locals)
         parts = key if isinstance(key, tuple) else (key,)
         plain = tuple(forced(p) for p in parts)
-        return wrap(np.array(self._joiner[plain]))
+        return fresh(self._joiner[plain])
+
+
+def bmat(obj: Any, ldict: Any = None, gdict: Any = None) -> Any:
+    """A matrix of blocks: of nested lists, or of text that names arrays of the caller's."""
+    if not isinstance(obj, str):
+        return by_numpy(np.bmat, obj)
+    if gdict is None:
+        caller = sys._getframe(1)
+        ldict, gdict = caller.f_locals, caller.f_globals
+    # NumPy looks into both, and needs no more of them.
+    named = {n: forced(d[n]) for d in (gdict, ldict) for n in re.findall(r"[^\W\d]\w*", obj) if n in d}
+    return np.bmat(obj, named, {})
 
 
 r_ = _Joiner(np.r_)
@@ -298,16 +315,24 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     return over_buffer(np.from_dlpack(x, device=device, copy=copy))
 
 
+def _check_indices(given: Any, indices: Handle) -> None:
+    """TypeError for what are no integers."""
+    if indices.dtype.kind in "biu":
+        return
+    if not indices.size and not isinstance(given, Handle | np.ndarray):
+        raise TypeError("indices must be integral: the provided empty sequence was inferred as float")
+    raise TypeError("only int indices permitted")
+
+
 @numpy_function(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """Flat indices as one array an axis."""
     lengths = shape_tuple(shape)
     flat = as_handle(indices)
+    _check_indices(indices, flat)
     known = small_values((flat,))
     if known is not None:
         return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
-    if flat.dtype.kind not in "biu":
-        raise TypeError("only int indices permitted")
     if flat.ndim and not lengths:
         raise ValueError("multiple indices are not supported for 0d arrays")
     flat = flat.astype(np.intp, copy=False)
@@ -328,8 +353,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ValueError(
             f"parameter multi_index must be a sequence of length {len(lengths)}, not {len(parts)}"
         )
-    if any(p.dtype.kind not in "biu" for p in parts):
-        raise TypeError("only int indices permitted")
+    for given, part in zip(multi_index, parts, strict=True):
+        _check_indices(given, part)
     if order not in ("C", "F"):
         raise ValueError("only 'C' or 'F' order is permitted")
     modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
@@ -350,6 +375,7 @@ __all__ = [
     "array2string",
     "array_repr",
     "array_str",
+    "bmat",
     "c_",
     "diag_indices",
     "diag_indices_from",

@@ -141,10 +141,10 @@ def _sorted_lines(a: ndarray, axis: Any, skips: bool) -> _Lines:
 
 @numpy_function(np.median, whole=True)
 def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> ndarray:
     """The middle of the sorted values, or the mean of the two in the middle."""
-    return _median(as_handle(a), axis, out, keepdims, False)
+    return _median(as_handle(a), axis, out, keepdims)
 
 
 @numpy_function(np.nanmedian, whole=True)
@@ -153,10 +153,13 @@ def nanmedian(
 ) -> ndarray:
     """The middle of the sorted values that are not NaN."""
     a = as_handle(a)
-    return _median(a, axis, out, keepdims is not _NONE and keepdims, has_nan(a) and a.size > 0)
+    keeps = keepdims is not _NONE and keepdims
+    return _median(a, axis, out, keeps, has_nan(a) and a.size > 0, broadcast=True)
 
 
-def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> ndarray:
+def _median(
+    a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool = False, broadcast: bool = False
+) -> ndarray:
     lines = _sorted_lines(a, axis, skips)
     if lines.values.shape[-1] == 0:
         return mean(a, axis, None, out, keepdims)
@@ -164,7 +167,8 @@ def _median(a: ndarray, axis: Any, out: Any, keepdims: bool, skips: bool) -> nda
     kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
     middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
     result = lines.result(mean(middle, 0, kind), keepdims)
-    return stored("median", result if result.ndim or keepdims else result[()], out, casting="unsafe")
+    found = result if result.ndim or keepdims else result[()]
+    return stored("median", found, out, casting="unsafe", broadcast=broadcast)
 
 
 # --- quantiles ---------------------------------------------------------------------------------------
@@ -264,7 +268,7 @@ def _quantile(
     if not fractions.size:
         one = _quantile(a, np.zeros(1), axis, None, method, keepdims, weights, skips)
         none = creation.zeros(fractions.shape + one.shape[1:], one.dtype)
-        return stored("quantile", none, out, casting="unsafe")
+        return stored("quantile", none, out, casting="unsafe", broadcast=True)
     if weights is None:
         lines = _sorted_lines(a, axis, skips)
         if lines.values.shape[-1] == 0:
@@ -277,7 +281,9 @@ def _quantile(
     result = found[0] if fractions.ndim == 0 else joining.stack(found)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
-    return stored("quantile", result if result.ndim or keepdims else result[()], out, casting="unsafe")
+    return stored(
+        "quantile", result if result.ndim or keepdims else result[()], out, casting="unsafe", broadcast=True
+    )
 
 
 def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:

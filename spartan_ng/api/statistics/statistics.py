@@ -223,7 +223,7 @@ def std(
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
     """Greatest minus least."""
     high = reductions.max(a, axis, None, keepdims)
-    return ufuncs.subtract(high, reductions.min(a, axis, None, keepdims), out=out)  # type: ignore[no-any-return]
+    return stored("ptp", ufuncs.subtract(high, reductions.min(a, axis, None, keepdims)), out)
 
 
 def weights_like(a: ndarray, weights: Any, axis: Any) -> ndarray:
