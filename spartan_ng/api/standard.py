@@ -83,7 +83,6 @@ class Array(ndarray, own=True):
     __lt__, __le__ = _standardly(ndarray.__lt__), _standardly(ndarray.__le__)
     __gt__, __ge__ = _standardly(ndarray.__gt__), _standardly(ndarray.__ge__)
     __eq__, __ne__ = _standardly(ndarray.__eq__), _standardly(ndarray.__ne__)
-    __hash__ = ndarray.__hash__
     __getitem__ = _standardly(ndarray.__getitem__)
     __copy__, __deepcopy__ = _standardly(ndarray.__copy__), _standardly(ndarray.__deepcopy__)
     to_device = _standardly(ndarray.to_device)

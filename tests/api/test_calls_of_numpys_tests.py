@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import datetime
 import itertools
 
@@ -10,7 +11,7 @@ import pytest
 
 import spartan_ng as np
 
-ERRORS = (ValueError, TypeError, IndexError, OverflowError, AttributeError, BufferError)
+ERRORS = (ValueError, TypeError, IndexError, OverflowError, AttributeError, BufferError, RuntimeError)
 
 
 def outcome(call, module):
@@ -284,6 +285,99 @@ def test_texts_of_any_length_lie_in_memory_of_their_own_dtype(small):
             for make in (m.array, m.asarray):
                 with pytest.raises(ValueError, match="Unable to avoid copy"):
                     make(a, kind, copy=False)
+
+
+LAID_OUT = ["(2,2)f4", "2i", "S4", [("a", "(2,)i4"), ("b", "f8")], numpy.dtype(("f4", (3,)))]
+PADDED = {"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [3, 9], "itemsize": 24}
+
+
+@pytest.mark.parametrize("small", [None, 0])
+@pytest.mark.parametrize("dtype", [*LAID_OUT, PADDED])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, d: m.zeros(3, d),
+        lambda m, d: m.ones((2, 1), d),
+        lambda m, d: m.full(2, 1, d),
+        lambda m, d: m.zeros_like(m.ones(2), d),
+        lambda m, d: m.full_like(m.ones((2, 2)), 3, d),
+        lambda m, d: m.ones(2, d)[::-1].copy(),
+        lambda m, d: m.zeros((2, 2), d, order="F"),
+        lambda m, d: m.array([1, 2], dtype=d),
+        lambda m, d: m.zeros((), d),
+    ],
+)
+def test_elements_with_axes_fields_and_gaps(call, dtype, small):
+    def told(m):
+        found = call(m, dtype)
+        return str((found.dtype, found.shape, found.strides, found.tolist()))
+
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        check(told)
+
+
+@pytest.mark.parametrize("small", [None, 0])
+@pytest.mark.parametrize("axis", [None, 0, -1, 1, 2])
+@pytest.mark.parametrize("a", [[[1, 2], [1, 2], [0, 3]], [numpy.nan, 0, 0, numpy.nan], [[], []]])
+def test_distinct_slices(a, axis, small):
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        for wanted in itertools.product((False, True), repeat=3):
+            for equal in (False, True):
+                check(lambda m, w=wanted, e=equal: str(m.unique(m.array(a), *w, axis=axis, equal_nan=e)))
+
+
+@pytest.mark.parametrize("small", [None, 0])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.concatenate([m.float32(1), 1.0], axis=None),
+        lambda m: m.concatenate([m.array([1], "u1"), 3], axis=None),
+        lambda m: m.concatenate([1, True], axis=None),
+        lambda m: m.concatenate([[1, 2], 2.5], axis=None),
+        lambda m: m.append(m.ones(1, "f4"), 2.0),
+        lambda m: str(m.unravel_index([0], ())),
+        lambda m: str(m.unravel_index([1], ())),
+        lambda m: str(m.unravel_index(1, (2**32 - 1, 2**31 + 1))),
+        lambda m: m.ravel_multi_index(m.zeros((3, 1), int), (2, 1, 0), mode="clip"),
+        lambda m: m.ravel_multi_index(m.zeros((3, 0), int), (2, 1, 0), mode="wrap"),
+        lambda m: m.ravel_multi_index(([0], [0]), (2**62, 2)),
+        lambda m: m.ones((1,) * 33).flat,
+        lambda m: m.choose(m.zeros(2, int), [1] * 64),
+        lambda m: m.choose(m.zeros(2, int), [1] * 63),
+        lambda m: m.arange(0, [None, []], 1),
+        lambda m: m.ones((2, 3)).swapaxes(1, 1).flags.owndata,
+        lambda m: m.ones(3).cumsum().view().flags.owndata,
+        lambda m: isinstance(m.ones(3), collections.abc.Hashable),
+        lambda m: hash(m.ones(3)),
+        lambda m: hash(m.ones(3).sum()) == hash(3.0),
+    ],
+)
+def test_edges_of_functions(call, small):
+    with np.config.override(**({} if small is None else {"small_bytes": small})):
+        check(call)
+
+
+def test_an_object_adds_to_itself_in_place():
+    for small in (np.config.small_bytes, 0):
+        with np.config.override(small_bytes=small):
+            a = np.array(0, dtype=object)
+            a[...] += 1
+            assert a == 1
+
+
+@pytest.mark.parametrize("copy", [None, True, False])
+def test_objects_are_told_whether_to_copy(copy):
+    for make in (np.array, np.asarray):
+        kept, copied = np.ones(3), np.ones(3)
+        told = []
+
+        class Wrapped:
+            def __array__(self, dtype=None, copy=None):
+                told.append(copy)  # noqa: B023
+                return copied if copy else kept  # noqa: B023
+
+        assert make(Wrapped(), copy=copy) is (copied if copy else kept)
+        assert told == [copy]
 
 
 @pytest.mark.filterwarnings("ignore:Indexing flat iterators:DeprecationWarning")

@@ -21,6 +21,7 @@ from spartan_ng.api.core.handle import (
     converted_node,
     copied,
     in_order,
+    is_array_like,
     is_subclass,
     make,
     numbers_here,
@@ -32,6 +33,7 @@ from spartan_ng.api.core.handle import (
     wrap_node,
 )
 from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -73,6 +75,8 @@ def array(
     if copy is False:
         h = _shared(object, dtype, order)
         return h.reshape((1,) * (ndmin - h.ndim) + h.shape) if h.ndim < ndmin else h
+    if copy is not None and is_array_like(object):
+        object, copy = _asked(object, copy), None
     kind = object.__class__
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
@@ -142,6 +146,21 @@ def asarray(
     return copied(h) if h._cell.frozen else in_order(h, order)
 
 
+def _asked(a: Any, copy: bool) -> Any:
+    """What an object's `__array__` gives, a copy or none; `a` itself where it knows no copies."""
+    try:
+        return a.__array__(copy=copy)
+    except TypeError as error:
+        if "copy" not in str(error):
+            raise
+    warn_user(
+        "__array__ implementation doesn't accept a copy keyword, so passing copy=False failed. "
+        "__array__ must implement 'dtype' and 'copy' keyword arguments.",
+        DeprecationWarning,
+    )
+    return a.__array__() if not copy else array(as_handle(a))
+
+
 _COPY_MODES = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
 
 
@@ -166,6 +185,8 @@ def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
         raise ValueError("Unable to avoid copy while creating an array as requested")
     if isinstance(a, np.ndarray) and is_subclass(a):
         return as_handle(a, dtype)
+    if is_array_like(a):
+        return _shared(_asked(a, False), dtype, order)
     value = np.asarray(a, dtype, order, copy=False).view()
     value.flags.writeable = False  # a write goes to a copy
     return make(Cell(value))
@@ -217,6 +238,8 @@ def astype(
     if isinstance(copy, np._CopyMode):
         raise ValueError("_CopyMode enum is not allowed for astype function. Use true/false instead.")
     x = as_handle(x)
+    if isinstance(dtype, type) and issubclass(dtype, np.dtype):  # only the values tell which of them
+        return wrap(x._force().astype(dtype, casting=casting))
     dtype = np.dtype(dtype)
     if casting == "same_value":  # only the values tell
         return wrap(x._force().astype(dtype, casting=casting))
@@ -258,12 +281,16 @@ _BLANK_BYTES = 1 << 28
 """Zeros up to so large are asked of the operating system at once, which has them for nothing."""
 
 
+def _unpacked(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """A shape and a dtype, the axes of whose elements are the array's."""
+    return (shape, dtype) if dtype.subdtype is None else (shape + dtype.shape, dtype.base)
+
+
 def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
     """Zeros: NumPy's where they are small, and where programs run in this process and can write to them."""
     if _few(shape):
         return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
-    dtype = as_dtype(dtype)
-    lengths = shape_tuple(shape)
+    lengths, dtype = _unpacked(shape_tuple(shape), as_dtype(dtype))
     if 0 < config.small_bytes < prod(lengths) * dtype.itemsize <= _BLANK_BYTES and in_process():
         h = wrap(np.zeros(lengths, dtype))
         h._cell.blank = True
@@ -274,7 +301,7 @@ def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
 
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
-    lengths = shape_tuple(shape)
+    lengths, dtype = _unpacked(shape_tuple(shape), dtype)
     if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
         return wrap(
             np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
@@ -325,10 +352,12 @@ def full(
 ) -> ndarray:
     """One value everywhere."""
     lengths = shape_tuple(shape)
+    if dtype is not None:
+        lengths, dtype = _unpacked(lengths, as_dtype(dtype))
     if isinstance(fill_value, Handle):
         known = fill_value._peek()
         if known is None:
-            node = build.cast(fill_value._node(), np.dtype(fill_value.dtype if dtype is None else dtype))
+            node = build.cast(fill_value._node(), fill_value.dtype if dtype is None else dtype)
             return in_order(make(Cell(node=build.broadcast(node, lengths))), order)
         fill_value = known
     one = np.full(np.shape(fill_value), fill_value, dtype)  # with NumPy's casts and errors
@@ -339,7 +368,8 @@ def full(
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     a = as_handle(a)
-    return (a.shape if shape is None else shape_tuple(shape)), np.dtype(a.dtype if dtype is None else dtype)
+    kind = a.dtype if dtype is None else as_dtype(dtype)
+    return _unpacked(a.shape if shape is None else shape_tuple(shape), kind)
 
 
 def _numbers_like(a: Any, dtype: Any, order: str, shape: Any) -> Any:
@@ -417,7 +447,8 @@ def full_like(
 
 # --- ranges ----------------------------------------------------------------------------------------
 
-_TIMES = (str, date, timedelta, np.datetime64, np.timedelta64)
+_WHOLE = (str, list, tuple, date, timedelta, np.datetime64, np.timedelta64)
+"""What NumPy finds a range of, or its error for."""
 
 
 @numpy_function(np.arange)
@@ -450,7 +481,7 @@ def arange(
     if stop is None:
         raise TypeError("arange() requires stop to be specified.")
     kind = None if dtype is None else np.dtype(dtype).kind
-    if kind in ("m", "M") or any(isinstance(n, _TIMES) for n in (start, stop, step)):
+    if kind in ("m", "M") or any(isinstance(n, _WHOLE) for n in (start, stop, step)):
         return wrap(np.arange(start, stop, step, dtype=dtype))
     few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
     if not step:

@@ -11,7 +11,7 @@ import numpy as np
 from spartan_ng.api.base import creation, manipulation
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import as_handle, wrap_node
-from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.operands import WEAK, stored
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -24,6 +24,7 @@ def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> ndarray:
     """Arrays one after the other along an axis."""
+    arrays = list(arrays)
     parts = [as_handle(a) for a in arrays]
     if not parts:
         raise ValueError("need at least one array to concatenate")
@@ -42,11 +43,13 @@ def concatenate(
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     given = dtype if out is None else out.dtype
-    kind = np.dtype(given) if given is not None else np.result_type(*(p.dtype for p in parts))
+    if given is None:  # Python's numbers are weak
+        kinds = [a if type(a) in WEAK else p.dtype for a, p in zip(arrays, parts, strict=True)]
+    kind = np.dtype(given) if given is not None else np.result_type(*kinds)
     if given is not None and kind.kind in "SU" and not kind.itemsize:  # as long as the longest text
         kind = np.result_type(*(np.zeros(0, p.dtype).astype(kind).dtype for p in parts))
-    for p in parts:
-        if not np.can_cast(p.dtype, kind, casting):  # type: ignore[arg-type]
+    for a, p in zip(arrays, parts, strict=True):
+        if type(a) not in WEAK and not np.can_cast(p.dtype, kind, casting):  # type: ignore[arg-type]
             raise TypeError(
                 f"Cannot cast array data from {p.dtype!r} to {kind!r} according to the rule {casting!r}"
             )

@@ -376,7 +376,10 @@ def without_memory(
     for axis in reversed(order or range(len(shape))):
         strides[axis] = step
         step *= max(shape[axis], 1)
-    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides, writeable=False)
+    plain = dtype.isbuiltin == 1 or dtype.kind in "SUmM" or dtype.hasobject
+    one = np.empty(1, dtype if plain else f"V{dtype.itemsize}")
+    shown = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
+    return shown if plain or not dtype.itemsize else shown.view(dtype)
 
 
 def seen_through(base: Any, views: tuple[View, ...]) -> Any:

@@ -234,11 +234,7 @@ class Arithmetic(Handle):
         except TypeError:
             return _unlike(operator.ne, self, other)
 
-    def __hash__(self) -> int:
-        """A scalar's hash; an array has none."""
-        if self._cell.frozen:
-            return hash(self._force()[()])
-        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+    __hash__: Any = None
 
     # --- in place ----------------------------------------------------------------------------------
 
@@ -345,6 +341,10 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     with dtypes_first(function.np, (a, other), a):
         result = _power(a, other) if function is ufuncs.power else function(a, other)
+    if not isinstance(result, Handle):  # an element of objects, times or texts
+        one = np.empty((), a.dtype)
+        one[()] = result
+        result = wrap(one)
     return stored(function.__name__, result, a, broadcast=True)
 
 

@@ -196,6 +196,11 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     @property
     def flat(self) -> taking.Flat:
         """The elements in C order, to iterate over, read and write."""
+        if self.ndim > taking.MOST_AXES_OF_FLAT:
+            raise RuntimeError(
+                f"this function only supports up to {taking.MOST_AXES_OF_FLAT} dimensions "
+                f"but the array has {self.ndim}."
+            )
         return taking.Flat(self)
 
     @flat.setter
@@ -454,11 +459,9 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         for asked in (dtype, type):
             if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
                 return self._shown_as(asked, None if asked is dtype else dtype)  # type: ignore[no-any-return]
-        if dtype is None or dtype is ndarray:
-            return make(self._cell, self._views)
-        seen = np.dtype(dtype)
+        seen = self.dtype if dtype is None or dtype is ndarray else np.dtype(dtype)
         if seen == self.dtype and seen.type is self.dtype.type:
-            return make(self._cell, self._views)
+            return self._whole()
         step = Recast(seen)
         value = self._peek()
         if self._cell.frozen and value is not None:
@@ -467,6 +470,15 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return self._seen(step, value.view(step.dtype))
         self._layout().view(step.dtype)  # its errors
         return self._see(step)
+
+    def _whole(self) -> ndarray:
+        """A view of all elements."""
+        if self._cell.frozen or self._cell.masked is not None or self.format == "csr":
+            return make(self._cell, self._views)
+        step = _new(Basic)
+        step.key = Ellipsis
+        value = self._peek()
+        return self._see(step) if value is None else self._seen(step, value[...])
 
     def _shown_as(self, subclass: Any, dtype: Any) -> Any:
         """The memory as NumPy shows it in a subclass of its own; of what is not in this process, a copy."""

@@ -205,10 +205,18 @@ class Scalar(Constant, own=True):
     __invert__ = _unary(operator.invert)
 
 
+def _hash(self: ndarray) -> int:
+    """The hash of what stands for a scalar."""
+    if self._cell.frozen:
+        return hash(self._force()[()])
+    raise TypeError(f"unhashable type: {type(self).__name__!r}")
+
+
 class Number(Constant, own=True):
     """An array without axes for a number that has yet to be computed, which NumPy returns as a scalar."""
 
     __slots__ = ()
+    __hash__ = _hash
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -226,6 +234,7 @@ class Record(ndarray, own=True):
     """An array without axes that stands for a record NumPy returns as a scalar; its fields may be set."""
 
     __slots__ = ()
+    __hash__ = _hash
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

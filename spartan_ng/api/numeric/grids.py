@@ -324,6 +324,12 @@ def _check_indices(given: Any, indices: Handle) -> None:
     raise TypeError("only int indices permitted")
 
 
+def _check_lengths(lengths: tuple[int, ...]) -> None:
+    """ValueError where flat indices are beyond NumPy's integers."""
+    if prod(lengths) > np.iinfo(np.intp).max:
+        raise ValueError(f"invalid dims: array size defined by dims {lengths} is larger than the maximum")
+
+
 @numpy_function(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """Flat indices as one array an axis."""
@@ -333,11 +339,12 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     known = small_values((flat,))
     if known is not None:
         return tuple(wrap(np.asarray(i)[()]) for i in np.unravel_index(known[0], lengths, order))  # type: ignore[call-overload]
-    if flat.ndim and not lengths:
-        raise ValueError("multiple indices are not supported for 0d arrays")
+    _check_lengths(lengths)
     flat = flat.astype(np.intp, copy=False)
     if bool(((flat < 0) | (flat >= prod(lengths))).any()):
         raise ValueError(f"an index is out of bounds for array with size {prod(lengths)} (shape {lengths})")
+    if flat.ndim and not lengths:
+        raise ValueError("multiple indices are not supported for 0d arrays")
     ordered = lengths if order == "C" else lengths[::-1]
     strides = [prod(ordered[i + 1 :]) for i in range(len(ordered))]
     found = tuple((flat // s) % n for s, n in zip(strides, ordered, strict=True))
@@ -357,10 +364,13 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         _check_indices(given, part)
     if order not in ("C", "F"):
         raise ValueError("only 'C' or 'F' order is permitted")
+    _check_lengths(lengths)
     modes = [mode] * len(parts) if isinstance(mode, str) else list(mode)
     strides = [prod(lengths[i + 1 :] if order == "C" else lengths[:i]) for i in range(len(lengths))]
     total: Any = 0
     for part, n, stride, how in zip(parts, lengths, strides, modes, strict=True):
+        if not n and part.size:
+            raise ValueError(f"cannot unravel if shape has zero entries: {lengths}")
         if how == "wrap":
             part = part % n
         elif how == "clip":

@@ -51,8 +51,9 @@ def unique(
     a = as_handle(ar)
     if a.dtype.kind in "OV":
         return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
-    if axis is not None:
-        return _unique_slices(a, build.axis_index(axis, a.ndim), return_index, return_inverse, return_counts)
+    along = None if axis is None else build.axis_index(axis, a.ndim)
+    if along is not None and a.ndim != 1:
+        return _unique_slices(a, along, return_index, return_inverse, return_counts)
     flat = a.reshape(-1 if a.size else 0)
     if flat.size == 0:
         empty = wrap(np.zeros(0, np.intp))

@@ -34,6 +34,12 @@ def _elements(value: Any, dtype: np.dtype[Any]) -> ndarray:
     return wrap(np.asarray(value, dtype))
 
 
+_MOST_OPERANDS = 64
+"""NumPy iterates over so many arrays together."""
+MOST_AXES_OF_FLAT = 32
+"""NumPy's flat iterators have so many."""
+
+
 class Flat:
     """`a.flat`: the elements in C order."""
 
@@ -272,6 +278,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
     n = len(options)
     if not n:
         raise ValueError("0-length sequence.")
+    if n >= _MOST_OPERANDS:
+        raise ValueError(f"Need at least 0 and at most {_MOST_OPERANDS} array objects.")
     index = converted(as_handle(a), np.int64)
     _check_mode(mode)
     index = _moved(index, n, mode)
