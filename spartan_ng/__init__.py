@@ -151,6 +151,11 @@ __all__ += _api.elementwise.ufuncs.__all__
 __all__ += _api.numeric.windows.__all__
 
 
+def __dir__() -> list[str]:
+    """The public names, and those that Python knows of a module."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("_"))})
+
+
 def __getattr__(name: str) -> Any:
     """What comes when it is first asked for, and NumPy's own modules and classes, such as `ma`."""
     if name not in _LATE:

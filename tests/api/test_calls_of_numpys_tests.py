@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections.abc
 import datetime
 import itertools
+from typing import Any
+from unittest import mock
 
 import numpy
 import pytest
@@ -355,6 +357,24 @@ def test_distinct_slices(a, axis, small):
 def test_edges_of_functions(call, small):
     with np.config.override(**({} if small is None else {"small_bytes": small})):
         check(call)
+
+
+def test_a_vectorized_function_is_called_once_an_element():
+    for m in (numpy, np):
+        double = mock.Mock(side_effect=lambda x: x * 2)
+        function = m.vectorize(double)
+        function.cache = True
+        assert function(m.arange(4)).tolist() == [0, 2, 4, 6]
+        assert double.call_count == 4
+
+
+def test_no_differences_are_the_argument_itself():
+    a: Any = [1, 2]
+    assert np.diff(a, n=0) is a
+
+
+def test_the_public_names_are_what_is_listed():
+    assert {n for n in dir(np) if not n.startswith("_")} == {n for n in np.__all__ if not n.startswith("_")}
 
 
 def test_an_object_adds_to_itself_in_place():

@@ -107,6 +107,21 @@ def test_attributes_of_derived_classes():
     assert a.tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("make", [lambda m: m.random.default_rng(5), lambda m: m.random.RandomState(5)])
+def test_instances_are_shuffled(make):
+    def told(module):
+        instance = derived(module)([1, 2, 3, 4], "a")
+        mixed = make(module).permutation(instance)
+        make(module).shuffle(instance)
+        copied = module.copy(instance, subok=True)
+        return [(type(a).__name__, getattr(a, "name", None), a.tolist()) for a in (mixed, instance, copied)]
+
+    assert told(np) == told(numpy)
+    masked = np.ma.masked_equal([1, 2], 2)
+    assert not isinstance(np.copy(masked), np.ma.MaskedArray)
+    assert isinstance(np.copy(masked, subok=True), np.ma.MaskedArray)
+
+
 CALLS = {
     "unary": lambda m, a, b: m.exp(a),
     "two": lambda m, a, b: m.minimum(a, b),

@@ -225,7 +225,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
 @numpy_function(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
     """The same elements in an array of their own."""
-    return array(a, copy=True, order=order)
+    return array(a, copy=True, order=order, subok=subok)
 
 
 @numpy_function(np.astype)
@@ -322,7 +322,7 @@ def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
 
 @numpy_function(np.zeros)
 def zeros(
-    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """Zeros."""
     return _zeros(shape, dtype, order)
@@ -338,7 +338,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
 
 @numpy_function(np.empty)
 def empty(
-    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros, or None for objects."""
     if (type(dtype) is not type or dtype not in _ELEMENTS) and as_dtype(dtype).hasobject:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining
-from spartan_ng.api.core.handle import Handle, as_handle, forced, shape_tuple, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, forced, is_subclass, shape_tuple, wrap, wrap_node
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
@@ -393,6 +393,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
+        if isinstance(x, np.ndarray) and is_subclass(x):
+            return self._numpy.permutation(x, axis)  # type: ignore[return-value]
         n = count_of(x)
         if isinstance(n, int | np.integer):
             if self._in_parallel((int(n),)):
@@ -407,7 +409,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> ndarray:
         """A copy whose lines are shuffled one by one."""
-        result = wrap(self._numpy.permuted(forced(as_handle(x)), axis=axis))
+        derived = isinstance(x, np.ndarray) and is_subclass(x)
+        result = wrap(self._numpy.permuted(x if derived else forced(as_handle(x)), axis=axis))
         if out is None:
             return result
         if out.shape != result.shape:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Handle, as_handle, forced, shape_tuple, wrap
+from spartan_ng.api.core.handle import Handle, as_handle, forced, is_subclass, shape_tuple, wrap
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing import generator as generators
 from spartan_ng.api.drawing.bit_generators import OfNumPys
@@ -197,6 +197,8 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def permutation(self, x: Any) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
+        if isinstance(x, np.ndarray) and is_subclass(x):
+            return self._numpy.permutation(x)  # type: ignore[return-value]
         n = generators.count_of(x)
         counts = isinstance(n, int | np.integer)
         many = int(n) if counts else as_handle(x).size

@@ -23,6 +23,8 @@ _NONE: Any = np._NoValue
 @numpy_function(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> ndarray:
     """Differences of neighbours along an axis."""
+    if n == 0:
+        return a  # type: ignore[no-any-return]
     a = as_handle(a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n!r}")

@@ -222,19 +222,17 @@ class vectorize:
         """NumPy's attributes: `pyfunc`, `otypes`, `excluded`, `cache`, `signature`, `__name__`."""
         return getattr(self.__dict__["_by_numpy"], name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """An option that is set counts as one that was given."""
+        if name not in ("_by_numpy", "_has_options"):
+            setattr(self._by_numpy, name, value)
+            name, value = "_has_options", True
+        super().__setattr__(name, value)
+
     @property
     def __doc__(self) -> Any:  # type: ignore[override]
         """The function's, or the one that was given."""
         return self._by_numpy.__doc__
-
-    @property
-    def otypes(self) -> Any:
-        """The results' dtypes, found out by a first call where None."""
-        return self._by_numpy.otypes
-
-    @otypes.setter
-    def otypes(self, value: Any) -> None:
-        self._by_numpy.otypes = value
 
     def __call__(self, *operands: Any, **named: Any) -> Any:
         """The function of every element, or of the first argument as its decorator."""
