@@ -124,7 +124,7 @@ class Views(RuleBasedStateMachine):
 
     @rule(target=pairs, pair=pairs)
     def ufunc(self, pair):
-        return self.enter(np.add(pair[0], 1).reshape(pair[1].shape).copy(), numpy.asarray(pair[1] + 1).copy())
+        return self.enter(np.asarray(np.add(pair[0], 1)).copy(), numpy.asarray(pair[1] + 1).copy())
 
     @rule(target=pairs, pair=pairs)
     def part(self, pair):
