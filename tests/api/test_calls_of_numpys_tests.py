@@ -352,6 +352,22 @@ def test_distinct_slices(a, axis, small):
         lambda m: isinstance(m.ones(3), collections.abc.Hashable),
         lambda m: hash(m.ones(3)),
         lambda m: hash(m.ones(3).sum()) == hash(3.0),
+        lambda m: m.eye(2, 3, dtype="S3").tolist(),
+        lambda m: m.eye(2, dtype="M8[s]").tolist(),
+        lambda m: m.histogramdd(m.ones((1, 10)), bins=2**10),
+        lambda m: m.histogram2d(m.ones(3), m.ones(4)),
+        lambda m: m.unpackbits(m.ones(3, "u1"), bitorder=10),
+        lambda m: m.pad(m.ones((2, 0)), 1, mode="edge"),
+        lambda m: m.ones((3,) * 5)[m.ix_(*[m.zeros(7132, int)] * 5)],
+        lambda m: m.einsum("ab,bc,cd->ad", *[m.ones((2, 2))] * 3, optimize=["einsum_path", (2, 3), (0, 1)]),
+        lambda m: m.einsum("ab,bc,cd->ad", *[m.ones((2, 2))] * 3, optimize=["einsum_path", (1, 2), (0, 1)]),
+        lambda m: m.einsum("ab,bc->ac", *[m.ones((2, 2))] * 2, optimize="no way"),
+        lambda m: (
+            m.einsum(
+                "xft,mf->xmt", m.ones((2, 3, 5), order="F"), m.ones((4, 3), order="F"), order="A"
+            ).strides
+        ),
+        lambda m: m.einsum("xft,mf->xmt", m.ones((2, 3, 5), order="F"), m.ones((4, 3)), order="A").strides,
     ],
 )
 def test_edges_of_functions(call, small):
@@ -366,6 +382,40 @@ def test_a_vectorized_function_is_called_once_an_element():
         function.cache = True
         assert function(m.arange(4)).tolist() == [0, 2, 4, 6]
         assert double.call_count == 4
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Mean of empty slice")
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", ["nanmedian", "nanquantile", "nanpercentile", "nanmean"])
+def test_of_nothing(name, axis):
+    for small in (np.config.small_bytes, 0):
+        with np.config.override(small_bytes=small):
+            check(lambda m: getattr(m, name)(m.zeros((0, 3)), *[0.4] * ("ile" in name), axis=axis))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.fft.fftn(m.ones((4, 4)), s=(2, 2)),
+        lambda m: m.fft.rfftn(m.ones((4, 4)), s=(None, 2), axes=(0, 1)),
+        lambda m: m.linalg.qr(m.eye(2), mode="full")[1],
+        lambda m: m.linalg.qr(m.eye(2), mode="e"),
+    ],
+)
+def test_what_numpy_deprecates(call):
+    found = []
+    for m in (numpy, np):
+        with np.config.override(small_bytes=0), pytest.warns(DeprecationWarning, match=".") as told:
+            found.append((str(numpy.asarray(call(m))), len(told)))
+    assert found[0] == found[1]
+
+
+def test_the_base_of_views_is_one_array():
+    """Also where nobody holds the array that they are views of."""
+    a = np.arange(6).reshape(2, 3)
+    assert a.base is a.base
+    assert a.T.base is a.base
+    assert np.einsum("ij->ji", a).base is a.base
 
 
 def test_no_differences_are_the_argument_itself():

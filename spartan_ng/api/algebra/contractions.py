@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,10 @@ def einsum(
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
     arrays, terms, result = _einsum_terms(operands)
     _check_sizes(arrays, terms)
+    if not isinstance(optimize, bool):  # a path, or the name of a way to find one
+        np.einsum_path(_spelled(terms, result), *_stand_ins(a.shape for a in arrays), optimize=optimize)
+    if order in ("A", "a"):
+        order = "F" if all(a._layout().flags.f_contiguous for a in arrays) else "C"
     if any(a.dtype.kind not in reductions.NUMBERS for a in arrays):
         return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
     if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
@@ -159,13 +164,17 @@ def _alone(node: Node, term: str, needed: str) -> tuple[Node, str]:
     return node, term
 
 
+def _stand_ins(shapes: Iterable[tuple[int, ...]]) -> list[Any]:
+    """Arrays of given shapes for NumPy to look at."""
+    return [np.broadcast_to(np.float64(0), shape) for shape in shapes]
+
+
 def _next_pair(nodes: list[Node], terms: list[str], result: str) -> tuple[int, int]:
     """The pair that NumPy's path optimizer takes next."""
     if len(nodes) == 2:
         return 0, 1
     text = _spelled(terms, result)
-    stand_ins = [np.broadcast_to(np.float64(0), n.shape) for n in nodes]
-    path = np.einsum_path(text, *stand_ins, optimize="greedy")[0]
+    path = np.einsum_path(text, *_stand_ins(n.shape for n in nodes), optimize="greedy")[0]
     step = path[1]
     return (step[0], step[1]) if len(step) == 2 else (0, 1)
 

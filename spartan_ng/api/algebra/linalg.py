@@ -28,7 +28,7 @@ from spartan_ng.api.algebra.products import matmul, tensordot, vecdot
 from spartan_ng.api.base import creation, manipulation, reductions
 from spartan_ng.api.base.manipulation import matrix_transpose
 from spartan_ng.api.base.stacks import on_stack, probed
-from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, as_handle
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
@@ -201,9 +201,15 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     return on_stack("cholesky", [a], outputs, upper=upper)[0]
 
 
+_MODES_OF_OLD = ("f", "full", "e", "economic")
+"""NumPy has deprecated them."""
+
+
 @numpy_function(np.linalg.qr, whole=True)
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q and R of matrices, with LAPACK's signs."""
+    if mode in _MODES_OF_OLD:
+        return by_numpy(np.linalg.qr, a, mode)
     a = as_handle(a)
     outputs = probed(np.linalg.qr, [a], mode=mode)
     if mode in ("reduced", "r") and is_tall(a):

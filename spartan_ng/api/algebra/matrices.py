@@ -32,7 +32,8 @@ def eye(
     """Ones on a diagonal, zeros elsewhere."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     kind = np.dtype(dtype)
-    if rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes:
+    small = rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes
+    if small or kind.kind not in "biufc":
         return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
     i = build.reshape(build.iota(rows), (rows, 1))
     shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)

@@ -237,7 +237,9 @@ def index_shape(key: Key, arrays: list[int]) -> tuple[int, ...]:
     shapes = [key.entries[i].index.shape for i in arrays]
     try:
         return np.broadcast_shapes(*shapes)
-    except ValueError:
+    except ValueError as error:
+        if "too large" in str(error):
+            raise
         raise IndexError(
             "shape mismatch: indexing arrays could not be broadcast together with shapes "
             + " ".join(map(str, shapes))

@@ -19,6 +19,8 @@ _SHIFTS = {"big": np.arange(7, -1, -1, dtype=np.uint8), "little": np.arange(8, d
 
 def _last(a: Any, axis: Any, bitorder: str) -> tuple[ndarray, int]:
     """An array with the axis in question as its last, and where that came from."""
+    if not isinstance(bitorder, str):
+        raise TypeError(f"bitorder must be a str, not {type(bitorder).__name__}")
     if bitorder not in _SHIFTS:
         raise ValueError("'order' must be either 'little' or 'big'")
     a = as_handle(a)

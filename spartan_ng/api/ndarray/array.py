@@ -226,7 +226,10 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return self._cell.origin[0] if self._cell.origin is not None else None
         owner = self._cell.owner
         found = owner() if owner is not None else None
-        return make(self._cell) if found is None or found._views else found
+        if found is None or found._views:
+            found = make(self._cell)
+            self._cell.owner = weakref.ref(found)  # the same one for as long as somebody looks at it
+        return found
 
     @property
     def device(self) -> str:

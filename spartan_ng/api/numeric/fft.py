@@ -15,6 +15,7 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, as_handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import check_is_array
+from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.places import rearranging
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -197,6 +198,12 @@ def _scaled(ranks: ndarray, n: int, d: float, dtype: Any) -> ndarray:
 def _plan(a: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:
     """Lengths and axes of a transform along several axes."""
     shape = as_handle(a).shape
+    if axes is None and s is not None:
+        warn_user("`axes` should not be `None` if `s` is not `None`: name them", DeprecationWarning)
+    if s is not None and any(n is None for n in s):
+        warn_user(
+            "Passing an array containing `None` values to `s` is deprecated: -1 means it", DeprecationWarning
+        )
     if axes is None:
         axes = list(range(len(shape))) if s is None else list(range(-len(s), 0))
     if s is not None and len(s) != len(axes):

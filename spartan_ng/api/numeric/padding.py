@@ -59,7 +59,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
             continue
         if a.shape[axis] == 0 and mode not in ("constant", "empty"):
             raise ValueError(
-                f"can't extend empty axis {axis} of {a.shape} using modes other than 'constant' or 'empty'"
+                f"can't extend empty axis {axis} using modes other than 'constant' or 'empty' (of {a.shape})"
             )
         a = _along(a, axis, lo, hi, mode, option)
     return a if widths.any() else copied(a)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,6 +183,8 @@ def histogramdd(
         )
     limits = [None] * d if range is None else list(range)
     edges = [_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
+    if prod(len(e) + 1 for e in edges) > np.iinfo(np.intp).max:
+        raise ValueError(f"histogramdd: so many cells cannot be counted: {[len(e) - 1 for e in edges]}")
     flat: Any = 0
     total = 1
     for i, e in enumerate(edges):
@@ -204,6 +207,8 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, ndarray, ndarray]:
     """How many points fall into each cell of a plane's grid, and the edges."""
+    if len(x) != len(y):
+        raise ValueError(f"x and y must have the same length. They are {len(x)} and {len(y)}")
     pair = bins if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
     counts, edges = histogramdd(
         joining.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights

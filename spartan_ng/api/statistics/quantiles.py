@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import as_handle, copied, forced
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import logic, ufuncs
@@ -154,6 +154,8 @@ def nanmedian(
     """The middle of the sorted values that are not NaN."""
     a = as_handle(a)
     keeps = keepdims is not _NONE and keepdims
+    if not a.size:
+        return by_numpy(np.nanmean, a, axis, None, out, keeps)  # type: ignore[no-any-return]
     return _median(a, axis, out, keeps, has_nan(a) and a.size > 0, broadcast=True)
 
 
@@ -205,6 +207,8 @@ def nanquantile(
     """Values below which given fractions of the values that are not NaN lie."""
     a = as_handle(a)
     keepdims = keepdims is not _NONE and keepdims
+    if not a.size:
+        return by_numpy(np.nanmean, a, axis, None, out, keepdims)  # type: ignore[no-any-return]
     return _quantile(a, q, axis, out, method, keepdims, weights, has_nan(a) and a.size > 0)
 
 

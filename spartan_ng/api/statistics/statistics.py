@@ -222,6 +222,7 @@ def std(
 @numpy_function(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
     """Greatest minus least."""
+    a = as_handle(a)
     high = reductions.max(a, axis, None, keepdims)
     return stored("ptp", ufuncs.subtract(high, reductions.min(a, axis, None, keepdims)), out)
 
