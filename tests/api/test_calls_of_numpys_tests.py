@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy
 import pytest
+from numpy.lib import recfunctions
 
 import spartan_ng as np
 
@@ -352,6 +353,10 @@ def test_distinct_slices(a, axis, small):
         lambda m: isinstance(m.ones(3), collections.abc.Hashable),
         lambda m: hash(m.ones(3)),
         lambda m: hash(m.ones(3).sum()) == hash(3.0),
+        lambda m: setattr(m.ones(2), "device", "cpu"),
+        lambda m: m.choose(m.zeros((1,) * 33, int), [1, 2]),
+        lambda m: m.lib.stride_tricks.sliding_window_view(m.ones((4, 4)), (5, 5)),
+        lambda m: m.zeros(3, [("x", "S0")])["x"].resize(5),
         lambda m: m.eye(2, 3, dtype="S3").tolist(),
         lambda m: m.eye(2, dtype="M8[s]").tolist(),
         lambda m: m.histogramdd(m.ones((1, 10)), bins=2**10),
@@ -416,6 +421,36 @@ def test_the_base_of_views_is_one_array():
     assert a.base is a.base
     assert a.T.base is a.base
     assert np.einsum("ij->ji", a).base is a.base
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
+def test_an_operand_that_is_given_back_is_the_same_array():
+    records: Any = np.zeros(2, "i4,i4")
+    assert recfunctions.stack_arrays((records,)) is records
+
+
+def test_elements_that_are_arrays():
+    a = np.empty(1, object)
+    a[0] = np.array([1, 2])
+    assert np.take(a, 0).tolist() == [1, 2]
+    for generator in (np.random.default_rng(0), np.random.RandomState(0)):
+        assert generator.choice(a).tolist() == [1, 2]
+    assert np.random.default_rng(0).choice(a, ()).item().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [bool, int])
+def test_drawn_numbers_are_pythons_where_they_are_asked_for(kind):
+    for m in (numpy, np):
+        assert type(m.random.default_rng(0).integers(0, 2, dtype=kind)) is kind
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
+def test_lines_may_become_masked_arrays():
+    def masked(m):
+        return m.apply_along_axis(lambda x: numpy.ma.masked_equal(x, 3), 0, m.arange(6).reshape(3, 2))
+
+    assert type(masked(np)) is type(masked(numpy)) is np.ma.MaskedArray
+    assert masked(np).tolist() == masked(numpy).tolist()
 
 
 def test_no_differences_are_the_argument_itself():

@@ -255,7 +255,7 @@ def sliding_window_view(
     left = list(a.shape)
     for n, i in zip(lengths, axes, strict=True):
         if left[i] < n:
-            raise ValueError(f"window shape {lengths} cannot be larger than input array shape {a.shape}")
+            raise ValueError(f"window shape cannot be larger than input array shape: {lengths}, {a.shape}")
         left[i] -= n - 1
     if a._cell.frozen:
         a = copied(a)

@@ -247,7 +247,10 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     values(*found)
     outs = keywords.get("out")
     if not any(isinstance(o, Handle) for o in (outs if isinstance(outs, tuple) else (outs,))):
-        return fresh(function(*_plain(list(args)), **_plain(keywords)))
+        result = function(*_plain(list(args)), **_plain(keywords))
+        # An operand that is given back stays the one array that it is.
+        same = next((h for h in found if h._peek() is result), None) if type(result) is np.ndarray else None
+        return fresh(result) if same is None else same
     several = outs if isinstance(outs, tuple) else (outs,)
     written = tuple(o.compute() if isinstance(o, Handle) else o for o in several)  # type: ignore[attr-defined]
     given = {**_plain(keywords), "out": written if isinstance(outs, tuple) else written[0]}

@@ -170,6 +170,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             low, high = 0, low
         if endpoint and not _scalars(high):
             return self._draw("integers", (low, high), size, dtype, endpoint=True)
+        if size is None and (dtype is int or dtype is bool) and _scalars(low, high):  # Python's own
+            return self._numpy.integers(low, high, None, dtype, endpoint)  # type: ignore[no-any-return]
         if self._blocks is not None and _scalars(low, high) and low >= high + bool(endpoint):
             raise ValueError("low >= high")
         return self._draw("integers", (low, high + 1 if endpoint else high), size, dtype)
@@ -385,10 +387,10 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return taking.take(a, self.integers(0, a.shape[where], shape), where)
         index = self._numpy.choice(a.shape[where], shape, replace, forced(p), 0, shuffle)
         found = taking.take(a, index, where)
-        if shape == () and not np.ndim(found):  # an array without axes, also of an object
-            one = np.empty((), a.dtype)
-            one[()] = forced(found)
-            return wrap(one)
+        if shape == () and a.ndim == 1:  # an array without axes, also of an object
+            one = np.empty(1, a.dtype)
+            one[0] = found if a.dtype.hasobject else forced(found)
+            return wrap(one.reshape(()))
         return found
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:

@@ -236,6 +236,10 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         """Where the array API standard says the array is."""
         return "cpu"
 
+    @device.setter
+    def device(self, value: Any) -> None:
+        raise AttributeError("attribute 'device' of 'ndarray' objects is not writable")
+
     @property
     def nnz(self) -> int:
         """The number of stored elements of a sparse array, of non-zeros of a dense one."""

@@ -64,7 +64,7 @@ class Methods(Arithmetic):
         resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
         if self._cell.frozen:
             return
-        if resized.size != self.size:
+        if resized.size != self.size and self.itemsize:
             if self._views:
                 raise ValueError("cannot resize this array: it does not own its data")
             if refcheck and (sys.getrefcount(self) > _ONE_NAME or sys.getrefcount(self._cell) > _ONE_CELL):

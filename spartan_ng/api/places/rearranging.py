@@ -11,7 +11,17 @@ import numpy as np
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, forced, make, shape_tuple, values, wrap, wrap_node
+from spartan_ng.api.core.handle import (
+    Handle,
+    as_handle,
+    forced,
+    is_subclass,
+    make,
+    shape_tuple,
+    values,
+    wrap,
+    wrap_node,
+)
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.core.views import Slice, bounded
@@ -271,6 +281,8 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     arr = arr.todense()
     first = arr[(0,) * where + (slice(None),) + (0,) * len(after)]._force()
     sample = np.asanyarray(func1d(first.copy(), *args, **keywords))
+    if is_subclass(sample):
+        return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
 
     def lines(boxes: Any, tiles: Any) -> Any:
         data = np.apply_along_axis(func1d, where, tiles[0], *args, **keywords)

@@ -165,7 +165,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     _check_mode(mode)
     index = _moved(index, n, mode) if n else index
     result = a[(*(slice(None),) * where, index)] if where else a[index]
-    if out is None and not isinstance(result, Handle):  # an object or a text
+    element = a.ndim == 1 and not index.ndim and a.dtype.hasobject
+    if out is None and (element or not isinstance(result, Handle)):  # an object, maybe an array, or a text
         return result  # type: ignore[no-any-return]
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
@@ -278,6 +279,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
     n = len(options)
     if not n:
         raise ValueError("0-length sequence.")
+    if np.ndim(a) > MOST_AXES_OF_FLAT:
+        raise RuntimeError(
+            f"choose: only up to {MOST_AXES_OF_FLAT} dimensions but the array has {np.ndim(a)}"
+        )
     if n >= _MOST_OPERANDS:
         raise ValueError(f"Need at least 0 and at most {_MOST_OPERANDS} array objects.")
     index = converted(as_handle(a), np.int64)
