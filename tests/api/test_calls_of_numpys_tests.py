@@ -462,6 +462,26 @@ def test_the_public_names_are_what_is_listed():
     assert {n for n in dir(np) if not n.startswith("_")} == {n for n in np.__all__ if not n.startswith("_")}
 
 
+@pytest.mark.parametrize("copy", [None, True, False])
+@pytest.mark.parametrize("given", [None, 3, [1]])
+def test_objects_that_give_no_array(given, copy):
+    class Wrong:
+        def __array__(self, dtype=None, copy=None):
+            return given
+
+    for make in (np.array, np.asarray):
+        with pytest.raises(ValueError, match="not producing an array"):
+            make(Wrong(), copy=copy)
+
+
+@pytest.mark.parametrize("tolerance", [{"rtol": 0.5 - 2**-54, "atol": 0}, {"rtol": 0, "atol": 1 - 2**-53}])
+@pytest.mark.parametrize("b", [0, 2, 2.0, numpy.float32(2), numpy.float64(2), 1 - 2**-53])
+def test_tolerances_are_weak_numbers(b, tolerance):
+    for small in (np.config.small_bytes, 0):
+        with np.config.override(small_bytes=small):
+            check(lambda m: m.isclose(m.ones(3, "f4"), b, **tolerance))
+
+
 def test_an_object_adds_to_itself_in_place():
     for small in (np.config.small_bytes, 0):
         with np.config.override(small_bytes=small):

@@ -149,7 +149,10 @@ def asarray(
 def _asked(a: Any, copy: bool) -> Any:
     """What an object's `__array__` gives, a copy or none; `a` itself where it knows no copies."""
     try:
-        return a.__array__(copy=copy)
+        made = a.__array__(copy=copy)
+        if not isinstance(made, Handle | np.ndarray | np.generic):
+            raise ValueError("object __array__ method not producing an array")
+        return made
     except TypeError as error:
         if "copy" not in str(error):
             raise

@@ -184,7 +184,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     elif isinstance(y, int):  # which unsigned integers may not hold
         y = float(y)
     far = ufuncs.absolute(ufuncs.subtract(x, y))
-    near = (far <= atol + rtol * ufuncs.absolute(y)) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
+    size = ufuncs.absolute(y) if isinstance(y, Handle | np.generic) else abs(y)  # Python's stay weak
+    near = (far <= atol + rtol * size) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
     if equal_nan:
         near = near | (ufuncs.isnan(x) & ufuncs.isnan(y))
     return near  # type: ignore[no-any-return]
