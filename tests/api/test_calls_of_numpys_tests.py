@@ -482,6 +482,39 @@ def test_tolerances_are_weak_numbers(b, tolerance):
             check(lambda m: m.isclose(m.ones(3, "f4"), b, **tolerance))
 
 
+def test_the_global_state_is_seeded_whatever_its_bits_are():
+    for m in (numpy, np):
+        before = m.random.get_bit_generator()
+        try:
+            m.random.set_bit_generator(m.random.PCG64(0))
+            m.random.seed(98765)
+            found = m.random.randint(0, 2**30, 10).tolist()
+            assert found == numpy.random.RandomState(numpy.random.PCG64(98765)).randint(0, 2**30, 10).tolist()
+        finally:
+            m.random.set_bit_generator(before)
+
+
+def test_objects_that_are_arrays_are_permuted():
+    class Wrapped:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(5)
+
+    for make in (np.random.default_rng, np.random.RandomState):
+        assert make(1).permutation(Wrapped()).tolist() == make(1).permutation(np.arange(5)).tolist()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, -1), (3, 2), (0, 0), (5, 5)])
+def test_bounds_of_integers(low, high):
+    for endpoint in (False, True):
+        said: list[Any] = []
+        for m in (numpy, np):
+            try:
+                said.append(m.random.default_rng(0).integers(low, high, endpoint=endpoint) is None)
+            except ValueError as error:
+                said.append(str(error))
+        assert said[0] == said[1]
+
+
 def test_an_object_adds_to_itself_in_place():
     for small in (np.config.small_bytes, 0):
         with np.config.override(small_bytes=small):

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining
-from spartan_ng.api.core.handle import Handle, as_handle, forced, is_subclass, shape_tuple, wrap, wrap_node
+from spartan_ng.api.core.handle import (
+    Handle,
+    as_handle,
+    forced,
+    is_array_like,
+    is_subclass,
+    shape_tuple,
+    wrap,
+    wrap_node,
+)
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
@@ -38,6 +47,8 @@ def _scalars(*parameters: Any) -> bool:
 
 def count_of(a: Any) -> Any:
     """What stands for the range of so many numbers: the value of what has no axes; None for arrays."""
+    if is_array_like(a):
+        a = as_handle(a)
     if not isinstance(a, Handle):
         return a if np.ndim(a) == 0 else None
     if a.ndim:
@@ -172,6 +183,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._draw("integers", (low, high), size, dtype, endpoint=True)
         if size is None and (dtype is int or dtype is bool) and _scalars(low, high):  # Python's own
             return self._numpy.integers(low, high, None, dtype, endpoint)  # type: ignore[no-any-return]
+        if endpoint and _scalars(low, high) and low > high:
+            self._numpy.integers(low, high, None, dtype, True)  # its error
         if self._blocks is not None and _scalars(low, high) and low >= high + bool(endpoint):
             raise ValueError("low >= high")
         return self._draw("integers", (low, high + 1 if endpoint else high), size, dtype)
@@ -220,6 +233,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     ) -> ndarray:
         """The gamma distribution with scale 1."""
         if out is not None:
+            if np.ndim(forced(shape)) and not out.flags.c_contiguous:
+                raise ValueError("Supplied output array must be C-contiguous where shape is an array")
             return self._into(out, "standard_gamma", (shape,), size, dtype)  # type: ignore[no-any-return]
         if np.dtype(dtype) == np.float64:
             return self._draw("standard_gamma", (shape,), size)

@@ -246,7 +246,15 @@ def set_bit_generator(bitgen: Any) -> None:
     _state._parallel = None
 
 
-seed = _state.seed
+def seed(seed: Any = None) -> None:
+    """Start all again; another kind of bit generator takes its state from a new one."""
+    bits: Any = get_bit_generator()
+    if isinstance(bits, np.random.MT19937):
+        _state.seed(seed)
+    else:
+        bits.state = type(bits)(forced(seed)).state
+
+
 get_state = _state.get_state
 set_state = _state.set_state
 rand = _state.rand

@@ -14,6 +14,7 @@ from spartan_ng.api.core.handle import as_handle, wrap_node
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, var
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -74,6 +75,11 @@ def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial:
         return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
     result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
     result = warned_of_nan(result) if result._peek() is None else result
+    if out is not None and out.shape != result.shape:
+        raise ShapeError(
+            f"output parameter for reduction operation {name} has shape {out.shape}, "
+            f"but the result {result.shape}"
+        )
     return stored(f"nan{name[1:]}", result, out, casting="unsafe")
 
 
