@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import datetime
 import itertools
+from fractions import Fraction
 from typing import Any
 from unittest import mock
 
@@ -357,6 +358,12 @@ def test_distinct_slices(a, axis, small):
         lambda m: m.choose(m.zeros((1,) * 33, int), [1, 2]),
         lambda m: m.lib.stride_tricks.sliding_window_view(m.ones((4, 4)), (5, 5)),
         lambda m: m.zeros(3, [("x", "S0")])["x"].resize(5),
+        lambda m: m.add.reduceat(m.arange(5), [0, 2], axis=None),
+        lambda m: m.add.reduceat(m.ones((2, 2)), [0, 1], axis=None),
+        lambda m: m.add.accumulate(m.arange(5), axis=None),
+        lambda m: m.add.accumulate(m.ones((2, 2)), axis=None),
+        lambda m: m.linalg.norm(m.array([1, 2], object), ord=1),
+        lambda m: m.linalg.norm(m.array([Fraction(1, 3), Fraction(2, 3)], object), ord=1),
         lambda m: m.eye(2, 3, dtype="S3").tolist(),
         lambda m: m.eye(2, dtype="M8[s]").tolist(),
         lambda m: m.histogramdd(m.ones((1, 10)), bins=2**10),

@@ -10,7 +10,7 @@ from spartan_ng.api.algebra.factorizations import is_tall, tall_qr
 from spartan_ng.api.algebra.products import dot
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack, probed
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import as_handle, wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """The norm of a vector or a matrix."""
     x = as_handle(x)
+    if x.dtype.hasobject:
+        return by_numpy(np.linalg.norm, x, ord, axis, keepdims)  # type: ignore[no-any-return]
     value = x._peek()
     if value is not None and ord is None and axis is None and not keepdims and _runs_at_once(value):
         return wrap(np.linalg.norm(value))

@@ -38,8 +38,11 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     return stored(name, result, out, casting="unsafe")
 
 
-def _scanned(name: str, a: ndarray, axis: int, dtype: Any) -> Node:
+def _scanned(name: str, a: ndarray, axis: Any, dtype: Any) -> Node:
     """A scan by the table's row, or whole lines by NumPy where the table has none."""
+    if axis is None and a.ndim > 1:
+        raise ValueError("accumulate does not allow multiple axes")
+    axis = 0 if axis is None else axis
     if a.ndim == 0 and axis in (0, -1):
         raise TypeError("cannot accumulate on a scalar")
     where = build.axis_index(axis, a.ndim)

@@ -118,13 +118,15 @@ _FEW_SEGMENTS = 16
 """Segments up to so many are folded one by one; more of them are one scan."""
 
 
-def reduceat(name: str, array: Any, indices: Any, axis: int, dtype: Any, out: Any) -> ndarray:
+def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
     a = as_handle(array)
     at = [int(i) for i in np.asarray(indices)]
     if not a.ndim and axis in (0, -1):
         raise TypeError("cannot reduceat on a scalar")
-    where = build.axis_index(axis, a.ndim)
+    if axis is None and a.ndim > 1:
+        raise ValueError("reduceat does not allow multiple axes")
+    where = build.axis_index(0 if axis is None else axis, a.ndim)
     n = a.shape[where]
     if any(not 0 <= i < n for i in at):
         raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
