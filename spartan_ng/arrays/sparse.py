@@ -33,6 +33,19 @@ def csr_array(*args: Any, **keywords: Any) -> Any:
     return sparse.csr_array(*args, **keywords)
 
 
+def lines(a: Any, lo: int, hi: int) -> Any:
+    """Some rows of a CSR array, or columns of a CSC one: its own elements, and not a copy as SciPy's slices.
+
+    They are to be read only.
+    """
+    first, last = a.indptr[lo], a.indptr[hi]
+    shape = (hi - lo, a.shape[1]) if a.format == "csr" else (a.shape[0], hi - lo)
+    part = type(a)(shape, dtype=a.dtype)  # given the arrays, it would copy what is a small part of others
+    part.data, part.indices = a.data[first:last], a.indices[first:last]
+    part.indptr = a.indptr[lo : hi + 1] - first
+    return part
+
+
 def stacked(bands: Iterable[Sequence[Any]]) -> Any:
     """A `csr_array` of bands of rows that lie below each other; the parts of a band lie beside each other."""
     from scipy import sparse

@@ -232,10 +232,12 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
         return np.broadcast_to(part, _block_shape(read, block)) if read.expand else part
 
     def cut_sparse(operand: Any, block: Box) -> Any:
-        for axis, f in enumerate(follow):  # each slice copies, and most blocks have all columns
+        for axis, f in enumerate(follow):  # most blocks have all columns
             n = operand.shape[axis]
             lo, hi = (0, n) if f is None else (block[f[0]][0] - f[1], block[f[0]][1] - f[1])
-            if hi - lo < n:
+            if hi - lo < n and operand.format == ("csr", "csc")[axis]:
+                operand = sparse.lines(operand, lo, hi)
+            elif hi - lo < n:
                 operand = operand[lo:hi] if axis == 0 else operand[:, lo:hi]
         return np.broadcast_to(dense(operand), _block_shape(read, block)) if read.expand else operand
 

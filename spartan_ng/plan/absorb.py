@@ -15,6 +15,7 @@ from dataclasses import replace
 from math import prod
 
 from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.labels import sums_sparse_columns
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.plan import VALUE, WHOLE, Axis, Read, Row
 
@@ -29,7 +30,7 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
     gone: set[int] = set()
     inside: dict[int, Draft] = {}
     for draft in drafts:
-        if not is_product(draft):
+        if not is_product(draft) or sums_sparse_columns(draft.node):
             continue
         whole = draft
         for read in draft.reads:

@@ -124,9 +124,10 @@ class Lowering:
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
             ref = node.data
             chunks, mapped = (None, False) if ref is None else (ref.chunks, ref.is_mapped)
-            expected = self.sparse_bytes.get(node)
-            slot = Slot(node.shape, node.dtype, tiling, stored_format(node), chunks, mapped, expected)
-            self.slots.append(slot)
+            form, stored = stored_format(node), None
+            if form != "dense":
+                stored = self.sparse_bytes.get(node, node.nbytes) if ref is None else ref.nbytes
+            self.slots.append(Slot(node.shape, node.dtype, tiling, form, chunks, mapped, stored))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)

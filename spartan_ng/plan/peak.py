@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
@@ -118,6 +119,8 @@ def _share(slot: Slot) -> int:
     """Bytes of the largest tile of an array."""
     if slot.chunks is not None or slot.mapped:
         return 0
+    if slot.expected_bytes is not None:
+        return -(-slot.expected_bytes // prod(slot.tiling.parts))
     n = slot.dtype.itemsize
     for size, parts in zip(slot.shape, slot.tiling.parts, strict=True):
         n *= -(-size // parts)

@@ -39,7 +39,7 @@ class Slot:
     mapped: bool = False
     """Whether its elements are in the memory of a file."""
     expected_bytes: int | None = None
-    """Of a sparse array, what its non-zeros are expected to take."""
+    """Of a sparse or compressed array the bytes that it takes, as far as they are known; else None."""
 
     @property
     def stored_bytes(self) -> int:
@@ -48,8 +48,8 @@ class Slot:
 
     @property
     def nonzeros(self) -> int | None:
-        """Elements of a sparse array that are stored, as expected."""
-        if self.expected_bytes is None:
+        """Elements of a sparse array that are stored, as far as is known."""
+        if self.expected_bytes is None or self.format != "csr":
             return None
         return self.expected_bytes // (self.dtype.itemsize + INDEX_BYTES)
 

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import numpy
 import pytest
+from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import memory, planner, session
@@ -64,6 +65,29 @@ def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None
         read = np.explain(over(Recorder(VALUE)).sum(axis=0)).projected_bytes
         assert 100_000 < read < 2_000_000
     assert "projected peak 16 MB" in str(np.explain(np.array(VALUE) + 1))
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_sparse_arrays_count_what_they_store(workers: int) -> None:
+    """Chains of products with a matrix that, with all its zeros, no machine has room for."""
+    n, budget = 300_000, 50_000_000
+    nonzeros = (numpy.arange(1.0, 5.0), ([0, 7, 7, n - 1], [7, 0, 8, n - 1]))
+    theirs = sparse.csr_array(nonzeros, (n, n))
+    profile = Profile(memory_bytes=budget, limited=True)
+    backend: Any = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, budget)
+    backend.is_local = True
+    with running_on(backend):
+        ours, r, expected = np.asarray(theirs), np.full(n, 1.0), numpy.full(n, 1.0)
+        for _ in range(3):
+            r, expected = 0.85 * (ours @ r) + 0.15, 0.85 * (theirs @ expected) + 0.15
+        found = np.explain(r)
+        assert found.projected_bytes < budget
+        for stage in found.stages:  # blocks of some columns would be slices of all rows
+            assert "matmul" not in stage.operators[1:]
+        numpy.testing.assert_allclose(r, expected)
+        both = ours + ours
+        assert both.format == "csr"
+        assert np.explain(both).projected_bytes < budget
 
 
 @pytest.mark.parametrize("workers", [0, 3])

@@ -82,17 +82,27 @@ def sums_sparse_rows(node: Node) -> bool:
     Sparse arrays are cut along their rows: several workers do better to cut such a product there, too, than
     to bring the array to whoever uses the product.
     """
+    return _sums_sparse(node, 0)
+
+
+def sums_sparse_columns(node: Node) -> bool:
+    """Whether the node is a product that sums over the columns of a sparse operand.
+
+    A block of some columns is a slice through all its rows: such a product goes over the rows as a whole.
+    """
+    return _sums_sparse(node, 1)
+
+
+def _sums_sparse(node: Node, axis: int) -> bool:
+    """Whether a product sums over this axis of what a sparse operand stores, under a transpose or not."""
     if node.fn != "contract":
         return False
     la, lb, lo = node.params
-    sides = zip(node.inputs, (la, lb), strict=True)
-    return any(seen.format == "csr" and _rows_letter(seen, letters) not in lo for seen, letters in sides)
-
-
-def _rows_letter(node: Node, letters: tuple[int, ...]) -> int:
-    """The letter of the axis along which a sparse operand is stored in rows, under a transpose or not."""
-    turned = node.op is Op.TRANSPOSE and node.params[0] == (1, 0)
-    return letters[1 if turned else 0]
+    for seen, letters in zip(node.inputs, (la, lb), strict=True):
+        turned = seen.op is Op.TRANSPOSE and seen.params[0] == (1, 0)
+        if seen.format == "csr" and letters[1 - axis if turned else axis] not in lo:
+            return True
+    return False
 
 
 def root(node: Node) -> Root:
