@@ -190,7 +190,8 @@ class MasterServer:
                 self._port.forget(receiver)
                 self._clocks.forget(receiver)
                 self._journal.lost(receiver)
-                _log.warning("%s is gone", receiver)
+                if not self._state.ends:
+                    _log.warning("%s is gone", receiver)
                 queue += self._state.lost(receiver)
         if self._state.is_over:
             self.stop()

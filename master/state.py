@@ -67,7 +67,7 @@ class MasterState:
         self._host, self._clock_ns = host, clock_ns
         self.watched = False
         """Whether all jobs are observed, for a page."""
-        self._ends = False
+        self.ends = False
         """Whether an admin wants the cluster to end."""
         self._authorized = Authorized(())
         self._workers: dict[str, Worker] = {}
@@ -120,7 +120,7 @@ class MasterState:
     @property
     def is_over(self) -> bool:
         """Whether an admin wanted the cluster to end, and all its workers have."""
-        return self._ends and not self._workers and not self._coming
+        return self.ends and not self._workers and not self._coming
 
     def role(self, peer: str) -> str:
         """What `peer` was let in as; "stranger" for who has not greeted, or has gone."""
@@ -519,7 +519,7 @@ class MasterState:
         return self.lost(peer)
 
     def _shutdown(self, peer: str, message: Shutdown) -> Instructions:
-        self._ends = True
+        self.ends = True
         return [(name, Stop()) for name in self.peers if name != peer]
 
 

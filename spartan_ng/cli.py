@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
@@ -26,41 +24,20 @@ from spartan_ng.config import (
     TRACE_VARIABLE,
 )
 from spartan_ng.errors import ConnectionFailed, SpartanError
+from spartan_ng.launchers.children import LEAVE_S, mind_worker, run_script
+from spartan_ng.launchers.command import COMMANDS
+from spartan_ng.launchers.options import Bytes, of_each_worker
 from spartan_ng.logs import LEVELS, set_up
 
 if TYPE_CHECKING:
-    from spartan_ng.backends.nanny import Nanny
     from spartan_ng.master.server import MasterServer
     from spartan_ng.wire.access import Access
 
-_LEAVE_S = 3.0
-"""A server whose parent is gone ends after this long, whatever holds it up."""
 
 _STANDBY_S = 0.25
 """Between two looks at an address that another master has."""
 PAGE_PORT = 8787
 """Where a master serves its page if nothing else is said."""
-_PR_SET_PDEATHSIG = 1
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-class _Bytes(click.ParamType):  # type: ignore[type-arg]
-    """A number of bytes, as `8G` or `500M`."""
-
-    name = "bytes"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        text = str(value).strip().upper().removesuffix("B").removesuffix("I")
-        unit = text[-1:] if text[-1:] in _UNITS and not text[-1:].isdigit() else ""
-        try:
-            number = float(text.removesuffix(unit)) * _UNITS[unit]
-        except ValueError:
-            self.fail(f"{value!r} is not a number of bytes, such as 500M or 8G", param, ctx)
-        if not number >= 1:
-            self.fail(f"{value!r} is not a positive number of bytes", param, ctx)
-        return int(number)
 
 
 class _Group(click.Group):
@@ -116,7 +93,13 @@ def main() -> None:
         spartan-ng run --on dask -n 4 script.py
 
     \b
-    On several machines:
+    On several machines, for as long as a script runs:
+        spartan-ng ssh node1 node2 script.py
+        spartan-ng slurm -N 4 script.py
+        mpirun -n 5 spartan-ng mpi script.py
+
+    \b
+    On several machines, for whoever comes:
         spartan-ng keygen ~/keys                      (once; workers and clients get a part of it)
         spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys
         spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys      (on each machine)
@@ -213,7 +196,7 @@ def _when_free(start: Callable[[], MasterServer]) -> MasterServer:
     help="The master's address, tcp://host:port; by default that of this user's own.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads for computing; all cores by default.")
-@click.option("--memory", type=_Bytes(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
+@click.option("--memory", type=Bytes(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
 @click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
 @_keys
 @_insecure
@@ -244,7 +227,7 @@ def worker(
         spartan-ng worker --master tcp://10.0.0.1:7077 --keys ~/keys --memory 24G
     """
     if lifeline is None and nannied is None:
-        _mind_worker()
+        sys.exit(mind_worker(sys.argv[2:]))
     set_up(log_level, log_json)
     if nannied is not None:
         os.set_inheritable(nannied, False)
@@ -266,41 +249,6 @@ def worker(
     sys.stdout = cast("TextIO", Prints(sys.stdout, server.tell_printed))
     sys.stderr = cast("TextIO", Prints(sys.stderr, server.tell_printed))
     _serve(server, lifeline, nannied)
-
-
-def _mind_worker() -> NoReturn:
-    """Be the nanny of a worker that is started as this process was, and end with it."""
-    from spartan_ng.backends.nanny import Nanny
-
-    reading, _writing = os.pipe()
-    command = [sys.executable, "-m", "spartan_ng.cli", *sys.argv[1:], "--lifeline", str(reading), "--nannied"]
-
-    def start(farewell: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*command, str(farewell)],
-            pass_fds=(reading, farewell),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    nanny = Nanny(start, lambda before, now: None)
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=_end, args=(nanny,), daemon=True).start()
-
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGINT, leave)
-    sys.exit(nanny.wait())
-
-
-def _end(nanny: Nanny) -> None:
-    """Have a nanny's worker leave; a user's function may hold it up."""
-    from spartan_ng.worker.server import LEAVE_S
-
-    nanny.leave()
-    nanny.process.terminate()
-    time.sleep(LEAVE_S + _LEAVE_S)
-    nanny.process.kill()
 
 
 @contextmanager
@@ -384,7 +332,7 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     while os.read(lifeline, 1):
         pass
     stop()
-    time.sleep(_LEAVE_S)
+    time.sleep(LEAVE_S)
     os._exit(1)
 
 
@@ -395,10 +343,7 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     type=click.IntRange(1),
     help="Run on a local cluster of so many worker processes.  [default: in the script's own process]",
 )
-@click.option(
-    "--threads", type=click.IntRange(1), help="Threads of each worker; by default the cores are shared out."
-)
-@click.option("--memory", type=_Bytes(), help="Budget of each worker for tiles, as 8G.")
+@of_each_worker
 @click.option(
     "--on",
     "engine",
@@ -453,7 +398,7 @@ def run(
         from spartan_ng.backends.engines import local
 
         with local(engine, workers, threads) as environment:
-            code = _run_in({**environment, **asked}, command)
+            code = run_script({**environment, **asked}, command)
     else:
         from spartan_ng.backends.local import LocalCluster
 
@@ -465,37 +410,10 @@ def run(
         try:
             cluster.start()
             cluster.connect().close()  # all workers are there before the script starts
-            code = _run_in({MASTER_VARIABLE: cluster.address, **asked}, command)
+            code = run_script({MASTER_VARIABLE: cluster.address, **asked}, command)
         finally:
             cluster.stop()
     sys.exit(code)
-
-
-def _run_in(environment: dict[str, str], command: Sequence[str]) -> int:
-    """The exit code of a command, which ends with this process."""
-    with subprocess.Popen(
-        command,
-        env={**os.environ, **environment},
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 - threads here are the engines', and hold no locks of ours
-    ) as child:
-        return _wait(child)
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to terminate this process when its parent dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _wait(child: subprocess.Popen[bytes]) -> int:
-    """The child's exit code, as a shell gives it; Ctrl-C is the child's own business."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        code = child.wait()
-    except BaseException:
-        child.terminate()
-        raise
-    return code if code >= 0 else 128 - code
 
 
 @main.command()
@@ -651,6 +569,10 @@ def app() -> None:
     Example:
         spartan-ng app kmeans --data points.npy --clusters 10
     """
+
+
+for one in COMMANDS:
+    main.add_command(one)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -198,44 +199,73 @@ class LocalCluster:
         return self
 
     def _start_master(self) -> str:
-        reading, writing = os.pipe()
-        options = ["--address", f"ipc://{self._folder}/master"]
-
-        def start(farewell: int) -> subprocess.Popen[bytes]:
-            news = writing if self.master is None else os.open(os.devnull, os.O_WRONLY)
-            try:
-                return self._spawn(
-                    "master", [*options, "--announce", str(news), "--nannied", str(farewell)], news, farewell
-                )
-            finally:
-                os.close(news)
-
         def replaced(before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
             self.master = now
 
-        with open(reading, "rb") as file:
-            self._masters_nanny = Nanny(start, replaced, _QUICK_S)
-            self.master = self._masters_nanny.process
-            if not self._restart:
-                self._masters_nanny.leave()
-            if not select.select([file], [], [], self.timeout_s)[0]:
-                raise ConnectionFailed(f"the local master does not start within {self.timeout_s:g} s")
-            address = file.readline().decode().strip()
-        if not address:
-            raise ConnectionFailed("the local master ended before it served")
-        options[1] = address
+        at = f"ipc://{self._folder}/master"
+        nanny, address = start_master(at, self._reading, self.timeout_s, None, self._restart, replaced)
+        self._masters_nanny, self.master = nanny, nanny.process
         return address
 
     def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
+        return _spawn(role, options, self._reading, *descriptors)
+
+    @property
+    def _reading(self) -> int:
         assert self._lifeline is not None, "start makes the lifeline"
-        reading = self._lifeline[0]
-        environment = dict(os.environ)
-        # Children import what we can import: functions of the user's modules may refer to others.
-        environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        return subprocess.Popen(
-            [sys.executable, "-m", "spartan_ng.cli", role, "--lifeline", str(reading), *options],
-            env=environment,
-            pass_fds=(reading, *descriptors),
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C on the terminal is the client's alone
-        )
+        return self._lifeline[0]
+
+
+def start_master(
+    address: str,
+    lifeline: int,
+    timeout_s: float,
+    keys: str | os.PathLike[str] | None = None,
+    restart: bool = True,
+    replaced: Callable[[subprocess.Popen[bytes], subprocess.Popen[bytes]], None] = lambda before, now: None,
+) -> tuple[Nanny, str]:
+    """A master that ends when the other end of the pipe `lifeline` closes, and where it serves.
+
+    With `restart`, its nanny starts it again there when it ends. Raises ConnectionFailed where it does not
+    begin to serve in time.
+    """
+    options = ["--address", address, *(() if keys is None else ("--keys", os.fspath(keys)))]
+    reading, writing = os.pipe()
+    news = iter([writing])
+
+    def start(farewell: int) -> subprocess.Popen[bytes]:
+        told = next(news, -1)
+        told = told if told >= 0 else os.open(os.devnull, os.O_WRONLY)
+        try:
+            heard = ["--announce", str(told), "--nannied", str(farewell)]
+            return _spawn("master", [*options, *heard], lifeline, told, farewell)
+        finally:
+            os.close(told)
+
+    with open(reading, "rb") as file:
+        nanny = Nanny(start, replaced, _QUICK_S)
+        if not restart:
+            nanny.leave()
+        in_time = bool(select.select([file], [], [], timeout_s)[0])
+        announced = file.readline().decode().strip() if in_time else ""
+    if not announced:
+        nanny.leave()
+        nanny.process.kill()
+        nanny.wait()
+        why = "ended before it served" if in_time else f"does not start within {timeout_s:g} s"
+        raise ConnectionFailed(f"the master {why}")
+    options[1] = announced
+    return nanny, announced
+
+
+def _spawn(role: str, options: list[str], lifeline: int, *descriptors: int) -> subprocess.Popen[bytes]:
+    environment = dict(os.environ)
+    # Children import what we can import: functions of the user's modules may refer to others.
+    environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-m", "spartan_ng.cli", role, "--lifeline", str(lifeline), *options],
+        env=environment,
+        pass_fds=(lifeline, *descriptors),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C on the terminal is the client's alone
+    )

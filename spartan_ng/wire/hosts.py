@@ -38,10 +38,13 @@ def address_towards(master: str, name: str) -> str:
     if is_loopback(master):
         return "tcp://127.0.0.1:*"
     parts = urlsplit(master)
-    family, kind, protocol, _, target = socket.getaddrinfo(
-        parts.hostname, parts.port, type=socket.SOCK_DGRAM
-    )[0]
+    host = interface_towards(parts.hostname or "", parts.port)
+    return f"tcp://[{host}]:*" if ":" in host else f"tcp://{host}:*"
+
+
+def interface_towards(host: str, port: int | None = None) -> str:
+    """The address of this machine's interface that leads to a host; OSError where none does."""
+    family, kind, protocol, _, target = socket.getaddrinfo(host, port or 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.connect(target)  # sends nothing: asks the routing table only
-        host = probe.getsockname()[0]
-    return f"tcp://[{host}]:*" if ":" in host else f"tcp://{host}:*"
+        return str(probe.getsockname()[0])

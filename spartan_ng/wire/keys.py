@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +111,22 @@ def keygen_for(directory: str | os.PathLike[str], name: str, role: str) -> list[
     bundle = _folder(at / name)
     (bundle / "server.key").write_bytes((at / "server.key").read_bytes())
     return [bundle / "server.key", *_authorize(at, bundle, name, role)]
+
+
+def bundle(directory: str | os.PathLike[str], role: str) -> dict[str, str]:
+    """The files that a holder of the folder's key for `role` needs, by name: their text."""
+    return {name: (Path(directory) / name).read_text("ascii") for name in _bundled(role)}
+
+
+def write_bundle(directory: str | os.PathLike[str], role: str, files: Mapping[str, str]) -> None:
+    """Write what `bundle` gives into a folder of the holder's."""
+    at = _folder(directory)
+    for name in _bundled(role):
+        _write(at / name, files.get(name, ""), 0o600)
+
+
+def _bundled(role: str) -> tuple[str, str]:
+    return "server.key", f"{role}.key_secret"
 
 
 def revoke(directory: str | os.PathLike[str], name: str) -> Path:

@@ -1,0 +1,1 @@
+"""Clusters for the life of one script, on machines that ssh, SLURM or MPI reach."""

@@ -1,0 +1,100 @@
+"""Processes that end with this one: a user's script, and a worker that is started again when it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+from spartan_ng.backends.nanny import Nanny
+
+LEAVE_S = 3.0
+"""A server whose parent is gone ends after this long, whatever holds it up."""
+_PR_SET_PDEATHSIG = 1
+
+
+def run_script(environment: Mapping[str, str], command: Sequence[str]) -> int:
+    """The exit code of a command, as a shell gives it, with more in its environment; Ctrl-C is its own."""
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **environment},
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 - threads here are the engines', and hold no locks of ours
+    ) as child:
+        return _wait(child)
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to terminate this process when its parent dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = child.wait()
+    except BaseException:
+        child.terminate()
+        raise
+    return code if code >= 0 else 128 - code
+
+
+def mind_worker(
+    options: Sequence[str], environment: Mapping[str, str] | None = None, lifeline: int | None = None
+) -> int:
+    """Be the nanny of a worker; the exit code of its last process.
+
+    It ends with this process, by SIGTERM or SIGINT to it, and when the other end of `lifeline` closes.
+    """
+    reading, _writing = os.pipe()
+    command = [
+        sys.executable,
+        "-m",
+        "spartan_ng.cli",
+        "worker",
+        *options,
+        "--lifeline",
+        str(reading),
+        "--nannied",
+    ]
+
+    def start(farewell: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*command, str(farewell)],
+            env={**os.environ, **(environment or {})},
+            pass_fds=(reading, farewell),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    nanny = Nanny(start, lambda before, now: None)
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=_end, args=(nanny,), daemon=True).start()
+
+    def follow(lifeline: int) -> None:
+        while os.read(lifeline, 1 << 16):
+            pass
+        _end(nanny)
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    if lifeline is not None:
+        threading.Thread(target=follow, args=(lifeline,), daemon=True).start()
+    return nanny.wait()
+
+
+def _end(nanny: Nanny) -> None:
+    """Have a nanny's worker leave; a user's function may hold it up."""
+    from spartan_ng.worker.server import LEAVE_S as HANDING_OVER_S
+
+    nanny.leave()
+    nanny.process.terminate()
+    time.sleep(HANDING_OVER_S + LEAVE_S)
+    nanny.process.kill()

@@ -1,0 +1,40 @@
+"""Options of commands that start workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class Bytes(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes, as `8G` or `500M`."""
+
+    name = "bytes"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a usage error for what is none."""
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().upper().removesuffix("B").removesuffix("I")
+        unit = text[-1:] if text[-1:] in _UNITS and not text[-1:].isdigit() else ""
+        try:
+            number = float(text.removesuffix(unit)) * _UNITS[unit]
+        except ValueError:
+            self.fail(f"{value!r} is not a number of bytes, such as 500M or 8G", param, ctx)
+        if not number >= 1:
+            self.fail(f"{value!r} is not a positive number of bytes", param, ctx)
+        return int(number)
+
+
+def of_each_worker(command: Callable[..., None]) -> Callable[..., None]:
+    """`--threads` and `--memory`."""
+    threads = click.option(
+        "--threads",
+        type=click.IntRange(1),
+        help="Threads of each worker; by default the cores are shared out.",
+    )
+    memory = click.option("--memory", type=Bytes(), help="Budget of each worker for tiles, as 8G.")
+    return threads(memory(command))

@@ -1,0 +1,30 @@
+"""What users' mistakes say, before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from spartan_ng.cli import main
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ssh", "host", "no-such.py"], "there is no script no-such.py"),
+        (["ssh", __file__], "on which hosts?"),
+        (["ssh"], "on which hosts?"),
+        (["slurm", "no-such.py"], "there is no script no-such.py"),
+        (["slurm"], "which script?"),
+        (["mpi"], "which script?"),
+        (["mpi", "--memory", "much", __file__], "'much' is not a number of bytes"),
+    ],
+)
+def test_what_is_missing_is_told(words, says):
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert says in done.output
+
+
+def test_help_has_no_word_of_what_users_never_call():
+    assert "attend" not in CliRunner().invoke(main, ["--help"]).output
