@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -21,6 +22,7 @@ from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
+from spartan_ng.wire.heap import keep_freed
 from spartan_ng.worker.executor import Executor, Run, data_bytes
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region
 from spartan_ng.worker.scheduling.program import Program, task_of
@@ -149,6 +151,7 @@ def run_task(
     `data` are the tiles and regions that `given` describes; then, for each round in which the task has asked
     for more, its `Needs` and the answers of each tile.
     """
+    _prepare()
     program = _program(plan, rank)
     stage, job = plan.stages[index], f"{plan.key}/{index}/{rank}"
     store = Store()
@@ -232,6 +235,13 @@ class _Given:
     def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
         """Engines move whole tasks only."""
         raise AssertionError(f"a task of an engine was to give something back to rank {rank}")
+
+
+@cache
+def _prepare() -> None:
+    """Once in a process: dask has its workers return each freed block to the system, which for blocks of a
+    cache's size takes longer than what is computed in them."""
+    keep_freed()
 
 
 _programs: OrderedDict[tuple[str, int], Program] = OrderedDict()

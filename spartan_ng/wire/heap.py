@@ -30,10 +30,16 @@ def give_back() -> None:
 def limit_heaps(threads: int = 1) -> None:
     """Have all threads to come share few heaps, where the allocator has several; so many compute.
 
-    What is free is kept until `give_back`, so that memory which is asked for again and again, as for pieces
-    of frames, does not come from the system each time.
+    What is free is kept as by `keep_freed`, until `give_back`.
     """
     if _trim is not None and _option is not None:
         _option(_M_ARENA_MAX, -(-threads // _THREADS))
+        keep_freed()
+
+
+def keep_freed() -> None:
+    """Have blocks that are asked for again and again, as for pieces of frames and what a kernel works on,
+    come from what is free, and not from the system each time."""
+    if _trim is not None and _option is not None:
         _option(_M_MMAP_THRESHOLD, _LARGE_BYTES)
         _option(_M_TRIM_THRESHOLD, 2 * _LARGE_BYTES)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import platform
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -152,3 +156,39 @@ def test_an_engine_that_is_left_serves_its_arrays_to_the_end():
         assert engine.closed
     finally:
         session.use(before)
+
+
+FAULTS = """
+import numpy, resource
+import spartan_ng as np
+from spartan_ng.backends.engines.backend import EngineBackend
+from spartan_ng.config import config
+from tests.engines.inline import InlineEngine
+from tests.test_programs import running_on
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(300):
+        numpy.ones(1 << 17)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+before = faults()
+with running_on(EngineBackend(InlineEngine(2))), config.override(small_bytes=0):
+    assert float((np.array(numpy.ones((60, 4))) * 2).sum()) == 480.0
+print(before > 300 * 200, faults() < 300 * 20)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator's own affair")
+def test_a_process_of_tasks_keeps_the_memory_of_blocks():
+    """dask starts its workers with this setting; a block of a megabyte has 256 pages, each a fault."""
+    environment = {
+        **os.environ,
+        "MALLOC_TRIM_THRESHOLD_": "65536",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "NUMPY_MADVISE_HUGEPAGE": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True True\n", done.stderr
