@@ -44,7 +44,8 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
             np.connect(client)
 
             def there() -> list[int]:
-                client.wait_for_workers(WORKERS)  # a nanny whose worker is killed while it starts gives up
+                cluster.scale(WORKERS)  # gives up workers that do not come back within 15 s
+                client.wait_for_workers(WORKERS)
                 return list(client.run(os.getpid, on_error="ignore").values())
 
             yield there
