@@ -297,7 +297,7 @@ def explain(
         _slot(plan, i, slot, called.get(i, ""), why.get(i, "")) for i, slot in enumerate(plan.slots)
     )
     going = {called.get(i, slots[i].label): slots[i].nbytes for i in sent}
-    advice = hints(going, peak or profile, fusion)
+    advice = hints(going, profile, fusion)
     seconds = None if stats is None else stats.seconds
     projected = projected_peak(plan, profile)
     memory, disk = projected.memory_bytes, projected.disk_bytes
