@@ -99,6 +99,18 @@ def test_views_of_derived_classes(arguments):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("key", [slice(1, 3), [0, 2], (slice(0, 2),)])
+@pytest.mark.parametrize("small", [np.config.small_bytes, 0])
+def test_elements_of_instances_are_assigned(key, small):
+    with np.config.override(small_bytes=small):
+        for value in (np.ma.masked_equal([5, 6], 6), np.matrix([[5, 6]]), derived(np)([5, 6])):
+            ours, theirs = np.arange(4.0) * 2, numpy.arange(4.0) * 2
+            ours[key] = value
+            theirs[key] = value
+            assert ours.tolist() == theirs.tolist()
+
+
 def test_attributes_of_derived_classes():
     masked = np.ma.masked_equal([[1, 2, 3]], 2)
     assert (np.shape(masked), np.ndim(masked), np.size(masked), np.size(masked, 1)) == ((1, 3), 2, 3, 3)

@@ -183,6 +183,8 @@ def _joined(key: keys.Key, arrays: list[int], lengths: tuple[int, ...]) -> ndarr
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
+    if isinstance(value, np.ndarray) and is_subclass(value):
+        value = np.asarray(value)  # its elements; what it is besides stays behind
     if a._cell.origin is not None:
         array, place = a._cell.origin
         names = a.dtype.names or ()
