@@ -59,7 +59,8 @@ class _Onlooker:
         self._plans: set[str] = set()
         self._over = threading.Event()
         record.begin(self._look)
-        logging.getLogger("spartan_ng").addHandler(Lines(self.board))
+        self._lines = Lines(self.board)
+        logging.getLogger("spartan_ng").addHandler(self._lines)
         threading.Thread(target=self._measure, name="page vitals", daemon=True).start()
 
     def begins(self, job: str, plan: Plan) -> None:
@@ -91,6 +92,7 @@ class _Onlooker:
         """Look no more."""
         self._over.set()
         record.end(self._look)
+        logging.getLogger("spartan_ng").removeHandler(self._lines)
 
 
 _lock = threading.Lock()
@@ -109,6 +111,17 @@ def _here(backend: EmbeddedBackend) -> str:
                 onlooker.close()
                 raise
             _served = onlooker, server
-            atexit.register(server.close)
+            atexit.register(close)
             EmbeddedBackend.audience = onlooker
         return _served[1].url
+
+
+def close() -> None:
+    """Serve no page of this process any more, and look no more at what it runs."""
+    global _served
+    with _lock:
+        if _served is not None:
+            onlooker, server = _served
+            _served = EmbeddedBackend.audience = None
+            onlooker.close()
+            server.close()

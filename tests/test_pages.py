@@ -6,15 +6,18 @@ import urllib.request
 import pytest
 
 import spartan_ng as np
-from spartan_ng import session
+from spartan_ng import pages, session
+from spartan_ng.events import record
 from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
 def planned():
-    """All is planned."""
+    """All is planned; the page is closed behind the test."""
     with np.config.override(small_bytes=0, kernels="interpret"):
         yield
+    pages.close()
+    assert not record.is_on
 
 
 def rows(page, name):
