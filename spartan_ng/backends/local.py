@@ -202,10 +202,14 @@ class LocalCluster:
         def replaced(before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
             self.master = now
 
-        at = f"ipc://{self._folder}/master"
-        nanny, address = start_master(at, self._reading, self.timeout_s, None, self._restart, replaced)
+        at, keys = self._place()
+        nanny, address = start_master(at, self._reading, self.timeout_s, keys, self._restart, replaced)
         self._masters_nanny, self.master = nanny, nanny.process
         return address
+
+    def _place(self) -> tuple[str, Path | None]:
+        """Where the master serves, and the folder of its keys."""
+        return f"ipc://{self._folder}/master", None
 
     def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
         return _spawn(role, options, self._reading, *descriptors)

@@ -235,7 +235,7 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
         for axis, f in enumerate(follow):  # most blocks have all columns
             n = operand.shape[axis]
             lo, hi = (0, n) if f is None else (block[f[0]][0] - f[1], block[f[0]][1] - f[1])
-            if hi - lo < n and operand.format == ("csr", "csc")[axis]:
+            if hi - lo < n and getattr(operand, "format", "") == ("csr", "csc")[axis]:  # no compressed one
                 operand = sparse.lines(operand, lo, hi)
             elif hi - lo < n:
                 operand = operand[lo:hi] if axis == 0 else operand[:, lo:hi]

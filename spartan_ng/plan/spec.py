@@ -67,20 +67,19 @@ def _writes_once(plan: Plan) -> bool:
     return len(made) == len({*made}) and {*plan.outputs} <= {*made}
 
 
-def _is_tiled(tiling: Tiling, shape: Sequence[int], ranks: int) -> bool:
-    """Whether a tiling is one of arrays of this shape, on so many ranks."""
+def _is_tiled(tiling: Tiling, shape: Sequence[int]) -> bool:
+    """Whether a tiling is one of arrays of this shape; their ranks may be those of workers that are lost."""
     fits = len(tiling.parts) == len(tiling.strides) == len(shape)
     whole = all(1 <= p <= max(n, 1) for p, n in zip(tiling.parts, shape, strict=True))
-    last = tiling.rank(tuple(p - 1 for p in tiling.parts))
-    return fits and whole and (not tiling.duplicate or tiling.ntiles == 1) and last < ranks
+    return fits and whole and (not tiling.duplicate or tiling.ntiles == 1)
 
 
 PLAN_RULES: tuple[Rule[Plan], ...] = (
     Rule("slots once", "each slot is an input or one stage's, and outputs are among them", _writes_once),
     Rule(
         "slots tiled",
-        "each slot is cut as its shape allows, and lies on ranks that there are",
-        lambda p: all(_is_tiled(s.tiling, s.shape, p.workers) for s in p.slots),
+        "each slot is cut as its shape allows",
+        lambda p: all(_is_tiled(s.tiling, s.shape) for s in p.slots),
     ),
     Rule(
         "bytes",
@@ -90,7 +89,7 @@ PLAN_RULES: tuple[Rule[Plan], ...] = (
             or (len(p.predicted_bytes) == len(p.stages) and min(p.predicted_bytes, default=0) >= 0)
         ),
     ),
-    Rule("ranks", "no more ranks take part than there are workers", lambda p: 1 <= p.ranks <= p.workers),
+    Rule("ranks", "somebody takes part", lambda p: p.ranks >= 1),
 )
 
 
@@ -111,13 +110,14 @@ def _passes(stage: Stage) -> Iterator[Pass]:
 def _grid_fits(placed: Placed) -> bool:
     """Whether a pass's grid is one of its domain; a finish has none of its own."""
     stage = placed.stage
-    return not isinstance(stage, Pass) or _is_tiled(stage.grid, stage.domain, placed.plan.workers)
+    return not isinstance(stage, Pass) or _is_tiled(stage.grid, stage.domain)
 
 
 def _reads(placed: Placed) -> Iterator[tuple[Read, tuple[int, ...] | None]]:
     """Each read with the domain it is over; stages of other kinds have the axes of the operand as domain."""
     for one in _passes(placed.stage):
-        yield from ((read, one.domain) for read in one.reads)
+        if not (isinstance(one, ScanTotals) and one.of_states):  # each task reads a line of parts' states
+            yield from ((read, one.domain) for read in one.reads)
     if isinstance(placed.stage, Assemble | Join):
         yield from ((read, None) for read in placed.stage.reads)
 

@@ -36,6 +36,8 @@ class KeyedCluster(LocalCluster):
         super().stop()
         self._temporary.cleanup()
 
+    def _place(self) -> tuple[str, Path | None]:
+        return "tcp://127.0.0.1:*", self.keys
+
     def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
-        place = ["tcp://127.0.0.1:*" if o.startswith("ipc://") else o for o in options]
-        return super()._spawn(role, [*place, "--keys", str(self.keys)], *descriptors)
+        return super()._spawn(role, [*options, "--keys", str(self.keys)], *descriptors)

@@ -50,6 +50,8 @@ def mask_of(where: Any) -> Any:
     """A `where` as NumPy takes it: True, or truths; TypeError for an array of another dtype."""
     if where is True or where is np._NoValue:
         return True
+    if isinstance(where, Handle) and where.format == "csr" and where.dtype == bool:
+        return where  # its non-zeros may be what drives the pass
     return converted(where, bool)
 
 
