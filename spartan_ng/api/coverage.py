@@ -25,7 +25,7 @@ KINDS = {
     "missing": "is not there",
 }
 _DRIVER = {
-    "numpy": "array2string array_repr array_str from_dlpack frombuffer fromfile fromiter frompyfunc "
+    "numpy": "array2string array_repr array_str bmat from_dlpack frombuffer fromfile fromiter frompyfunc "
     "fromregex fromstring genfromtxt load loadtxt ndenumerate nditer nested_iters save savetxt savez "
     "savez_compressed",
     "numpy.ndarray": "ctypes data dump dumps item tobytes tofile tolist",
