@@ -147,6 +147,7 @@ class EmbeddedBackend:
         stages = len(plan.stages)
         each = [seconds(plan, stage, 0, self.profile) for stage in plan.stages]
         ends = np.cumsum([0.0, *each]) * (stages / max(sum(each), 1e-9))
+        ends[-1] = stages  # whatever rounding left
         return lambda done: progress(float(np.interp(done, range(stages + 1), ends)), stages)
 
     def _result(self, plan: Plan, number: int, value: Any, given: Sequence[Any]) -> ArrayRef:
