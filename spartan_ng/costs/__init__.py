@@ -6,7 +6,7 @@ and whether a task is worth lending. A cost is an integer, so that sums are exac
 - `operations`: how many operations a step takes, be it a node of a graph or a row of a stage, and
   of how many of a loop's they take the time (BLAS does several in that of one).
 - `profile`: what a worker streams, computes and receives in a second, and what beginning costs.
-- `tuned`: every number that is neither counted nor measured, with its unit, and what it was chosen by.
+- `tuned`: numbers that are neither counted nor measured, with their units, and the benchmark to run.
 - `measured`: the profile of this machine, measured once and kept.
 """
 

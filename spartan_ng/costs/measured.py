@@ -73,8 +73,8 @@ def measure_later(threads: int) -> threading.Timer | None:
 
 
 def measure(threads: int) -> Rates | None:
-    """Measure with `threads` threads at once, a fifth of a second; None where other programs keep the machine
-    busy."""
+    """Measure with `threads` threads at once, some tenths of a second; None where other programs keep the
+    machine busy."""
     bytes_s, flops_s = assumed(threads)
     streams = min(threads, _MOST_STREAMS)
     vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]

@@ -1,4 +1,5 @@
-"""Numbers that are neither counted nor measured: what each means, its unit, and what it was chosen by.
+"""Numbers that are neither counted nor measured: what each means, its unit, and in brackets the benchmark to
+run by whoever changes it.
 
 They say how much longer one thing takes than another on any machine. What differs between machines is in the
 profile.
@@ -45,8 +46,8 @@ MESSAGE_NS = 100_000
 """Nanoseconds until the first byte of a remote read arrives. (`benchmarks network`)"""
 
 LENT_FLOPS = 1 << 26
-"""Operations a worker from which tasks are lent to those who have none: asking takes a few
-messages. (`benchmarks skew`)"""
+"""Operations of a worker's share from which on its tasks are lent to those who have none: asking takes
+a few messages. (`benchmarks skew`)"""
 
 DIRECT_FLOPS = 1 << 22
 """Operations of a step up to which NumPy does it at once, on one thread: half a millisecond, beyond
