@@ -1,13 +1,11 @@
 """The page of this process: it shows what runs here, and is not there before it is asked for."""
 
-import json
-import urllib.request
-
 import pytest
 
 import spartan_ng as np
 from spartan_ng import pages, session
 from spartan_ng.events import record
+from tests.pages import rows
 from tests.waiting import until
 
 
@@ -20,26 +18,21 @@ def planned():
     assert not record.is_on
 
 
-def rows(page, name):
-    with urllib.request.urlopen(page.url.replace("?token", "state?token")) as answer:
-        return list(json.load(answer)["rows"].get(name, {}).values())
-
-
 def test_the_page_shows_what_this_process_runs(capsys):
     page = np.page()
     assert capsys.readouterr().out.strip() == page.url
     assert page._repr_html_().startswith(f'<a href="{page.url}"')
     assert np.exp(np.arange(10_000.0) * 0).sum().item() == 10_000
-    job = rows(page, "jobs")[-1]
+    job = rows(page.url, "jobs")[-1]
     assert (job["state"], job["line"].partition(":")[0]) == ("done", "test_pages.py")
-    assert any("exp" in stage["name"] for plan in rows(page, "plans") for stage in plan["stages"])
+    assert any("exp" in stage["name"] for plan in rows(page.url, "plans") for stage in plan["stages"])
     assert job["stages"]
-    until(lambda: rows(page, "workers")[0]["used"] > 0)
+    until(lambda: rows(page.url, "workers")[0]["used"] > 0)
     assert np.page().url == page.url
     session.embed()
     assert np.arange(10_000.0).sum().item() == 49_995_000
-    assert len(rows(page, "jobs")) >= 2
-    assert rows(page, "jobs")[-1]["stages"]
+    assert len(rows(page.url, "jobs")) >= 2
+    assert rows(page.url, "jobs")[-1]["stages"]
 
     def breaks(tile):
         if tile.size > 1:
@@ -48,4 +41,4 @@ def test_the_page_shows_what_this_process_runs(capsys):
 
     with pytest.raises(np.errors.UserFunctionError):
         np.map(breaks, np.arange(10_000.0)).sum().item()
-    assert "on purpose" in rows(page, "jobs")[-1]["error"]
+    assert "on purpose" in rows(page.url, "jobs")[-1]["error"]

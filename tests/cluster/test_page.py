@@ -1,11 +1,9 @@
 """The page of a cluster: what programs, workers and losses look like to who has the link."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import urllib.request
 
 import numpy
 import pytest
@@ -15,13 +13,8 @@ from spartan_ng import session as sessions
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.wire.keys import keygen
+from tests.pages import rows
 from tests.waiting import until
-
-
-def rows(url, name):
-    """A section of the page."""
-    with urllib.request.urlopen(url.replace("?token", "state?token")) as answer:
-        return list(json.load(answer)["rows"].get(name, {}).values())
 
 
 @pytest.fixture
