@@ -61,7 +61,9 @@ class MasterServer:
         self._journal = Journal()
         pair = None if access.keys is None else access.keys.own
         try:
-            self._port = Port(self.loop, address, access, pair, self, True, _MOST_WAITING)
+            self._port = Port(
+                self.loop, address, access, pair, self, lambda: Probe(now_ns()), True, _MOST_WAITING
+            )
         except BaseException:
             self.loop.close()
             raise

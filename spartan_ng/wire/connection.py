@@ -8,6 +8,7 @@ from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnre
 from spartan_ng.wire.messages import Refused
 
 _REFUSED = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+_KINDS = {"version": VersionMismatch, "rate": ConnectionFailed}
 _CLOSED = 3
 """Handshakes that the other end closes without a reason, before that is taken for a refusal: where keys are
 missing it closes each at once, where it is only slow, each after a while (`loop.HANDSHAKE_S`)."""
@@ -58,5 +59,5 @@ class Handshake:
 
     def refused(self, message: Refused) -> ConnectionFailed:
         """The error for a master that says no."""
-        kind = VersionMismatch if message.reason == "version" else AuthenticationFailed
+        kind = _KINDS.get(message.reason, AuthenticationFailed)
         return kind(f"{self._address}: {message.message}")

@@ -61,7 +61,7 @@ class Hello(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """The connection is not accepted; `reason` is "version" or "role"."""
+    """The connection is not accepted; `reason` is "version", "role", "rate" or "session"."""
 
     reason: str
     message: str

@@ -2,7 +2,8 @@
 
 ZeroMQ has asked the door about a peer before its first byte of ours arrives. That must be a greeting: one
 short frame, whose beginning is fixed. Whoever has greeted may say what their role may say, and nothing else;
-a message that cannot be read, or that raises where it is heard, costs its sender the connection.
+a message that cannot be read, or that raises where it is heard, costs its sender the connection. So does one
+too many in a short time.
 
 A peer's routing id is a secret of its own, so that nobody takes a connection over; its name is a hash of
 that.
@@ -16,7 +17,7 @@ import os
 import secrets
 import signal
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,7 +25,7 @@ from typing import Any, Protocol
 import zmq
 
 from spartan_ng.wire.access import Access, Door, may_be, process_of
-from spartan_ng.wire.codec import encode
+from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import join
 from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.keys import Pair
@@ -32,11 +33,18 @@ from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
 from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
 from spartan_ng.wire.monitor import Connection
 from spartan_ng.wire.pieces import Buffer, Whole, whole
+from spartan_ng.wire.rates import Rate, TriesOfEach
 from spartan_ng.wire.strangers import Strangers
 
 MOST_GREETING_BYTES = 4096
 _MOST_LOGGED = 200
 _MOST_PEERS = 1 << 14
+GREETINGS = Rate(8192, 400.0)
+"""Of one user, over all connections."""
+MESSAGES = Rate(1 << 16, 8192.0)
+"""Of one user of the cluster: a program says a few hundred a second. Workers say what there is to say."""
+_LINES = Rate(64, 1.0)
+"""In the log about one user at one host: what a connection had sent before it is cut is still heard."""
 _TIDY_S = 1.0
 _GREETING = struct.Struct("<10sH")
 _MAGIC = b"spartan-ng"
@@ -100,6 +108,7 @@ class Port:
     ----------
     pair : the key pair that proves who we are, where there are keys
     hearer : whom it tells
+    probe : makes a message that asks nothing of who hears it, greeted or not
     copy : whether messages are small
     most_waiting : messages of one peer that may wait to be read; 0 for no limit
     """
@@ -111,12 +120,14 @@ class Port:
         access: Access,
         pair: Pair | None,
         hearer: Hearer,
+        probe: Callable[[], Message],
         copy: bool = False,
         most_waiting: int = 0,
     ) -> None:
         self.door = Door()
         self._loop = loop
         self._hearer = hearer
+        self._probe = probe
         self._copy = copy
         self._peers: dict[bytes, Peer] = {}
         self._names: dict[str, Peer] = {}
@@ -126,6 +137,8 @@ class Port:
             lambda: loop.connections(self.socket),
             lambda: {p.connection for p in self._peers.values()},
         )
+        self._greetings, self._messages = TriesOfEach(GREETINGS), TriesOfEach(MESSAGES)
+        self._lines = TriesOfEach(_LINES)
         self._has_lost = False
         loop.every(_TIDY_S, self._tidy)
         loop.monitor(self.socket, self._connection_event)
@@ -152,7 +165,7 @@ class Port:
         peer = self._names.get(name)
         if peer is not None:
             self.forget(name)
-            peer.connection.cut()
+            self._cut(peer.identity, peer.connection)
             self._hearer.gone(name)
 
     def end(self, name: str) -> None:
@@ -169,6 +182,15 @@ class Port:
             if not self.door.knows(peer.user):
                 _log.warning("%s is not allowed any more; its connection is cut", peer)
                 self.cut(peer.name)
+
+    def _cut(self, identity: bytes, connection: Connection) -> None:
+        """Cut a connection, where it has not ended: messages outlive it, and another may have its descriptor.
+
+        ZeroMQ lets go of a peer before it closes the descriptor, so that whoever can be sent to still has it.
+        """
+        self.socket.getsockopt(zmq.EVENTS)  # has ZeroMQ take notice of who has left
+        if send_frames(self.socket, encode(self._probe()), identity):
+            connection.cut()
 
     def _read(self) -> None:
         for _ in range(ROUND):
@@ -204,10 +226,16 @@ class Port:
         peer = self._peers.get(identity)
         if len(frames[0]) >= _GREETING.size and frames[0][: len(_MAGIC)] == _MAGIC:
             self._greet(identity, first, frames)
-        elif peer is not None:
+        elif peer is None:
+            raise ValueError("the first message is no greeting")
+        elif peer.role == "worker" or self._messages.take(peer.user, self._loop.now()):
             self._hearer.heard(peer, join(frames))
         else:
-            raise ValueError("the first message is no greeting")
+            self.forget(peer.name)
+            self._hearer.gone(peer.name)
+            text = f"{_plain(peer.user)} sends more than {MESSAGES.a_second:,.0f} messages a second"
+            _log.warning("%s is given up: %s", peer, text)
+            self._decline(identity, first, "rate", text)
 
     def _greet(self, identity: bytes, first: zmq.Frame, frames: Sequence[Whole]) -> None:
         if len(frames) != 1 or len(frames[0]) > MOST_GREETING_BYTES:
@@ -222,6 +250,10 @@ class Port:
         if not may_be(user, hello.role):
             text = f"whoever is let in as {user.partition(' ')[0]} is no {hello.role!r}"
             self._decline(identity, first, "role", text)
+            return
+        if hello.role != "worker" and not self._greetings.take(user, self._loop.now()):
+            text = f"{_plain(user)} connects more than {GREETINGS.a_second:,.0f} times a second"
+            self._decline(identity, first, "rate", text)
             return
         before = self._peers.get(identity)
         if before is None and len(self._peers) >= _MOST_PEERS:
@@ -262,14 +294,20 @@ class Port:
         peer = self._peers.get(identity)
         whom = str(peer) if peer is not None else f"a stranger at {first.get('Peer-Address')}"
         text = str(error)[:_MOST_LOGGED]
-        _log.warning("%s is cut off: %s: %s", whom, type(error).__name__, text, exc_info=_detail())
+        if self._lines.take((first.get("User-Id"), first.get("Peer-Address")), self._loop.now()):
+            _log.warning("%s is cut off: %s: %s", whom, type(error).__name__, text, exc_info=_detail())
         if peer is None:
-            _connection(first).cut()
+            self._cut(identity, _connection(first))
             return
         try:
             self.cut(peer.name)
         except Exception:  # noqa: BLE001 - the rest of the cluster goes on
             _log.exception("forgetting %s failed", whom)
+
+
+def _plain(user: str) -> str:
+    """A user for people: without the key."""
+    return " ".join(user.split(" ")[:2])
 
 
 def _connection(frame: zmq.Frame) -> Connection:

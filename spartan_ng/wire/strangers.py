@@ -9,47 +9,21 @@ left is cut off before the handshake, and so is everybody where all hosts togeth
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from spartan_ng.wire.monitor import Connection
+from spartan_ng.wire.rates import Rate, Tries, TriesOfEach
 
 MOST = 512
 """Connections that have not greeted; of more, the oldest are cut. Each may have one frame under way."""
-TRIES, TRIES_A_SECOND = 2048, 100.0
-"""Of one host."""
-ALL_TRIES, ALL_TRIES_A_SECOND = 4 * TRIES, 4 * TRIES_A_SECOND
-"""Of all hosts together."""
-_HOSTS = 1024
-"""Hosts that are remembered; what is forgotten first has come least lately."""
+OF_A_HOST = Rate(2048, 100.0)
+OF_ALL_HOSTS = Rate(4 * OF_A_HOST.most, 4 * OF_A_HOST.a_second)
+_TEXTS = 1024
+"""Words in the log that are remembered."""
 _QUIET_S = 10.0
 """Between two words in the log about the same."""
 
 _log = logging.getLogger("spartan_ng.wire")
-
-
-@dataclass(slots=True)
-class _Tries:
-    """A token bucket."""
-
-    most: int
-    a_second: float
-    left: float
-    at: float
-
-    def take(self, now: float) -> bool:
-        """Use one, if there is one."""
-        self.left = min(float(self.most), self.left + (now - self.at) * self.a_second)
-        self.at = now
-        if self.left < 1.0:
-            return False
-        self.left -= 1.0
-        return True
-
-    def give_back(self) -> None:
-        """One was of use."""
-        self.left += 1.0
 
 
 class Strangers:
@@ -67,8 +41,8 @@ class Strangers:
         self._now = now
         self._connections = connections
         self._known = known
-        self._hosts: OrderedDict[str, _Tries] = OrderedDict()
-        self._all = _Tries(ALL_TRIES, ALL_TRIES_A_SECOND, ALL_TRIES, now())
+        self._hosts = TriesOfEach(OF_A_HOST)
+        self._all = Tries(OF_ALL_HOSTS, now())
         self._refused: set[Connection] = set()
         self._said: dict[str, float] = {}
 
@@ -81,7 +55,7 @@ class Strangers:
         host = newest.host
         if host is None:
             return
-        if not (self._tries(host).take(self._now()) and self._all.take(self._now())):
+        if not (self._hosts.take(host, self._now()) and self._all.take(self._now())):
             newest.cut()
             self._say(f"{host or 'this machine'} connects too often and does not say who it is")
         elif len(connections) > MOST:
@@ -91,7 +65,7 @@ class Strangers:
         """One is a stranger no more."""
         host = connection.host
         if host is not None:
-            self._tries(host).give_back()
+            self._hosts.give_back(host)
             self._all.give_back()
 
     def may_be_answered(self, connection: Connection) -> bool:
@@ -110,19 +84,10 @@ class Strangers:
         if len(strangers) > MOST:
             self._say(f"more than {MOST} have connected and say nothing; the oldest are cut")
 
-    def _tries(self, host: str) -> _Tries:
-        tries = self._hosts.get(host)
-        if tries is None:
-            tries = self._hosts[host] = _Tries(TRIES, TRIES_A_SECOND, TRIES, self._now())
-            if len(self._hosts) > _HOSTS:
-                self._hosts.popitem(last=False)
-        self._hosts.move_to_end(host)
-        return tries
-
     def _say(self, text: str) -> None:
         now = self._now()
         if now - self._said.get(text, -_QUIET_S) >= _QUIET_S:
-            if len(self._said) >= _HOSTS:
+            if len(self._said) >= _TEXTS:
                 self._said.clear()
             self._said[text] = now
             _log.warning("%s", text)

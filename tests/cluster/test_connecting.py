@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+from collections import deque
 from contextlib import ExitStack
 from functools import partial
 
@@ -31,9 +33,12 @@ from spartan_ng.graph import build
 from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import Access, private_folder
+from spartan_ng.wire.codec import encode
 from spartan_ng.wire.keys import Keys, keygen, keygen_for, revoke
-from spartan_ng.wire.messages import PROTOCOL, Hello
+from spartan_ng.wire.messages import PROTOCOL, AskStatus, Hello
+from spartan_ng.wire.monitor import Connection
 from spartan_ng.wire.port import greeting
+from spartan_ng.wire.rates import Rate
 from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import once, running, serve, start
 from tests.cluster.programs import doubled, evaluate, total
@@ -200,8 +205,7 @@ def test_workers_outlive_their_master(keys):
 
 def test_who_connects_too_often_is_cut_off_before_anything_is_read(keys, monkeypatch):
     """Those who are there are served; whoever greets costs their host nothing."""
-    monkeypatch.setattr("spartan_ng.wire.strangers.TRIES", 3)
-    monkeypatch.setattr("spartan_ng.wire.strangers.TRIES_A_SECOND", 0.0)
+    monkeypatch.setattr("spartan_ng.wire.strangers.OF_A_HOST", Rate(3, 0.0))
     server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
     with running(server, WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))):
         for _ in range(8):
@@ -224,6 +228,90 @@ def test_who_is_refused_and_goes_on_is_cut_off(keyed, keys):
         stranger.say(refused)
         stranger.say(refused)
         until(lambda: stranger.is_cut_off(0.1))
+
+
+def test_who_says_too_much_is_told_so_and_others_are_served(keys, monkeypatch):
+    """At the master and at workers; the next message costs the connection."""
+    monkeypatch.setattr("spartan_ng.wire.port.MESSAGES", Rate(40, 0.0))
+    keygen_for(keys, "loud", "client")
+    loud = keys / "loud"
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    with running(server, WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))):
+        client = ClusterBackend.connect(server.address, keys, workers=1)
+        other = ClusterBackend.connect(server.address, loud, workers=1)
+        worker = client.status().members.members[0]
+        with pytest.raises(ConnectionFailed, match=r"client loud sends more than 0 messages a second"):
+            deque((other.status() for _ in range(100)), maxlen=0)
+        mine = Keys.load(loud, "client")
+        for address, key in ((server.address, mine.server_public), (worker.address, worker.key.encode())):
+            with Stranger(address, "valid key after hello", mine, key) as stranger:
+                until(lambda: stranger.has_heard)
+                for _ in range(100):
+                    stranger.say([bytes(f) for f in encode(AskStatus())])
+                until(lambda: stranger.is_cut_off(0.1))
+        x = np.arange(400_000.0).reshape(4000, 100)
+        np.testing.assert_array_equal(evaluate(Session(client), doubled(build.constant(x))), 2 * x)
+        client.close()
+        other.close()
+
+
+def test_who_greets_too_often_is_told_so_and_others_come_as_before(keys, monkeypatch):
+    monkeypatch.setattr("spartan_ng.wire.port.GREETINGS", Rate(3, 0.0))
+    keygen_for(keys, "restless", "client")
+    restless = keys / "restless"
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    with running(server, WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))):
+        for _ in range(3):
+            ClusterBackend.connect(server.address, restless).close()
+        text = refusal(ConnectionFailed, server.address, keys=restless)
+        assert "client restless connects more than 0 times a second" in text
+        client = ClusterBackend.connect(server.address, keys, workers=1)
+        assert evaluate(Session(client), total(build.constant(np.arange(10.0)))) == 45.0
+        client.close()
+
+
+def test_what_a_peer_had_sent_before_it_is_cut_fills_no_log(keys, monkeypatch, caplog):
+    monkeypatch.setattr("spartan_ng.wire.port._LINES", Rate(5, 0.0))
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    mine = Keys.load(keys, "client")
+    with running(server):
+        with Stranger(server.address, "valid key before hello", mine, mine.server_public) as stranger:
+            for _ in range(500):
+                stranger.say([b"no greeting"])
+            until(lambda: stranger.is_cut_off(0.1))
+        client = ClusterBackend.connect(server.address, keys, workers=0)
+        client.close()
+    assert 1 <= caplog.text.count("is cut off") <= 5
+
+
+def test_what_a_peer_leaves_behind_cuts_nobody_else_off(insecure, caplog):
+    """Its messages are read after it has gone, when another's connection has its descriptor."""
+    go_on = threading.Event()
+    bad = Stranger(insecure.address, "valid key after hello", None, None)
+    until(lambda: bad.has_heard)
+    before = insecure._port.peers[0].connection
+    insecure.loop.call(go_on.wait)
+    for _ in range(20):
+        bad.say([b"what nobody says"])
+    bad.leave()
+    until(lambda: Connection.of(before.descriptor) != before)
+    with ExitStack() as stack:
+        others = [stack.enter_context(connected(insecure.address)) for _ in range(16)]
+        until(lambda: Connection.of(before.descriptor).inode not in (0, before.inode))
+        go_on.set()
+        until(lambda: caplog.text.count("is cut off") == 20)
+        assert not any(map(has_ended, others))
+
+
+def has_ended(plain):
+    """Whether the other end has closed a socket, once all is read that has arrived."""
+    plain.setblocking(False)
+    try:
+        while plain.recv(100):
+            pass
+    except BlockingIOError:
+        return False
+    return True
 
 
 def test_who_has_greeted_and_left_takes_nobodys_place(keyed, keys, monkeypatch):

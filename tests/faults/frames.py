@@ -29,7 +29,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from spartan_ng.wire.keys import Keys
-from spartan_ng.wire.strangers import TRIES_A_SECOND
+from spartan_ng.wire.strangers import OF_A_HOST
 from tests.cluster.programs import doubled, evaluate
 from tests.faults.keyed import KeyedCluster
 from tests.faults.payloads import any_message, the_fifteen
@@ -38,7 +38,7 @@ from tests.faults.usage import own_bytes
 
 MOST_STRANGERS_BYTES = 1 << 20
 """What a stranger's bytes may take of a process."""
-_A_SECOND = 0.6 * TRIES_A_SECOND
+_A_SECOND = 0.6 * OF_A_HOST.a_second
 """Strangers at one port, besides another user's process: those who come too often are not even heard."""
 _PAUSE_S = 0.1
 """Between two of a client's programs."""

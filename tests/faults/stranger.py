@@ -59,6 +59,11 @@ class Stranger:
         with suppress(zmq.Again):
             self._socket.send_multipart(frames, zmq.NOBLOCK)
 
+    def leave(self) -> None:
+        """Go once all has been sent that was said."""
+        self._monitor.close()
+        self._socket.close(linger=-1)
+
     @property
     def has_heard(self) -> bool:
         """Whether there is an answer."""

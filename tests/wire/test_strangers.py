@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from spartan_ng.wire import strangers as room
+from spartan_ng.wire.rates import Rate
 from spartan_ng.wire.strangers import Strangers
 
 
@@ -43,13 +44,8 @@ class Crowd:
 
 @pytest.fixture
 def crowd(monkeypatch):
-    for name, value in (
-        ("TRIES", 5),
-        ("TRIES_A_SECOND", 2.0),
-        ("ALL_TRIES", 12),
-        ("ALL_TRIES_A_SECOND", 4.0),
-    ):
-        monkeypatch.setattr(room, name, value)
+    monkeypatch.setattr(room, "OF_A_HOST", Rate(5, 2.0))
+    monkeypatch.setattr(room, "OF_ALL_HOSTS", Rate(12, 4.0))
     return Crowd()
 
 
@@ -78,7 +74,8 @@ def test_who_greets_may_come_as_often_as_they_like(crowd):
 
 
 def test_few_hosts_are_remembered(crowd, monkeypatch):
-    monkeypatch.setattr(room, "_HOSTS", 3)
+    monkeypatch.setattr("spartan_ng.wire.rates._REMEMBERED", 3)
+    monkeypatch.setattr(room, "_TEXTS", 3)
     for n in range(100):
         crowd.now += 1.0
         crowd.come(f"{n}")

@@ -76,7 +76,7 @@ class TileServer:
         self, loop: Loop, address: str, access: Access, pair: Pair | None, store: Store, offers: Offers
     ) -> None:
         self._loop = loop
-        self._port = Port(loop, address, access, pair, self)
+        self._port = Port(loop, address, access, pair, self, lambda: Welcome(PROTOCOL))
         self.address = self._port.address
         self._store = store
         self._offers = offers
