@@ -61,14 +61,19 @@ def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
+def signals(number):
+    """Until the process ends: told once, a worker first waits for what it runs, which is us."""
+    while True:
+        signal.raise_signal(number)
+        time.sleep(0.01)
+
+
 def terminates(tile):
-    signal.raise_signal(signal.SIGTERM)
-    time.sleep(100_000)  # the process ends meanwhile
+    signals(signal.SIGTERM)
 
 
 def interrupts(tile):
-    signal.raise_signal(signal.SIGINT)
-    time.sleep(100_000)
+    signals(signal.SIGINT)
 
 
 @pytest.fixture
