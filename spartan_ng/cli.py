@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -334,6 +335,24 @@ def _follow_parent(lifeline: int, stop: Callable[[], None]) -> None:
     stop()
     time.sleep(LEAVE_S)
     os._exit(1)
+
+
+@main.command(hidden=True)
+@click.argument("descriptor", type=int)
+def zygote(descriptor: int) -> None:
+    """Start processes of this command for the program at the other end of a socket."""
+    import numpy as np
+
+    import spartan_ng
+    from spartan_ng.backends.zygote import serve
+    from spartan_ng.worker import server  # noqa: F401 - what forks need
+
+    def run(arguments: list[str]) -> None:
+        np.random.seed()  # noqa: NPY002 - forks must not draw the same
+        spartan_ng.random.seed()
+        main(arguments)
+
+    serve(socket.socket(fileno=descriptor), run)
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -11,16 +11,16 @@ import os
 import select
 import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from spartan_ng.backends.cluster import ClusterBackend
-from spartan_ng.backends.nanny import Nanny
+from spartan_ng.backends.nanny import Nanny, Process
+from spartan_ng.backends.zygote import Argument, fork
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.wire.access import private_folder
 
@@ -58,9 +58,9 @@ class LocalCluster:
             raise OptionError(f"a cluster needs at least one worker, not {n}")
         self.n = n
         self.address = ""
-        self.master: subprocess.Popen[bytes] | None = None
-        self.workers: list[subprocess.Popen[bytes]] = []
-        self._joined: list[subprocess.Popen[bytes]] = []
+        self.master: Process | None = None
+        self.workers: list[Process] = []
+        self._joined: list[Process] = []
         self._threads = threads
         self._memory = memory
         self.timeout_s = timeout_s
@@ -111,9 +111,14 @@ class LocalCluster:
             if time.monotonic() > deadline:
                 raise ConnectionFailed(f"{len(living)} local workers do not join within {self.timeout_s:g} s")
 
-    def add_worker(self, threads: int | None = None, memory: int | None = None) -> subprocess.Popen[bytes]:
+    def add_worker(self, threads: int | None = None, memory: int | None = None) -> Process:
         """Start one more worker, with threads and memory of its own where they are given."""
-        options = ["--master", self.address, "--threads", str(threads or self._threads)]
+        options: list[Argument] = [
+            "--master",
+            self.address,
+            "--threads",
+            str(threads or self._threads),
+        ]
         memory = memory or self._memory
         if memory is not None:
             options += ["--memory", str(memory)]
@@ -121,8 +126,8 @@ class LocalCluster:
             self.workers.append(self._spawn("worker", options))
         else:
 
-            def start(farewell: int) -> subprocess.Popen[bytes]:
-                return self._spawn("worker", [*options, "--nannied", str(farewell)], farewell)
+            def start(farewell: int) -> Process:
+                return self._spawn("worker", [*options, "--nannied", farewell])
 
             nanny = Nanny(start, self._replace)
             self._nannies.append(nanny)
@@ -145,7 +150,7 @@ class LocalCluster:
                 process.wait()
         self.n = n
 
-    def _replace(self, before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
+    def _replace(self, before: Process, now: Process) -> None:
         self.workers[self.workers.index(before)] = now
 
     def stop(self) -> None:
@@ -199,7 +204,7 @@ class LocalCluster:
         return self
 
     def _start_master(self) -> str:
-        def replaced(before: subprocess.Popen[bytes], now: subprocess.Popen[bytes]) -> None:
+        def replaced(before: Process, now: Process) -> None:
             self.master = now
 
         at, keys = self._place()
@@ -211,8 +216,8 @@ class LocalCluster:
         """Where the master serves, and the folder of its keys."""
         return f"ipc://{self._folder}/master", None
 
-    def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
-        return _spawn(role, options, self._reading, *descriptors)
+    def _spawn(self, role: str, options: Sequence[Argument]) -> Process:
+        return fork([role, "--lifeline", self._reading, *options])
 
     @property
     def _reading(self) -> int:
@@ -226,7 +231,7 @@ def start_master(
     timeout_s: float,
     keys: str | os.PathLike[str] | None = None,
     restart: bool = True,
-    replaced: Callable[[subprocess.Popen[bytes], subprocess.Popen[bytes]], None] = lambda before, now: None,
+    replaced: Callable[[Process, Process], None] = lambda before, now: None,
 ) -> tuple[Nanny, str]:
     """A master that ends when the other end of the pipe `lifeline` closes, and where it serves.
 
@@ -237,12 +242,12 @@ def start_master(
     reading, writing = os.pipe()
     news = iter([writing])
 
-    def start(farewell: int) -> subprocess.Popen[bytes]:
+    def start(farewell: int) -> Process:
         told = next(news, -1)
         told = told if told >= 0 else os.open(os.devnull, os.O_WRONLY)
         try:
-            heard = ["--announce", str(told), "--nannied", str(farewell)]
-            return _spawn("master", [*options, *heard], lifeline, told, farewell)
+            heard: list[Argument] = ["--lifeline", lifeline, "--announce", told, "--nannied", farewell]
+            return fork(["master", *options, *heard])
         finally:
             os.close(told)
 
@@ -260,16 +265,3 @@ def start_master(
         raise ConnectionFailed(f"the master {why}")
     options[1] = announced
     return nanny, announced
-
-
-def _spawn(role: str, options: list[str], lifeline: int, *descriptors: int) -> subprocess.Popen[bytes]:
-    environment = dict(os.environ)
-    # Children import what we can import: functions of the user's modules may refer to others.
-    environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-m", "spartan_ng.cli", role, "--lifeline", str(lifeline), *options],
-        env=environment,
-        pass_fds=(lifeline, *descriptors),
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C on the terminal is the client's alone
-    )

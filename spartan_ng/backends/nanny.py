@@ -9,11 +9,11 @@ taken for, and the owner tells the nanny first.
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any, Protocol
 
 _FAREWELL = b"for good"
 _QUICK_S = 10.0
@@ -21,7 +21,27 @@ _QUICK_S = 10.0
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Between the end of a process and the next: twice as long each time, while they end quickly."""
 
-Process = subprocess.Popen[bytes]
+
+class Process(Protocol):
+    """What `subprocess.Popen` has, and so have forks of a zygote."""
+
+    pid: int
+    returncode: Any
+
+    def poll(self) -> int | None:
+        """The exit code if it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once it has ended; subprocess.TimeoutExpired if it does not in so many seconds."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Signal it, if it has not ended."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
 
 
 def say_farewell(descriptor: int) -> None:

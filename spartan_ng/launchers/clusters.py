@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from spartan_ng.backends.link import Link
 from spartan_ng.backends.local import start_master
+from spartan_ng.backends.nanny import Process
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.launchers.children import run_script
@@ -158,7 +159,7 @@ def _ended(processes: Mapping[str, subprocess.Popen[bytes]]) -> str | None:
     return None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     """Wait for a process to end, but not for ever."""
     for press in (process.terminate, process.kill):
         try:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from spartan_ng.backends import nanny as nannies
-from spartan_ng.backends.nanny import Nanny
+from spartan_ng.backends.nanny import Nanny, Process
 
 FAREWELL = "os.write({}, b'for good'); "
 
@@ -46,7 +46,7 @@ def test_what_a_process_does_with_its_descriptors_is_no_farewell(monkeypatch, wa
     monkeypatch.setattr(nannies, "_PAUSE_S", 0.0)
     reading, writing = os.pipe()
     ways = [way.format(reading), FAREWELL + "os._exit(7)"]
-    seen: list[subprocess.Popen[bytes]] = []
+    seen: list[Process] = []
 
     def start(descriptor):
         return runs(ways.pop(0).format(descriptor), descriptor, reading)
@@ -60,7 +60,7 @@ def test_what_a_process_does_with_its_descriptors_is_no_farewell(monkeypatch, wa
 
 def test_nobody_is_started_after_the_owner_has_said_so():
     reading, writing = os.pipe()
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[Process] = []
 
     def start(descriptor):
         assert not started

@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import threading
-import time
 from importlib import import_module
 from typing import Any
 
@@ -65,7 +64,6 @@ def signals(number):
     """Until the process ends: told once, a worker first waits for what it runs, which is us."""
     while True:
         signal.raise_signal(number)
-        time.sleep(0.01)
 
 
 def terminates(tile):

@@ -1,5 +1,7 @@
 """Clusters that a program or a notebook starts, changes and ends: arrays live on."""
 
+import os
+
 import numpy
 import pytest
 
@@ -53,3 +55,15 @@ def test_a_cluster_grows_and_shrinks_under_its_arrays():
 def test_a_cluster_has_workers():
     with pytest.raises(OptionError, match="at least one worker"):
         np.cluster(0)
+
+
+def drawn(tile):
+    return tile * 0 + [os.getpid(), numpy.random.randint(1 << 60), np.random.randint(1 << 60)]
+
+
+def test_workers_do_not_draw_the_same():
+    """Nor does a process that starts them, whose state they could have."""
+    with np.cluster(2), config.override(small_bytes=0):
+        rows = {*map(tuple, np.map(drawn, np.array(numpy.zeros((4000, 3)))).tolist())}
+    assert len({pid for pid, _, _ in rows}) == 2
+    assert len({number for row in rows for number in row[1:]}) == 2 * len(rows)

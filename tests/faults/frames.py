@@ -26,6 +26,7 @@ import numpy as np
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
+from spartan_ng.backends.nanny import Process
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from spartan_ng.wire.keys import Keys
@@ -57,7 +58,7 @@ class Ports:
     """A cluster of real processes, and what its client knows."""
 
     client: ClusterBackend
-    processes: list[subprocess.Popen[bytes]]
+    processes: list[Process]
     addresses: list[tuple[str, bytes]]
     """Of the master and of each worker, in the order of the processes, with the keys that prove them."""
     keys: Path | None = None

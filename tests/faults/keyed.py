@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
+from spartan_ng.backends.nanny import Process
+from spartan_ng.backends.zygote import Argument
 from spartan_ng.wire.keys import Keys, keygen
 
 
@@ -39,5 +41,5 @@ class KeyedCluster(LocalCluster):
     def _place(self) -> tuple[str, Path | None]:
         return "tcp://127.0.0.1:*", self.keys
 
-    def _spawn(self, role: str, options: list[str], *descriptors: int) -> subprocess.Popen[bytes]:
-        return super()._spawn(role, [*options, "--keys", str(self.keys)], *descriptors)
+    def _spawn(self, role: str, options: Sequence[Argument]) -> Process:
+        return super()._spawn(role, [*options, "--keys", str(self.keys)])
