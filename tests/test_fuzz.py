@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import spartan_ng
-from tests.fuzz import found, without_axes
+from tests.fuzz import found, numbers, without_axes
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
 from tests.fuzz.campaign import Campaign
@@ -176,6 +176,20 @@ def test_what_was_found_once_is_numpys(text, small):
     mode = Mode(small, "interpret")
     with running(mode):
         assert check(program, mode, numpys_errors(program)) is None
+
+
+@pytest.mark.parametrize("small", SMALL_BYTES)
+def test_numbers_are_held_as_numpy_holds_them(small, some):
+    """Set, put, filled, padded, compared: what an array's dtype makes of numbers that it may not hold."""
+    mode = Mode(small, "interpret")
+    wrong = []
+    with running(mode):
+        for parts in some(list(numbers.programs()), 300):
+            program = numbers.program_of(*parts)
+            found = None if program is None else check(program, mode, numpys_errors(program))
+            if found is not None:
+                wrong.append(f"{parts}: {found.kind}: {found.text}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("small", SMALL_BYTES)

@@ -73,6 +73,16 @@ def _writable(kinds: str = "biufc", least: int = 0, most: int = 9) -> Callable[[
     return lambda d: d.take(fits)
 
 
+def _few(least: int, most: int) -> Callable[[Draw], str]:
+    """A subject with so few lines along its last axis (a vector: elements) that all pairs of them are few."""
+
+    def fits(v: Any, pairs: int) -> bool:
+        lines = v.size if v.ndim == 1 else prod(v.shape[:-1])
+        return v.dtype.kind in "iufc" and least <= v.ndim <= most and lines**2 <= pairs
+
+    return lambda d: d.take(lambda v: fits(v, d.most))
+
+
 def _square(v: Any) -> bool:
     return v.ndim == 2 and 0 < v.shape[0] == v.shape[1] <= 8 and v.dtype.kind in "iuf" and v.dtype.char != "e"
 
@@ -229,8 +239,10 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "waves": _waves,
     "lines": _kind("iufc", 1, full=True),
     "matrix": _kind("iufc", 2, 2),
-    "stack": _kind("iuf", 3, 3),
     "vector": _kind("iuf", 1, 1),
+    "few": _few(1, 1),
+    "few lines": _few(2, 2),
+    "few stacked": _few(3, 3),
     "square": lambda d: d.take(_square),
     "three": lambda d: d.take(lambda v: 0 < v.ndim < 3 and v.shape[-1] == 3 and v.dtype.kind in "if"),
     "small": lambda d: _small(d, True),

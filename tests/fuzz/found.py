@@ -13,6 +13,9 @@ a0 = np.convolve(np.array(2.0), np.ones(2))
 a0 = np.array([True, False, True]); a1 = np.histogram(a0, bins=[-1, 0, 1], weights=a0)
 a0 = np.array([True, False, True]); a1 = np.histogram(a0, bins=3, weights=a0)[0]
 
+a0 = np.array([0, 3, -2]); a1 = np.histogram(a0, bins=[-1, 0, 1, 4], weights=[N.inf, 1.0, 2.0])[0]
+a0 = np.array([-N.inf, 0.5, N.nan]); a1 = np.histogram(a0, bins=[0, 1, 4], weights=[-N.inf, 1.0, 2.0])[0]
+
 a0 = np.fft.fftshift(np.array(2.0))
 a0 = np.fft.ifftshift(np.arange(5.0))
 
@@ -73,6 +76,14 @@ a0 = np.zeros(3, 'i1'); np.place(a0, a0 == 0, [np.sum(np.array([3000, 1]))])
 
 a0 = np.arange(5).astype('u4'); a1 = np.isclose(a0, -1); a2 = np.isclose(a0, 2); a3 = np.isclose(a0, 1 << 40)
 a0 = np.zeros((0, 2), 'c8'); a1 = np.cov(a0); a2 = np.corrcoef(a0 * 2); a3 = np.cov(a0.T)
+
+a0 = np.ones((1, 3)); a1 = np.zeros((0, 2)); a0[a0 > 1] = a1; a0[0, [True, False, True]] = a0[:, :2]
+a0 = np.full(3, np.ones((1, 1)) * 2); a1 = np.insert(a0, 1, a0[None, :1]); a2 = np.full_like(a0, a0[:, None])
+a0 = np.ones((2, 3)); a1 = np.insert(a0, [1], np.arange(2) * 2, axis=1)
+a0 = np.ones((2, 3)); a1 = np.insert(a0, 1, np.arange(2) * 2, axis=1)
+a0 = np.full(2, N.nan); a1 = np.nan_to_num(a0, nan=np.ones((1, 1))); a2 = np.nan_to_num(a0, nan=a1[0] * 1j)
+a0 = np.full(2, 1 << 60, 'u8'); a1 = np.array([1, 2, 3]); np.add.at(a0, [0, 0, 1], a1 * 3)
+a0 = np.ones(2, 'i1'); a1 = np.array([300, -7, 3]); np.maximum.at(a0, [0, 0, 1], a1 * 10)
 
 a0 = np.ones(2) == 1; a0 -= np.array([3, 4])[0]
 a0 = np.ones(2, 'i2'); a0 += np.remainder(np.array(3.5), 2); a0 *= np.max(np.array([3, 4]))

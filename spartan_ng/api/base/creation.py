@@ -18,6 +18,7 @@ from spartan_ng.api.core.handle import (
     Late,
     as_dtype,
     as_handle,
+    assigned,
     converted_node,
     copied,
     in_order,
@@ -360,13 +361,13 @@ def full(
     if isinstance(fill_value, Handle):
         known = fill_value._peek()
         if known is None:
-            node = build.cast(fill_value._node(), fill_value.dtype if dtype is None else dtype)
-            return in_order(make(Cell(node=build.broadcast(node, lengths))), order)
+            node = converted_node(assigned(fill_value, lengths), fill_value.dtype if dtype is None else dtype)
+            return in_order(make(Cell(node=node)), order)
         fill_value = known
     one = np.full(np.shape(fill_value), fill_value, dtype)  # with NumPy's casts and errors
     if prod(lengths) * one.itemsize <= config.small_bytes and config.small_bytes:
         return wrap(np.full(lengths, one, one.dtype, order))  # type: ignore[call-overload]
-    return in_order(make(Cell(node=build.broadcast(build.constant(one), lengths))), order)
+    return in_order(make(Cell(node=assigned(make(Cell(one)), lengths))), order)
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

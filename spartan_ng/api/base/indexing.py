@@ -283,6 +283,11 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
     if masked is not None and masked.mask is m and masked.a.shape == a.shape:
         a._write_node(build.map_("where", wide, converted_node(masked.a, node.dtype), node))
         return
+    if value.ndim > 1 and not rest:
+        raise TypeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
+            f"input has {value.ndim} dimensions"
+        )
     if value.ndim == 0 or (value.ndim <= len(rest) and value.shape == rest[len(rest) - value.ndim :]):
         new = converted_node(value._node(), node.dtype)
         a._write_node(build.map_("where", wide, new, node))

@@ -11,7 +11,7 @@ from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_function
 from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
-from spartan_ng.api.core.handle import Handle, as_handle, forced, numbers_here, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, numbers_here, numpys, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_folded
 from spartan_ng.api.core.operands import check_is_array, mask_of, stored
 from spartan_ng.config import config
@@ -62,11 +62,11 @@ def reduce(
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
     if value is not None and flags is not None and out is None and is_prompt(value):
-        numpys: Any = getattr(np, name)
-        keywords = {} if initial is _NONE else {"initial": forced(initial)}
+        function: Any = getattr(np, name)
+        keywords = {} if initial is _NONE else {"initial": numpys(initial)}
         if flags is not True:
             keywords["where"] = flags
-        result = numpys.reduce(value, axis, dtype, None, keepdims, **keywords)
+        result = function.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
     timely = _is_time_fold(name, a.dtype.kind) and dtype in (None, a.dtype)
     if name not in FOLDS or not (a.dtype.kind in NUMBERS or timely):
@@ -183,7 +183,7 @@ def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
 def _with_initial(name: str, node: Node, initial: Any) -> Node:
     """Start the fold from a given value."""
     nothing = np.zeros(0, node.dtype)  # what NumPy makes of `initial` alone, or its error
-    start = getattr(np, name).reduce(nothing, dtype=node.dtype.type, initial=forced(initial))
+    start = getattr(np, name).reduce(nothing, dtype=node.dtype.type, initial=numpys(initial))
     return build.map_(name, build.constant(np.asarray(start)), node, dtype=node.dtype)
 
 

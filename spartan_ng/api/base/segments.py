@@ -70,11 +70,14 @@ _MODULAR = {"add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise
 
 
 def _fits(name: str, a: ndarray, b: ndarray) -> bool:
-    """Whether updates may be cast to the array's dtype first; NumPy casts each result by force."""
-    if name in _MODULAR and a.dtype.kind in "iu" and b.dtype.kind in "biu":
-        return True
+    """Whether updates may be cast to the array's dtype first; NumPy computes in the dtype of both, and casts
+    each result by force, which for integers of 64 bits and either sign is a number of floating point."""
     dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))[-1]
-    return np.can_cast(dtype, a.dtype, "same_kind")
+    if dtype == a.dtype:
+        return True
+    if a.dtype.kind in "iu":
+        return name in _MODULAR and dtype.kind in "iu"
+    return dtype.kind in "fc" and np.can_cast(dtype, a.dtype, "same_kind")
 
 
 def _applied(name: str) -> Any:

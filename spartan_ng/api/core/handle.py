@@ -262,7 +262,7 @@ class Handle:
 
     def _write(self, value: Handle) -> None:
         """Replace all elements by those of `value`, broadcast to the shape."""
-        here, there = self.shape, value.shape
+        here = self.shape
         here_first = self._cell.shared or (bool(self._views) and self._have_here(value))
         known = value._force() if here_first else value._peek()
         if known is not None:
@@ -270,14 +270,9 @@ class Handle:
             if target is not None:
                 target[...] = known
                 return
-        if here != there:
-            while len(there) > len(here) and there[0] == 1:
-                there = there[1:]
-                value = value._see(Reshape(there))
-            if len(there) > len(here) or build.broadcast_shapes("assign", here, there) != here:
-                raise ShapeError(f"could not broadcast input array from shape {there} into shape {here}")
+        new = assigned(value, here)
         self._check_writable()
-        self._replace(build.broadcast(value._node(), here))
+        self._replace(new)
 
     def _have_here(self, *others: Any) -> bool:
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
@@ -623,9 +618,24 @@ def settle(*arrays: Any) -> None:
         h._settle(ref)
 
 
+def assigned(value: Handle, shape: tuple[int, ...]) -> Node:
+    """The elements of an array of `shape` to which a value is assigned: leading axes of one element go."""
+    there = value.shape
+    extra = max(len(there) - len(shape), 0)
+    kept = there[extra:]
+    if there[:extra] != (1,) * extra or build.broadcast_shapes("assign", shape, kept) != shape:
+        raise ShapeError(f"could not broadcast input array from shape {there} into shape {shape}")
+    return build.broadcast(value._see(Reshape(kept))._node() if kept != there else value._node(), shape)
+
+
 def forced(a: Any) -> Any:
     """The NumPy value of an array, computed now; another thing as it is."""
     return a._force() if isinstance(a, Handle) else a
+
+
+def numpys(a: Any) -> Any:
+    """What NumPy has in an array's place, computed now: a number for a number; another thing as it is."""
+    return a._force()[()] if isinstance(a, Handle) and a._cell.frozen else forced(a)
 
 
 def values(*arrays: Any) -> tuple[Any, ...]:

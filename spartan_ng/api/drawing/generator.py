@@ -20,6 +20,7 @@ from spartan_ng.api.core.handle import (
     forced,
     is_array_like,
     is_subclass,
+    numpys,
     shape_tuple,
     wrap,
     wrap_node,
@@ -53,7 +54,7 @@ def count_of(a: Any) -> Any:
         return a if np.ndim(a) == 0 else None
     if a.ndim:
         return None
-    return a._force()[()] if a._cell.frozen else a._force()
+    return numpys(a)
 
 
 class _Blocks:

@@ -9,12 +9,11 @@ import numpy as np
 
 from spartan_ng.api.base import creation, reductions
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, assigned, copied, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -293,6 +292,16 @@ def isneginf(x: Any, out: Any = None) -> ndarray:
     return ufuncs.logical_and(ufuncs.isinf(x), ufuncs.signbit(x), out=out)  # type: ignore[no-any-return]
 
 
+def _instead(number: Any, a: Any) -> Any:
+    """What elements of `a` become, cast and broadcast as NumPy copies it there."""
+    if isinstance(number, Handle):
+        np.copyto(np.zeros((), a.dtype), np.zeros((), number.dtype))  # the error of its cast
+        return wrap_node(build.cast(assigned(number, a.shape), a.dtype))
+    one = np.empty(np.shape(number), a.dtype)
+    np.copyto(one, number)
+    return wrap_node(assigned(as_handle(one), a.shape)) if one.ndim else one[()]
+
+
 @numpy_function(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
     """NaN and infinities replaced by numbers."""
@@ -304,17 +313,12 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
     if a.dtype.kind != "f":
         return a.copy("K") if copy and a.ndim else a
-    for number in (nan, posinf, neginf):
-        if np.ndim(number) and build.broadcast_shapes("nan_to_num", np.shape(number), a.shape) != a.shape:
-            raise ShapeError(
-                f"nan_to_num: numbers of shape {np.shape(number)} for elements of shape {a.shape}"
-            )
     info = np.finfo(a.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf
-    result = where(ufuncs.isnan(a), a.dtype.type(nan), a)
-    result = where(isposinf(a), a.dtype.type(high), result)
-    result = where(isneginf(a), a.dtype.type(low), result)
+    result = where(ufuncs.isnan(a), _instead(nan, a), a)
+    result = where(isposinf(a), _instead(high, a), result)
+    result = where(isneginf(a), _instead(low, a), result)
     if not copy:
         a[...] = result
         return a

@@ -10,7 +10,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.forcing import value_of
-from spartan_ng.api.core.handle import Handle, as_handle, forced, is_override, settle, wrap
+from spartan_ng.api.core.handle import Handle, as_handle, forced, is_override, numpys, settle, wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy
@@ -37,7 +37,7 @@ class Protocols(Methods):
             raise TypeError(
                 f"only 0-dimensional arrays can be converted to Python scalars (shape {self.shape})"
             )
-        return self._force()[()] if self._cell.frozen else self._force()
+        return numpys(self)
 
     def __float__(self) -> float:
         return float(self._alone())

@@ -54,6 +54,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     option = keywords.get(_KEYWORDS[mode])
+    if mode == "constant" and option is not None:
+        option = _elements(option, a)
     for axis, (lo, hi) in enumerate(widths.tolist()):
         if not (lo or hi):
             continue
@@ -86,6 +88,18 @@ def _pair(option: Any, axis: int, ndim: int) -> Any:
     return np.broadcast_to(np.asarray(option), (ndim, 2))[axis]
 
 
+def _elements(option: Any, a: Any) -> Any:
+    """The constants for both ends of each axis as elements; NumPy's error where they cannot be.
+
+    NumPy sets more than two of them as Python's numbers, and others as its own.
+    """
+    given, found = np.asarray(option), np.zeros((a.ndim, 2), a.dtype)
+    pairs = np.broadcast_to(given, found.shape)
+    for axis, pair in enumerate(pairs.tolist() if given.size > 2 or given.shape == (2, 1) else pairs):
+        found[axis, 0], found[axis, 1] = pair
+    return found
+
+
 def _along(a: Any, axis: int, lo: int, hi: int, mode: str, option: Any) -> Any:
     """The array with margins of `lo` and `hi` elements along one axis."""
     if mode in ("edge", "wrap", "reflect", "symmetric"):
@@ -95,7 +109,7 @@ def _along(a: Any, axis: int, lo: int, hi: int, mode: str, option: Any) -> Any:
             return _odd(a, axis, lo, hi, mode)
         return take(a, _mirrored(a.shape[axis], lo, hi, mode), axis)
     if mode in ("constant", "empty"):
-        ends = [as_handle(v).astype(a.dtype) for v in _pair(0 if option is None else option, axis, a.ndim)]
+        ends = [as_handle(v) for v in _pair(0 if option is None else option, axis, a.ndim)]
     elif mode == "linear_ramp":
         return _ramp(a, axis, lo, hi, _pair(0 if option is None else option, axis, a.ndim))
     else:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, converted_node, forced, wrap, wrap_node
 from spartan_ng.api.core.operands import common_dtype
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -60,7 +60,7 @@ def linspace(
     target = np.dtype(kind if dtype is None else dtype)
     if target.kind in "iu":
         node = build.map_("floor", node)
-    result = wrap_node(build.cast(node, target))
+    result = wrap_node(converted_node(node, target))
     return (result, wrap(step)) if retstep else result
 
 

@@ -14,6 +14,7 @@ from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import (
     Handle,
     as_handle,
+    assigned,
     forced,
     is_subclass,
     make,
@@ -217,12 +218,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     places = np.where(places < 0, places + n, places)
     new = as_handle(values, a.dtype)
     if scalar and places.size == 1:
+        new = new.reshape((1,) * (a.ndim - new.ndim) + new.shape)
         if np.ndim(obj) == 0:
-            new = manipulation.moveaxis(new.reshape((1,) * (a.ndim - new.ndim) + new.shape), 0, where)
-        length = new.shape[where] if new.ndim == a.ndim else 1
-        places = np.repeat(places, length)
-    shape = (*a.shape[:where], places.size, *a.shape[where + 1 :])
-    new = manipulation.broadcast_to(new, shape)
+            new = manipulation.moveaxis(new, 0, where)
+        places = np.repeat(places, new.shape[where])
+    new = wrap_node(assigned(new, (*a.shape[:where], places.size, *a.shape[where + 1 :])))
     if not places.size:
         return a.copy()
     if (places == places[0]).all():

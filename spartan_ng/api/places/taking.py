@@ -9,7 +9,16 @@ import numpy as np
 
 from spartan_ng.api.base import creation, indexing, manipulation
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, copied, forced, is_array_like, wrap, wrap_node
+from spartan_ng.api.core.handle import (
+    Handle,
+    as_handle,
+    copied,
+    forced,
+    is_array_like,
+    numpys,
+    wrap,
+    wrap_node,
+)
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, converted, stored
 from spartan_ng.api.core.views import bounded
@@ -108,12 +117,14 @@ class Flat:
                 target.flat[forced(key)] = forced(value)
                 return
         single = isinstance(key, int | np.integer | np.bool_)
-        if single and not (isinstance(value, Handle) and value._peek() is None):
-            # NumPy's error or warning, or the element that it takes
+        if single:  # NumPy's error or warning, or the element that it takes
             one = np.zeros(1, self.base.dtype)
             place: Any = key if isinstance(key, bool | np.bool_) else 0
-            one.flat[place] = forced(value)
-            value = one[0]
+            if isinstance(value, Handle) and value._peek() is None and _is_held(value, one.dtype):
+                one.flat[place] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+            else:
+                one.flat[place] = numpys(value)
+                value = one[0]
         if isinstance(key, bool | np.bool_):
             key = slice(int(key))
         key = self._places(key)
@@ -136,6 +147,11 @@ class Flat:
     def copy(self) -> ndarray:
         """A flat copy."""
         return manipulation.ravel(self.base).copy()
+
+
+def _is_held(value: Handle, dtype: np.dtype[Any]) -> bool:
+    """Whether an element of a dtype can be any of a value's: if not, NumPy raises for some."""
+    return dtype.kind not in "iu" or np.can_cast(value.dtype, dtype)
 
 
 def _cycled(base: Handle, key: Any, value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import joining, reductions
+from spartan_ng.api.base import cumulative, joining, reductions
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import as_handle, forced, values, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
@@ -128,10 +128,24 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def _bin_of(x: ndarray, edges: Any) -> ndarray:
     """The bin of each value, one too many for what lies outside; the last edge belongs to the last bin."""
+    place = _place_of(x, edges) - 1
+    return logic.where(place < 0, len(edges) - 1, place)  # type: ignore[no-any-return]
+
+
+def _place_of(x: ndarray, edges: Any) -> Any:
+    """How many edges are at or below each value; the last edge belongs to the last bin."""
+    place = sorting.searchsorted(wrap(np.asarray(edges)), x, "right")
+    return logic.where(x == edges[-1], len(edges) - 1, place)
+
+
+def _running(x: ndarray, edges: Any, weights: ndarray) -> ndarray:
+    """The weights in each bin as NumPy finds them for given edges: as differences of their running sum,
+    which stays what it is once it is infinite or NaN."""
     n = len(edges) - 1
-    place = sorting.searchsorted(wrap(np.asarray(edges)), x, "right") - 1
-    place = logic.where(x == edges[-1], n - 1, place)
-    return logic.where((place < 0) | (place >= n), n, place)  # type: ignore[no-any-return]
+    place = build.cast(_place_of(x, edges)._node(), np.dtype(np.int64))
+    sums = _counted(place, n + 2, weights)
+    until = cumulative.cumsum(sums[: n + 1])
+    return logic.where(ufuncs.isfinite(until[1:]), sums[1 : n + 1], until[1:] - until[:-1])  # type: ignore[no-any-return]
 
 
 def _counted(place: Any, length: int, weights: ndarray | None) -> Any:
@@ -161,9 +175,12 @@ def histogram(
     if given is not None and np.ndim(bins):  # NumPy says which weights it cannot add up
         np.histogram(np.zeros(1), [0, 1], weights=np.zeros(1, given.dtype))
     edges = _edges(x, bins, range, weights)
-    n = len(edges) - 1
-    place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
-    counts = _counted(place, n + 1, given)[:n].copy()
+    if given is not None and given.dtype.kind in "fc" and np.ndim(bins):
+        counts = _running(x, edges, given)
+    else:
+        n = len(edges) - 1
+        place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
+        counts = _counted(place, n + 1, given)[:n].copy()
     if density:
         return counts / np.diff(edges) / counts.sum(), wrap(edges)
     return counts, wrap(edges)
