@@ -212,15 +212,17 @@ def _filtered(name: str, masked: Masked, axis: Any, dtype: Any, keepdims: bool, 
     if initial is not _NONE:
         node = _with_initial(name, node, initial)
     elif FOLDS[name].identity is None:
-        node = _checked_extreme(name, node, masked)
+        beside = math.prod(masked.a.shape[i + extra] for i in axes if i > 0)
+        node = _checked_extreme(name, node, masked, beside)
     if keepdims:
         node = keep(node, (1, *masked.a.shape[masked.mask.ndim :]), axes)
     return wrap_node(node)
 
 
-def _checked_extreme(name: str, node: Node, masked: Masked) -> Node:
-    """An extreme of what is left; NumPy raises at the call where nothing is, so look now, in one pass."""
-    count = known_count(masked.mask)
+def _checked_extreme(name: str, node: Node, masked: Masked, beside: int) -> Node:
+    """An extreme of what is left, with so many elements beside it; NumPy raises at the call where nothing is,
+    so look now, in one pass."""
+    count = known_count(masked.mask) if beside else 0
     if count is None:
         ref, counted = run([node, counter(masked.mask)])
         count = int(value_of(counted))

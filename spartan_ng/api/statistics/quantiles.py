@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +124,8 @@ def _flat_lines(a: ndarray, axis: Any) -> ndarray:
     axes = build.axes_tuple(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
     moved = manipulation.transpose(a, (*rest, *axes))
-    return moved.reshape((*(a.shape[i] for i in rest), prod(a.shape[i] for i in axes)))
+    length = a.shape[axes[0]] if len(axes) == 1 else -1  # as NumPy asks, which refuses it where nothing is
+    return moved.reshape((*(a.shape[i] for i in rest), length))
 
 
 def _sorted_lines(a: ndarray, axis: Any, skips: bool) -> _Lines:
