@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
@@ -28,11 +28,6 @@ class Recipe:
 
     roots: tuple[Node, ...]
     leaves: tuple[Node, ...]
-    results: list[Result] = field(init=False, default_factory=list)
-    """By the number of the root."""
-
-    def __post_init__(self) -> None:
-        self.results.extend(Result(self, n) for n in range(len(self.roots)))
 
     @classmethod
     def of(cls, roots: Sequence[Node], leaves: Sequence[ArrayRef]) -> Recipe:
@@ -49,22 +44,18 @@ class Recipe:
         return rebuild([self.roots[n] for n in outputs], lambda node: leaf.get(node, node))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Result:
-    """One of a recipe's results; one object for all steps of a loop."""
-
-    recipe: Recipe
-    output: int
-
-
 class Origin:
-    """Where an array came from: `source` is a result of a recipe over `parents`, or an array that came from
-    the driver and is kept, or None for one that is not kept any more."""
+    """Where an array came from: `source` is a recipe over `parents`, with a number where it is another than
+    the first result; or an array that came from the driver and is kept; or None for one that is not kept any
+    more."""
 
     __slots__ = ("__weakref__", "parents", "ref", "source")
 
     def __init__(
-        self, ref: ArrayRef, source: Result | ArrayRef | None, parents: tuple[Origin, ...] = ()
+        self,
+        ref: ArrayRef,
+        source: Recipe | tuple[Recipe, int] | ArrayRef | None,
+        parents: tuple[Origin, ...] = (),
     ) -> None:
         self.ref = weakref.ref(ref)
         self.source = source
@@ -108,9 +99,9 @@ _uploads = Uploads()
 def record(recipe: Recipe, leaves: Sequence[ArrayRef], results: Iterable[ArrayRef]) -> None:
     """Note that `results` are those of `recipe` over `leaves`."""
     parents = tuple(_origin(leaf) for leaf in leaves)
-    for source, ref in zip(recipe.results, results, strict=True):
+    for output, ref in enumerate(results):
         if ref.origin is None:
-            ref.origin = Origin(ref, source, parents)
+            ref.origin = Origin(ref, (recipe, output) if output else recipe, parents)
 
 
 def _origin(ref: ArrayRef) -> Origin:
@@ -185,8 +176,8 @@ def _needed(
                 if missing:
                     stack += missing
                     continue
-                run = (source.recipe, origin.parents)
-                runs.setdefault(run, []).append((origin, source.output))
+                recipe, output = source if isinstance(source, tuple) else (source, 0)
+                runs.setdefault((recipe, origin.parents), []).append((origin, output))
             done.add(origin)
         stack.pop()
     return runs

@@ -336,6 +336,8 @@ class ClusterBackend:
         """Leave the cluster, which drops all our arrays."""
         atexit.unregister(self.close)
         self._link.close()
+        self._link.forget()
+        self.recover = None
 
     def retire(self) -> None:
         """Close when the last array is gone that only our workers have: now, where there is none."""

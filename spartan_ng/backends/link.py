@@ -118,17 +118,18 @@ class Link:
         """Whether it has let us in, and has told us of its workers."""
         self._lost_at: float | None = None
         """Since when there is no master, where we had one."""
-        self.holding: Callable[[], tuple[Sequence[int], int]] = lambda: ((), 0)
+        self.holding: Callable[[], tuple[Sequence[int], int]]
         """The arrays that we have on the workers, and the last number of any; called on a thread of ours."""
-        self.hand_over: Callable[[Members], None] = lambda members: None
+        self.hand_over: Callable[[Members], None]
         """Takes what is ours from workers that leave; called on a thread of its own."""
         self._leaving: frozenset[str] = frozenset()
         """Workers of which that was done, or is being done."""
         self.drops = 0
         """How often the workers have dropped all that was ours."""
-        self.let_go: Callable[[], None] = lambda: None
+        self.let_go: Callable[[], None]
         """Hears that the workers have nothing of ours any more; called on a thread of ours."""
-        self._retired: tuple[Callable[[], bool], Callable[[], None]] | None = None
+        self._retired: tuple[Callable[[], bool], Callable[[], None]] | None
+        self.forget()
         self._handshake = Handshake(address)
         self._loop = Loop()
         self._identity, self._access = identity, access
@@ -290,6 +291,11 @@ class Link:
         self._loop.call(leave)
         if threading.current_thread() is not self._thread:
             self._thread.join(5.0)
+
+    def forget(self) -> None:
+        """Hold nobody any more who holds us, so that what is left of a connection needs no collector."""
+        self.holding, self.hand_over, self.let_go = lambda: ((), 0), lambda members: None, lambda: None
+        self._retired = None
 
     # --- on the loop's thread
 

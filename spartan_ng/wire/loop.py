@@ -238,6 +238,8 @@ class Loop:
             socket.close(linger=int(linger_s * 1000))
         self.context.term()
         os.close(self._wake)
+        for held in (self._handlers, self._timers, self._calls, self._sockets, self._monitors):
+            held.clear()  # those whom we call hold us
 
     def _socket(self, kind: int, address: str) -> Socket:
         socket: Socket = self.context.socket(kind)

@@ -5,15 +5,13 @@ free segments come and go with clients, and are bounded; what is left of clients
 
 What a process loads once is loaded before: a worker that has a stage compiled maps 50 MB of libraries and a
 thread then, at a time that the machine's load decides, and holds a process that compiles for half a minute.
-And as many clients as there may be are at work at once before. The program that has them runs without
-Python's own allocator, which keeps an arena of 1 MB as long as one object lies in it: caches whose entries
-change, as many as ever, come to lie in more and more of them.
+And as many clients as there may be are at work at once before, for as many jobs as later: Python's allocator
+keeps an arena of 1 MB as long as one object lies in it, so that a program has what it once had at most.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import threading
 import time
@@ -38,14 +36,13 @@ from tests.faults.usage import Usage, children, of_cluster
 JOBS_A_CLIENT = 20
 CLIENTS = 6
 """At a time: a client mostly waits."""
-_WARMING = 20
+_WARMING = 8
 """Rounds of so many clients before anything is compared."""
 _SAMPLE_S, _SAMPLES = 1.0, 5
 _SETTLED = 0.25
 """What is held after so much of the time is compared with the end."""
 _GROWTH = 1.03
 _HOT_RUNS = 8
-_ALLOCATOR = {"PYTHONMALLOC": "malloc"}
 
 
 def summed(session: Session, rng: np.random.Generator) -> None:
@@ -134,7 +131,7 @@ class Soak:
     def _warm(self) -> None:
         """Have every process load what it loads once, and this one what so many clients take together."""
         with ThreadPoolExecutor(CLIENTS) as pool:
-            list(pool.map(partial(life, self.cluster, CLIENTS), range(_WARMING * CLIENTS)))
+            list(pool.map(partial(life, self.cluster, JOBS_A_CLIENT), range(_WARMING * CLIENTS)))
         backend = self.cluster.connect()
         compiled(Session(backend))
         backend.close()
@@ -185,10 +182,6 @@ class Soak:
 def soak(minutes: float, jobs: int, workers: int, keys: bool) -> None:
     """Run JOBS jobs of clients that come and go, or as many as the time allows; memory and descriptors may
     grow by 3% at most."""
-    if not _ALLOCATOR.items() <= os.environ.items():
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, **_ALLOCATOR})
-    for name in _ALLOCATOR:  # the cluster's processes are as ever
-        del os.environ[name]
     warnings.simplefilter("ignore", PerformanceWarning)  # each client plans anew
     limit_heaps()  # the clients of one program are hardly ever at work on so many threads elsewhere
     cluster = KeyedCluster(workers) if keys else LocalCluster(workers)
