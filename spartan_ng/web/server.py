@@ -6,28 +6,32 @@
     /plan?key=...     a plan's picture; `/plan.json?key=...` what it shows
     /metrics          for Prometheus
 
-Whoever has not the token (in the link, the cookie, or as `Authorization: Bearer`) gets the same 401 for every
-path, and no word besides. It only tells: nothing can be changed through it.
+Whoever has not the token (in the link, the cookie, or as `Authorization: Bearer`) gets the same 401 for
+whatever they send, and no word besides: see `door`. It only tells: nothing can be changed through it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
+import logging
 import os
 import secrets
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
 
 from spartan_ng.config import PAGE_TOKEN_VARIABLE
 from spartan_ng.errors import ConnectionFailed, OptionError
+from spartan_ng.rates import Rate, Tries
 from spartan_ng.web.board import Board
+from spartan_ng.web.door import Door
 from spartan_ng.web.drawing import picture
 
 _STATIC = Path(__file__).parent / "static"
@@ -45,6 +49,8 @@ _LOOK_S = 0.5
 _QUIET_S = 15.0
 """How long a connection says nothing before it says that it lives."""
 _SHUTDOWN_S = 1.0
+_LINES = Rate(8, 0.1)
+"""In the log, of what goes wrong here: whoever connects may have it go wrong again and again."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -53,6 +59,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+
+_log = logging.getLogger("spartan_ng.web")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -65,6 +73,8 @@ class PageServer:
         self._host, self._port = host, port
         self._token = _token()
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._failed)
+        self._lines = Tries(_LINES, time.monotonic())
         self._stopping: asyncio.Event | None = None
         self._ready = threading.Event()
         self._error: Exception | None = None
@@ -125,10 +135,11 @@ class PageServer:
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S, handle_signals=False)
         await runner.setup()
+        assert runner.server is not None, "it has been set up"
+        self._door = Door(self._token, lambda: self._cookie, runner.server)
         try:
-            site = web.TCPSite(runner, self._host, self._port)
-            await site.start()
-            self._port = runner.addresses[0][1]
+            server = await self._loop.create_server(self._door, self._host, self._port)
+            self._port = server.sockets[0].getsockname()[1]
         except OSError as error:
             self._error = error
             self._ready.set()
@@ -136,7 +147,13 @@ class PageServer:
             return
         self._ready.set()
         await self._stopping.wait()
+        server.close()
+        self._door.close()
         await runner.cleanup()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if self._lines.take(time.monotonic()):
+            _log.warning("the page: %s: %s", context["message"], context.get("exception"))
 
     @property
     def _cookie(self) -> str:
@@ -145,11 +162,10 @@ class PageServer:
 
     @web.middleware  # type: ignore[untyped-decorator]
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let in who has the token."""
+        """Let in who has the token, with each request."""
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         given = (request.query.get("token", ""), request.cookies.get(self._cookie, ""), bearer)
-        own = self._token.encode()
-        if not any(hmac.compare_digest(text.encode("utf-8", "surrogateescape"), own) for text in given):
+        if not self._door.is_own(*given):  # a connection may be several users', behind a proxy
             return web.Response(status=401, headers={"Server": ""})
         try:
             response = await handler(request)

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import zmq
 
+from spartan_ng.rates import Rate, TriesOfEach
 from spartan_ng.wire.access import Access, Door, may_be, process_of
 from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import join
@@ -33,7 +34,6 @@ from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
 from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
 from spartan_ng.wire.monitor import Connection
 from spartan_ng.wire.pieces import Buffer, Whole, whole
-from spartan_ng.wire.rates import Rate, TriesOfEach
 from spartan_ng.wire.strangers import Strangers
 
 MOST_GREETING_BYTES = 4096

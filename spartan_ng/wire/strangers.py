@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
+from spartan_ng.rates import Rate, Tries, TriesOfEach
 from spartan_ng.wire.monitor import Connection
-from spartan_ng.wire.rates import Rate, Tries, TriesOfEach
 
 MOST = 512
 """Connections that have not greeted; of more, the oldest are cut. Each may have one frame under way."""

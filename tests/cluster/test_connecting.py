@@ -31,6 +31,7 @@ from spartan_ng.errors import (
 )
 from spartan_ng.graph import build
 from spartan_ng.master.server import MasterServer
+from spartan_ng.rates import Rate
 from spartan_ng.session import Session
 from spartan_ng.wire.access import Access, private_folder
 from spartan_ng.wire.codec import encode
@@ -38,7 +39,6 @@ from spartan_ng.wire.keys import Keys, keygen, keygen_for, revoke
 from spartan_ng.wire.messages import PROTOCOL, AskStatus, Hello
 from spartan_ng.wire.monitor import Connection
 from spartan_ng.wire.port import greeting
-from spartan_ng.wire.rates import Rate
 from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import once, running, serve, start
 from tests.cluster.programs import doubled, evaluate, total

@@ -4,11 +4,15 @@ import json
 import socket
 import urllib.error
 import urllib.request
+from collections import deque
+from contextlib import ExitStack, suppress
+from itertools import count
 
 import pytest
 
 from spartan_ng.config import PAGE_TOKEN_VARIABLE
 from spartan_ng.errors import ConnectionFailed, OptionError
+from spartan_ng.web import door
 from spartan_ng.web.board import Board
 from spartan_ng.web.drawing import described
 from spartan_ng.web.server import PageServer
@@ -67,14 +71,83 @@ def test_a_stranger_learns_nothing(server, path, method):
             server, path + ("&" if "?" in path else "?") + "token=no", method, **headers
         )
         assert (status, body) == (401, b"")
-        assert {name.lower() for name in found} <= {
-            "server",
-            "content-length",
-            "date",
-            "connection",
-            "content-type",
-        }
-        assert found["Server"] == ""
+        assert {name.lower() for name in found} == {"content-length", "connection"}
+
+
+def connected(server):
+    return socket.create_connection(("127.0.0.1", int(server.address.rsplit(":", 1)[1][:-1])))
+
+
+def heard(plain):
+    """All that comes until the other end closes the connection."""
+    found = b""
+    with suppress(ConnectionResetError):  # it has not read all that was sent
+        while more := plain.recv(1 << 16):
+            found += more
+    return found
+
+
+MALFORMED = {
+    "no path": b"GET * HTTP/1.1\r\n\r\n",
+    "a space in the path": b"GET /a b HTTP/1.1\r\n\r\n",
+    "one word": b"GET\r\n\r\n",
+    "nothing": b"\r\n\r\n",
+    "a NUL": b"GET /\0 HTTP/1.1\r\n\r\n",
+    "a long header": b"GET / HTTP/1.1\r\nX: " + b"x" * 9000 + b"\r\n\r\n",
+    "a length below 0": b"GET / HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+    "many fields": b"GET /?" + b"token=x&" * 200 + b" HTTP/1.1\r\n\r\n",
+    "another HTTP": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "a tunnel": b"CONNECT x:80 HTTP/1.1\r\nAuthorization: Bearer\r\nCookie: x\r\n\r\n",
+    "no text": bytes(range(128, 256)) + b"\r\n\r\n",
+    "no end": b"x" * (door.HEAD_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("sent", MALFORMED.values(), ids=MALFORMED.keys())
+def test_strangers_hear_the_same_whatever_they_send(server, sent):
+    with connected(server) as plain:
+        plain.sendall(sent)
+        assert heard(plain) == door.NO
+
+
+def test_a_strangers_body_is_not_read(server):
+    with connected(server) as plain:
+        plain.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
+        endless = (bytes(1 << 16) for _ in count())
+        with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
+            deque(map(plain.sendall, endless), maxlen=0)
+
+
+def test_strangers_who_say_nothing_make_room_for_others(server, monkeypatch):
+    monkeypatch.setattr(door, "STRANGERS", 5)
+    with ExitStack() as stack:
+        plain = [stack.enter_context(connected(server)) for _ in range(12)]
+        for one in plain[:7]:
+            assert heard(one) == b""
+        assert ask(server, "state", token=server.token)[0] == 200
+        plain[-1].sendall(b"\r\n\r\n")
+        assert heard(plain[-1]) == door.NO
+
+
+def test_strangers_who_say_too_little_are_cut_off(server, monkeypatch):
+    monkeypatch.setattr(door, "HEAD_S", 0.01)
+    with connected(server) as plain:
+        plain.sendall(b"GET / HTTP/1.1\r\nX: ")
+        assert heard(plain) == b""
+
+
+def test_a_head_may_come_in_parts(server):
+    with connected(server) as plain:
+        for part in (b"GET /state HT", b"TP/1.1\r\nAuthorization: Bea", f"rer {server.token}\r\n".encode()):
+            plain.sendall(part)
+        plain.sendall(b"Host: x\r\nConnection: close\r\n\r\n")
+        assert heard(plain).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_what_goes_wrong_again_and_again_fills_no_log(server, caplog):
+    for _ in range(100):
+        server._failed(server._loop, {"message": "there are no descriptors left"})
+    assert 1 <= caplog.text.count("no descriptors left") <= 10
 
 
 def test_the_link_opens_the_page_and_leaves_no_token_in_its_address(server):

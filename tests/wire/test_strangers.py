@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from spartan_ng.rates import Rate
 from spartan_ng.wire import strangers as room
-from spartan_ng.wire.rates import Rate
 from spartan_ng.wire.strangers import Strangers
 
 
@@ -74,7 +74,7 @@ def test_who_greets_may_come_as_often_as_they_like(crowd):
 
 
 def test_few_hosts_are_remembered(crowd, monkeypatch):
-    monkeypatch.setattr("spartan_ng.wire.rates._REMEMBERED", 3)
+    monkeypatch.setattr("spartan_ng.rates._REMEMBERED", 3)
     monkeypatch.setattr(room, "_TEXTS", 3)
     for n in range(100):
         crowd.now += 1.0

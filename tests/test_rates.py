@@ -1,7 +1,7 @@
 """Token buckets, by a clock that stands still unless it is told to go on."""
 
-from spartan_ng.wire import rates as room
-from spartan_ng.wire.rates import Rate, Tries, TriesOfEach
+from spartan_ng import rates as room
+from spartan_ng.rates import Rate, Tries, TriesOfEach
 
 
 def test_a_bucket_fills_with_the_time_and_never_overflows():
