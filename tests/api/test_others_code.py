@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import inspect
 import operator
 import pickle
@@ -10,6 +11,7 @@ import pickle
 import numpy
 import pytest
 import scipy.sparse
+from numpy._core._operand_flag_tests import inplace_add  # type: ignore[import-not-found]
 
 import spartan_ng as np
 
@@ -118,6 +120,59 @@ def test_compiled_kernels_write_into_it(mode):
     a = np.arange(5.0) + 1
     assert doubled(numpy.asarray(a)) == 30
     assert a.sum() == 15
+
+
+def ramps(m):
+    """Arrays of integers as programs have them."""
+    yield m.arange(12).reshape(3, 4)
+    yield m.zeros((3, 4), int)
+    yield m.arange(12).reshape(3, 4) * 5 % 7
+    yield (m.arange(12).reshape(4, 3) * 5).T
+    yield (m.arange(48).reshape(6, 8) * 5)[::2, 1:5]
+    yield m.asarray(numpy.arange(12).reshape(3, 4))
+    yield m.broadcast_to(m.arange(4), (3, 4))
+
+
+def kernels_that_write():
+    """Compiled functions that write into what they are given, by name."""
+    numba = pytest.importorskip("numba")
+
+    @numba.guvectorize(["void(i8[:], i8[:])"], "(n),(n)", writable_args=(0,))
+    def increase(x, y):
+        for i in range(x.shape[0]):
+            x[i] += y[i]
+
+    doubled = numba.vectorize(["i8(i8)"])(lambda x: 2 * x)
+    yield "numba", lambda a: increase(a[1], a[0] + 1)
+    yield "numba of rows", lambda a: increase(a.T, a.T)
+    yield "numba's out", lambda a: doubled(a[0], a[1])
+    yield "numba's out=", lambda a: doubled(a[0], out=a[1])
+    yield "numpy", lambda a: inplace_add(a, 3)
+    yield "numpy of a part", lambda a: inplace_add(a[1:, ::2].T, [[5]])
+    yield "numpy of itself", lambda a: inplace_add(a, a[:, :1])
+    yield "Python's", lambda a: numpy.frompyfunc(lambda x: x + 1, 1, 1)(a, out=a, casting="unsafe")
+    yield "ctypes", lambda a: ctypes.memset(a.ctypes.data, 1, 8)
+    yield "ctypes' pointer", lambda a: operator.setitem(a.ctypes.data_as(ctypes.POINTER(ctypes.c_long)), 0, 7)
+
+
+@pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
+def test_what_kernels_write_is_seen_as_numpy_shows_it(mode):
+    """By the array and its views, not by what was built on it before."""
+    for name, write in kernels_that_write():
+        for a, b in zip(ramps(np), ramps(numpy), strict=True):
+            if name.startswith("ctypes") and not b.flags.writeable:
+                continue  # NumPy's arrays are written to all the same
+            answers = []
+            for x in (a, b):
+                built, view, copy_ = x * 2 + 1, x[1:, ::-1], x.copy()
+                error = None
+                try:
+                    write(x)
+                except (ValueError, TypeError) as e:
+                    error = type(e)
+                seen = (x, view, built, copy_, x + 1)
+                answers.append((error, [numpy.asarray(s).tolist() for s in seen]))
+            assert answers[0] == answers[1], name
 
 
 def scipys():

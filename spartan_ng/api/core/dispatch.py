@@ -276,6 +276,43 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     return by_numpy(function, *args, **keywords)
 
 
+_WRITES = "operand array with iterator write flag set is read-only"
+"""What NumPy says of an operand that a universal function writes into, and may not."""
+
+
+def by_others_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Run a universal function that is not NumPy's on the driver.
+
+    It may write into its operands, and does not tell which: it gets them to be read first, and the arrays'
+    own memory where it asks for that.
+    """
+    if method == "at":
+        return gathered(function.at, _to_write(inputs[0]), *inputs[1:], **keywords)
+    if method != "__call__":
+        return gathered(getattr(function, method), *inputs, **keywords)
+    if len(inputs) > function.nin:
+        keywords = {**keywords, "out": inputs[function.nin :]}
+        inputs = inputs[: function.nin]
+    values(*inputs)
+    try:
+        return gathered(function, *map(_to_read, inputs), **keywords)
+    except ValueError as error:
+        if str(error) != _WRITES:
+            raise
+    return gathered(function, *map(_to_write, inputs), **keywords)
+
+
+def _to_read(operand: Any) -> Any:
+    return operand._to_read() if isinstance(operand, Handle) else operand
+
+
+def _to_write(operand: Any) -> Any:
+    """An operand's own memory; of what must not be written to, memory to be read."""
+    if not isinstance(operand, Handle) or operand._cell.frozen:
+        return operand
+    return operand._memory() if operand.flags.writeable else operand._to_read()  # type: ignore[attr-defined]
+
+
 def _collect(a: Any, found: list[Any], wanted: type = Handle) -> None:
     """Arrays (or what else is wanted) anywhere in nested arguments."""
     if isinstance(a, list | tuple):

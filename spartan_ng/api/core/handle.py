@@ -164,6 +164,12 @@ class Handle:
         value = value_of(ref)
         return value if isinstance(value, np.ndarray) else value.toarray()
 
+    def _to_read(self) -> np.ndarray[Any, Any]:
+        """The elements' memory on the driver, read-only."""
+        shown = np.asarray(self._force()).view()
+        shown.flags.writeable = False
+        return shown
+
     # --- shape and kind ----------------------------------------------------------------------------
 
     @property
@@ -313,13 +319,21 @@ class Handle:
 
     def _lent(self) -> Any:
         """The NumPy array for another who reads and writes it where it is, from now on."""
-        cell = self._cell
-        make(cell)._force()
-        if cell.value is None:
+        base = make(self._cell)
+        base._force()
+        if self._cell.value is None:
             raise TypeError("only elements in this process have memory that can be lent")
+        shown = self._memory()
+        self._cell.shared = True
+        return shown
+
+    def _memory(self) -> Any:
+        """The NumPy array for another who writes it now; elements that lie on workers are gathered for it."""
+        cell = self._cell
+        value = make(cell)._force()
         if cell._node is not None or cell.borrowed:
-            cell.value, cell._node, cell.borrowed = private_copy(cell.value), None, False
-        cell.blank, cell.shared = False, True
+            cell.value, cell._node, cell.borrowed = private_copy(value), None, False
+        cell.blank = False
         return self._peek()
 
     def _check_writable(self) -> None:

@@ -516,8 +516,9 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     @property
     def ctypes(self) -> Any:
-        """The elements' memory on the driver for ctypes; not to be written to."""
-        return self._to_read().ctypes
+        """The elements' memory for ctypes, which reads and writes it where it is; not to be written to where
+        the array must not be, or does not lie in this process."""
+        return (self._lent() if in_process() and self.flags.writeable else self._to_read()).ctypes
 
     def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
         """The bytes of each element from an offset on, as another dtype; a view of an array."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing
-from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
+from spartan_ng.api.core.dispatch import FUNCTIONS, by_others_ufunc, gathered
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, as_handle, forced, is_override, numpys, settle, wrap
 from spartan_ng.api.elementwise import ufuncs
@@ -91,16 +91,10 @@ class Protocols(Methods):
             return value.astype(dtype)
         return private_copy(value)
 
-    def _to_read(self) -> np.ndarray[Any, Any]:
-        """The elements' memory on the driver, read-only."""
-        shown = np.asarray(self._force()).view()
-        shown.flags.writeable = False
-        return shown
-
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
         function = getattr(function, "np", function)
-        if not isinstance(function, np.ufunc):
+        if not (isinstance(function, np.ufunc) or (callable(function) and hasattr(function, "nout"))):
             raise TypeError(
                 f"__array_ufunc__ takes a ufunc, the name of its method and operands: {function!r}"
             )
@@ -108,9 +102,7 @@ class Protocols(Methods):
             return NotImplemented
         ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
         if ours is None or ours.np is not function:
-            if method != "__call__":
-                return gathered(getattr(function, method), *inputs, **keywords)
-            return gathered(function, *inputs, **keywords)
+            return by_others_ufunc(function, method, inputs, keywords)
         out = keywords.get("out")
         if isinstance(out, tuple) and len(out) == 1:
             keywords["out"] = out[0]
