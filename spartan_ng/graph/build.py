@@ -177,8 +177,11 @@ def concatenate(nodes: Sequence[Node], axis: int) -> Node:
     first = nodes[0]
     for n in nodes[1:]:
         if n.shape[:axis] + n.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
+            place = next(d for d in range(len(n.shape)) if d != axis and n.shape[d] != first.shape[d])
             raise ShapeError(
-                f"concatenate: shapes {first.shape} and {n.shape} differ in another axis than {axis}"
+                "all the input array dimensions except for the concatenation axis must match exactly, but "
+                f"along dimension {place}, the array at index 0 has size {first.shape[place]} and the array "
+                f"at index {nodes.index(n)} has size {n.shape[place]}: shapes {first.shape} and {n.shape}"
             )
     total = sum(n.shape[axis] for n in nodes)
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
@@ -355,18 +358,17 @@ def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...
 
 
 def elementwise_dtypes(
-    fn: str, *operands: Any, casting: str = "same_kind", dtype: Any = None
+    fn: str, *operands: Any, casting: str = "same_kind", signature: tuple[Any, ...] | None = None
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes of operands and results of an elementwise row.
 
-    An operand is a dtype, or `int`, `float`, `complex` for a Python scalar (weak, NEP 50).
+    An operand is a dtype, or `int`, `float`, `complex` for a Python scalar (weak, NEP 50). `signature` has
+    the dtypes that are asked for, None for others.
     """
     row = ELEMENTWISE[fn]
     if row.is_ufunc:
-        asked: dict[str, Any] = {}
-        if dtype is not None:
-            asked["signature"] = (None,) * row.nin + (np.dtype(dtype),) * row.nout
         resolve: Any = row.function.resolve_dtypes  # type: ignore[attr-defined]
+        asked = {} if signature is None else {"signature": signature}
         resolved: tuple[np.dtype[Any], ...] = resolve(
             (*operands, *(None,) * row.nout), casting=casting, **asked
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
+from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
@@ -18,6 +19,7 @@ from spartan_ng.api.elementwise.generalized import generalized
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -59,6 +61,16 @@ def quick(function: Any, a: Handle, b: Handle) -> ndarray | None:
     return wrap(function(x, y))
 
 
+def _is_watched(a: Handle, b: Handle) -> bool:
+    """Whether errors of floating-point numbers are to be seen at the call."""
+    return is_strict() and bool({a.dtype.kind, b.dtype.kind} & {"f", "c"})
+
+
+def _watched(numpys: Any, *args: Any, **keywords: Any) -> ndarray:
+    """NumPy's own product, at once, which sees the errors."""
+    return (by_numpy if in_process() else gathered)(numpys, *args, **keywords)  # type: ignore[no-any-return]
+
+
 @generalized(np.matmul)
 @numpy_function(np.matmul)
 def matmul(
@@ -79,6 +91,8 @@ def matmul(
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
         found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
         return stored("matmul", found, out, casting=casting, broadcast=True)
+    if _is_watched(a, b):
+        return _watched(np.matmul, a, b, out=out, casting=casting, dtype=dtype)
     at_once = quick(np.matmul, a, b) if out is None and dtype is None else None
     if at_once is not None:
         return at_once
@@ -117,6 +131,8 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     a, b = as_handle(a), as_handle(b)
     if out is not None:
         _check_exactly(a, b, out)
+    if _is_watched(a, b):
+        return _watched(np.dot, a, b, out=out)
     at_once = quick(np.dot, a, b) if out is None else None
     if at_once is not None:
         return at_once
@@ -168,13 +184,9 @@ def _on_axes(
     function: Callable[..., ndarray], a: ndarray, b: ndarray, axes: Any, cores: tuple[int, int, int]
 ) -> ndarray:
     """A product whose operands and result have their core axes, so many of the last ones, elsewhere."""
-    entries = [(e,) if isinstance(e, int | np.integer) else tuple(e) for e in axes]
+    entries = [e if isinstance(e, tuple) else (operator.index(e),) for e in axes]
     if len(entries) == 2 and cores[2] == 0:
         entries.append(())
-    if [len(e) for e in entries] != list(cores):
-        raise ValueError(
-            f"axes: {axes} does not name {', '.join(map(str, cores))} axes of operands and result"
-        )
     x, y = (
         manipulation.moveaxis(v, e, range(-len(e), 0)) if e else v
         for v, e in zip((a, b), entries[:2], strict=True)
@@ -203,7 +215,9 @@ def vecdot(
     axis = operator.index(axis)
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
-        found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 1, 0))
+        kept = axes[2] if keepdims and len(axes) > 2 else -1
+        found = _on_axes(lambda x, y: vecdot(x, y, dtype=dtype, casting=casting), a, b, axes[:2], (1, 1, 0))
+        found = manipulation.expand_dims(found, kept) if keepdims else found
         return stored("vecdot", found, out, casting=casting, broadcast=True)
     if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked
-from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
     MOST_AXES,
     NUMERIC,
@@ -21,6 +21,7 @@ from spartan_ng.api.core.handle import (
     assigned,
     converted_node,
     copied,
+    forced,
     in_order,
     is_array_like,
     is_subclass,
@@ -303,10 +304,15 @@ def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
     return in_order(h, order)
 
 
+def _is_few(nbytes: int) -> bool:
+    return nbytes <= config.small_bytes > 0
+
+
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths, dtype = _unpacked(shape_tuple(shape), dtype)
-    if prod(lengths) * dtype.itemsize <= config.small_bytes and config.small_bytes:
+    if stays(dtype) or _is_few(prod(lengths) * dtype.itemsize):
+        value = forced(value)
         return wrap(
             np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
         )
@@ -365,7 +371,7 @@ def full(
             return in_order(make(Cell(node=node)), order)
         fill_value = known
     one = np.full(np.shape(fill_value), fill_value, dtype)  # with NumPy's casts and errors
-    if prod(lengths) * one.itemsize <= config.small_bytes and config.small_bytes:
+    if stays(one.dtype) or _is_few(prod(lengths) * one.itemsize):
         return wrap(np.full(lengths, one, one.dtype, order))  # type: ignore[call-overload]
     return in_order(make(Cell(node=assigned(make(Cell(one)), lengths))), order)
 

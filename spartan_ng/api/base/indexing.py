@@ -22,14 +22,17 @@ from spartan_ng.api.core.handle import (
     converted_node,
     copied,
     forced,
+    is_array_like,
     is_subclass,
     make,
+    over_buffer,
     wrap,
     wrap_masked,
     wrap_node,
 )
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.views import Basic, Field, Reshape, Slice, Transpose, basic_steps, is_stretched
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -67,6 +70,8 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         shown = value[key]
         if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class
             return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
+        if value.dtype.kind == "O" and keys.is_element(key, value.ndim):
+            return over_buffer(shown)  # an array that is an element
         if a._cell.frozen:
             return wrap(shown.copy())
         view = Basic()
@@ -86,7 +91,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         return one._force()[()] if a.dtype.kind in "USO" else one
     if a._cell.frozen:
         return copied(a)
-    return a if steps else make(a._cell, a._views)  # type: ignore[return-value]
+    return a if steps else a._whole()  # type: ignore[attr-defined, return-value]
 
 
 def _record(a: Handle, key: Any, record: ndarray) -> ndarray:
@@ -200,9 +205,9 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         make(a._cell)._force()
     if not keys.is_simple(key):
         key = keys.canonical(key)
-    if isinstance(value, np.generic) and keys.is_simple(key):
+    if isinstance(value, np.generic) and (keys.is_simple(key) or a.dtype.kind in "SU"):
         value = _held(value, a.dtype)
-    known = value._peek() if isinstance(value, Handle) else value
+    known = forced(value) if stays(a.dtype) or not isinstance(value, Handle) else value._peek()
     plain = key if keys.is_simple(key) else _plain_key(key)
     if (known is None or plain is None or a._cell.value is None) and _is_part(a, key):
         parts = key if isinstance(key, tuple) else (key,)
@@ -215,7 +220,10 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
             return
     if a.dtype.char == "c" and isinstance(value, str | bytes):  # a character an element
         value = np.array(value, "c")
-    new = as_handle(value, a.dtype if isinstance(value, list | tuple | int | float | complex) else None)
+    is_array = isinstance(value, Handle | np.ndarray | np.generic) or is_sparse(value) or is_array_like(value)
+    if not is_array and keys.is_simple(key) and keys.is_element(key, a.ndim):
+        value = _as_element(value, a.dtype)
+    new = as_handle(value, None if is_array else a.dtype)
     if keys.is_simple(key):
         if new.ndim and keys.is_element(key, a.ndim):
             _check_element(a.dtype, new)
@@ -227,11 +235,18 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
 
 
 def _held(number: Any, dtype: np.dtype[Any]) -> Any:
-    """A number as NumPy sets elements to it, computed now where integers may not hold it, for its error."""
-    if dtype.kind not in "iu" or number.dtype.kind not in "iufc" or np.can_cast(number.dtype, dtype):
+    """A scalar as NumPy sets elements to it, where that is no cast: a number that integers may not hold is
+    computed now, for NumPy's error, and times become texts or no numbers."""
+    beyond = dtype.kind in "iu" and number.dtype.kind in "iufc" and not np.can_cast(number.dtype, dtype)
+    if not beyond and not (number.dtype.kind in "mM" and dtype.kind in "biufcSU"):
         return number
+    return _as_element(forced(number)[()], dtype)
+
+
+def _as_element(value: Any, dtype: np.dtype[Any]) -> Any:
+    """What an element becomes that is set to a value, or NumPy's error."""
     one = np.zeros((), dtype)
-    one[()] = forced(number)[()]
+    one[()] = value
     return one[()]
 
 
@@ -349,7 +364,7 @@ def _set_scattered(a: Handle, key: Any, value: Handle) -> None:
     if not fits:
         raise ShapeError(
             f"shape mismatch: value array of shape {value.shape} could not be broadcast to indexing "
-            f"result of shape {positions.shape}"
+            f"result of shape {str(positions.shape).replace(' ', '')}"
         )
     _scatter(a, positions, build.broadcast(node, positions.shape))
 

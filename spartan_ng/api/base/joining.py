@@ -12,6 +12,7 @@ from spartan_ng.api.base import creation, manipulation
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import as_handle, wrap_node
 from spartan_ng.api.core.operands import WEAK, stored
+from spartan_ng.api.core.warn import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -30,14 +31,16 @@ def concatenate(
         raise ValueError("need at least one array to concatenate")
     if axis is None:
         parts, axis = [manipulation.ravel(p) for p in parts], 0
+    axis = operator.index(axis)
     ndim = parts[0].ndim
     if ndim == 0:
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     for i, p in enumerate(parts):
         if p.ndim != ndim:
             raise ShapeError(
-                "all the input array dimensions must match: the array at index 0 has shape "
-                f"{parts[0].shape} and the array at index {i} has shape {p.shape}"
+                "all the input arrays must have same number of dimensions, but the array at index 0 has "
+                f"{ndim} dimension(s) and the array at index {i} has {p.ndim} dimension(s): shapes "
+                f"{parts[0].shape} and {p.shape}"
             )
     where = build.axis_index(axis, ndim)
     if out is not None and dtype is not None:
@@ -210,8 +213,13 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     return tuple(moved[i] for i in range(moved.shape[0]))
 
 
+def row_stack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> ndarray:
+    """`vstack`, by a name that NumPy deprecates."""
+    warn_user("`row_stack` alias is deprecated. Use `np.vstack` directly.", DeprecationWarning)
+    return vstack(tup, dtype=dtype, casting=casting)
+
+
 concat = concatenate
-row_stack = vstack
 
 __all__ = [
     "array_split",

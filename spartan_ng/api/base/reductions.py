@@ -69,7 +69,9 @@ def reduce(
         result = function.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
     timely = _is_time_fold(name, a.dtype.kind) and dtype in (None, a.dtype)
-    if name not in FOLDS or not (a.dtype.kind in NUMBERS or timely):
+    # A fold begins with 0.0 here; with -0.0, sums of nothing else stay -0.0.
+    signed = name == "add" and initial is not _NONE and _is_negative_zero(numpys(initial))
+    if name not in FOLDS or not (a.dtype.kind in NUMBERS or timely) or signed:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
@@ -96,6 +98,10 @@ def promptly(a: ndarray) -> Any:
         if config.reproducible:  # the order in which NumPy adds follows the memory
             return np.asarray(value, order="C")
     return value
+
+
+def _is_negative_zero(number: Any) -> bool:
+    return isinstance(number, float | complex | np.inexact) and number == 0 and "-" in str(number)
 
 
 def _is_time_fold(name: str, kind: str) -> bool:

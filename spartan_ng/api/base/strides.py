@@ -22,8 +22,8 @@ def as_strided(
 
     What is not in this process is gathered first, and what is written stays there.
     """
-    memory = _memory(as_handle(x))
-    return over_buffer(np.lib.stride_tricks.as_strided(memory, shape, strides, writeable=writeable))
+    x = as_handle(x)
+    return over_buffer(np.lib.stride_tricks.as_strided(_memory(x), shape, strides, writeable=writeable), x)
 
 
 def windows_to_write(a: ndarray, window_shape: Any, axis: Any) -> ndarray:

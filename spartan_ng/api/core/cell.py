@@ -63,7 +63,7 @@ class Cell:
         the other one may write to it, before it becomes a leaf of a graph
 
     `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
-    copy of what it holds at the time, a new one for each graph.
+    copy of what it holds at the time, a new one for each graph. `lender` is whose buffer that is.
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `picks` counts the elements that were read one by one since the last evaluation.
     `origin` is the structured array that a record is an element of, and its key there; `owner` the array
@@ -83,6 +83,7 @@ class Cell:
     picks: int = 0
     order: tuple[int, ...] | None = None
     shared: bool = False
+    lender: Any = None
     source: Any = None
     origin: tuple[Any, Any] | None = None
     owner: weakref.ref[Any] | None = None

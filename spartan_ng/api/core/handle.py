@@ -378,10 +378,11 @@ def register_scalar(cls: type[Handle], record: type[Handle], number: type[Handle
     Late.scalar, Late.record, Late.number = cls, record, number
 
 
-def over_buffer(value: Any) -> ndarray:
+def over_buffer(value: Any, lender: Any = None) -> ndarray:
     """An array that reads and writes another's buffer, which a NumPy array shows, where it is."""
     cell = Cell(value)
     cell.shared = True
+    cell.lender = value.base if lender is None else lender
     return make(cell)
 
 
@@ -442,7 +443,7 @@ def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
     if node.dtype.kind == "c" and dtype.kind in "iuf":
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
         node = build.map_("real", node)
-    if is_strict() and not np.can_cast(node.dtype, dtype):
+    if (is_strict() and not np.can_cast(node.dtype, dtype)) or (node.dtype.hasobject and not dtype.hasobject):
         return make(Cell(wrap_node(node)._force().astype(dtype)))._node()
     return build.cast(node, dtype)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Handle, as_handle, is_array_like, settle, wrap, wrap_node
+from spartan_ng.api.core.handle import MOST_AXES, Handle, as_handle, is_array_like, settle, wrap, wrap_node
 from spartan_ng.api.core.views import bounded, expanded
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -165,7 +165,23 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
             found = _index_entries(item, axis, shape)
             entries.extend(found)
             axis += sum(e.axis >= 0 for e in found)
+    _check_count(entries)
     return Key(tuple(entries), runs > 1)
+
+
+def _check_count(entries: list[Entry]) -> None:
+    """NumPy's limits of indices at once, and of the axes that are left."""
+    shapes = [e.index.shape for e in entries if e.index is not None]
+    rest = len(entries) - len(shapes)
+    if len(shapes) >= MOST_AXES:
+        raise IndexError(
+            f"too many advanced (array) indices: {len(shapes)}, and not more than {MOST_AXES - 1}"
+        )
+    ndim = rest + max(map(len, shapes), default=0)
+    if ndim > MOST_AXES:
+        raise IndexError(
+            f"number of dimensions must be within [0, {MOST_AXES}], indexing result would have {ndim}"
+        )
 
 
 def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[Entry]:

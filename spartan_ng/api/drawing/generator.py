@@ -87,7 +87,10 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         self._blocks = None if seeded else _Blocks()
 
     def __reduce__(self) -> Any:
-        return (_restored, (self.bit_generator, self._blocks))
+        return (_restored, (self.bit_generator,), self._blocks)
+
+    def __setstate__(self, blocks: Any) -> None:
+        self._blocks = blocks
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Independent generators."""
@@ -187,7 +190,7 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if endpoint and _scalars(low, high) and low > high:
             self._numpy.integers(low, high, None, dtype, True)  # its error
         if self._blocks is not None and _scalars(low, high) and low >= high + bool(endpoint):
-            raise ValueError("low >= high")
+            raise ValueError("low > high" if endpoint else "low >= high")
         return self._draw("integers", (low, high + 1 if endpoint else high), size, dtype)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
@@ -466,10 +469,11 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         return rows[:, 0]
 
 
-def _restored(bit_generator: Any, blocks: Any) -> Generator:
-    """An unpickled generator."""
-    made = Generator(bit_generator)
-    made._blocks = blocks
+def _restored(bit_generator: Any) -> Generator:
+    """An unpickled generator; from NumPy's old pickles, over a bit generator of that name."""
+    named = isinstance(bit_generator, str)
+    made = Generator(getattr(np.random, bit_generator)() if named else bit_generator)
+    made._blocks = None
     return made
 
 

@@ -62,7 +62,10 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         super().__init__(numpys._bit_generator)
 
     def __reduce__(self) -> Any:
-        return (_restored, (self._numpy, self._parallel))
+        return (_restored, (self._numpy._bit_generator, self._parallel), self.get_state(legacy=False))
+
+    def __setstate__(self, state: Any) -> None:
+        self._numpy.set_state(state)
 
     def tomaxint(self, size: Any = None) -> ndarray:
         """Integers in [0, the largest of C's long]."""
@@ -224,11 +227,11 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         x[...] = value  # type: ignore[index]
 
 
-def _restored(numpys: np.random.RandomState, parallel: Any) -> RandomState:
-    """An unpickled generator."""
-    made = RandomState(0)
+def _restored(bit_generator: Any, parallel: Any = None) -> RandomState:
+    """An unpickled generator; from NumPy's old pickles, over a bit generator of that name."""
+    named = isinstance(bit_generator, str)
+    made = RandomState(getattr(np.random, bit_generator)() if named else bit_generator)
     made._parallel = parallel
-    made._follow(numpys)
     return made
 
 

@@ -46,7 +46,14 @@ class gufunc(ufunc):
             isinstance(a, Handle | np.ndarray) and a.dtype.hasobject for a in args
         ):
             return by_numpy(self.np, *args, **keywords)
+        self._check_axes(args, keywords)
         return self.function(*args, **keywords)
+
+    def _check_axes(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """NumPy's errors for axes, asked of arrays of one element."""
+        asked = {k: keywords[k] for k in ("axes", "axis", "keepdims") if k in keywords}
+        if asked:
+            self.np(*(np.ones((1,) * np.ndim(a)) for a in args[: self.nin]), **asked)
 
     def _binary(self, method: str) -> None:
         raise RuntimeError(f"{method.capitalize()} not defined on ufunc with signature")

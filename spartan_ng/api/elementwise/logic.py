@@ -9,10 +9,11 @@ import numpy as np
 
 from spartan_ng.api.base import creation, reductions
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, assigned, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, as_handle, assigned, copied, forced, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX
+from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
@@ -182,12 +183,27 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
         y = as_handle(y, np.result_type(y.dtype, 1.0))
     elif isinstance(y, int):  # which unsigned integers may not hold
         y = float(y)
+    _check_tolerances(forced(atol), forced(rtol))
     far = ufuncs.absolute(ufuncs.subtract(x, y))
     size = ufuncs.absolute(y) if isinstance(y, Handle | np.generic) else abs(y)  # Python's stay weak
     near = (far <= atol + rtol * size) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
     if equal_nan:
         near = near | (ufuncs.isnan(x) & ufuncs.isnan(y))
     return near  # type: ignore[no-any-return]
+
+
+def _check_tolerances(atol: Any, rtol: Any) -> None:
+    """NumPy's warning, or error, for tolerances that are not finite."""
+    if np.all(np.isfinite(atol)) and np.all(np.isfinite(rtol)):
+        return
+    said = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
+    asked = np.geterr()["invalid"]
+    if asked == "raise":
+        raise FloatingPointError(said)
+    if asked == "warn":
+        warn_user(said, RuntimeWarning)
+    elif asked == "print":
+        print(said)
 
 
 @numpy_function(np.allclose)

@@ -10,6 +10,7 @@ import functools
 import operator
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from spartan_ng.api.core.handle import (
     as_handle,
     check_wraps,
     copied,
+    forced,
     in_order,
     is_array_like,
     is_override,
@@ -229,37 +231,39 @@ class ufunc:
             raise
         return tuple(map(wrap, r)) if type(r) is tuple else wrap(r)
 
-    def _lazy(self, args: tuple[Any, ...], dtype: Any = None, casting: str = "same_kind") -> Any:
+    def _lazy(self, args: tuple[Any, ...], asked: _Asked | None = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
         kinds = tuple([kind_of(o) for o in operands])
         strict = is_strict()
-        if strict or any(isinstance(k, np.dtype) and stays(k) for k in kinds):
-            more = {} if dtype is None else {"dtype": dtype}
+        by_dtype = any(isinstance(k, np.dtype) and stays(k) for k in kinds)
+        if strict or by_dtype or (asked is not None and asked.of_texts_or_objects()):
             run = gathered if strict and not in_process() else by_numpy
-            return run(self.np, *args, casting=casting, **more)
+            return run(self.np, *args, casting=casting, **_keywords(asked))
         if self.nout == 2:
+            if asked is not None:
+                return gathered(self.np, *args, casting=casting, **_keywords(asked))
             return self._pair(operands)
         if self.__name__ == "power":
-            _check_exponents(*operands)
+            _check_exponents(operands, kinds, casting, asked)
         masked = common_mask(operands)
         if masked is not None:
             inputs = [unfiltered(o) for o in operands]
-            node = self.node(inputs, dtype, casting)
+            node = self.node(inputs, asked, casting)
             return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask))
-        return lying_as(wrap_node(self.node(operands, dtype, casting, kinds)), *operands)
+        return lying_as(wrap_node(self.node(operands, asked, casting, kinds)), *operands)
 
     def node(
         self,
         operands: list[Any],
-        dtype: Any = None,
+        asked: _Asked | None = None,
         casting: str = "same_kind",
         kinds: tuple[Any, ...] | None = None,
     ) -> Node:
         """The map over handles, nodes and Python scalars; `kinds` as from `kind_of`, where they are known."""
         if kinds is None:
             kinds = tuple([kind_of(o) for o in operands])
-        dtypes = _dtypes(self.__name__, kinds, casting, dtype)
+        dtypes = _dtypes(self.__name__, kinds, casting, None if asked is None else asked.dtypes)
         nodes = [o if isinstance(o, Node) else None for o in operands]
         for i, o in enumerate(operands):
             if isinstance(o, Handle):
@@ -272,7 +276,7 @@ class ufunc:
                         raise
                     return self._beyond(operands, i)
         inputs: list[Node] = nodes  # type: ignore[assignment]
-        if dtype is not None:
+        if asked is not None:
             inputs = [build.cast(n, d) for n, d in zip(inputs, dtypes, strict=False)]
         return build.map_(self.__name__, *inputs, dtype=dtypes[-1])
 
@@ -326,7 +330,7 @@ class ufunc:
                 )
             outs = args[self.nin :]
             args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
-        dtype, typed = self._typed(dtype, signature, sig)
+        asked = self._asked(dtype, signature, sig)
         as_array = out is Ellipsis
         if as_array:
             out = None
@@ -337,18 +341,20 @@ class ufunc:
         outs = out
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
+        if self.__name__ == "multiply" and isinstance(outs[0], Handle) and outs[0].dtype.kind in "SU":
+            return by_numpy(
+                self.np, *args, out=outs[0], where=forced(where), casting=casting, **_keywords(asked)
+            )
         with (
             nullcontext()
-            if outs[0] is None or self.nout > 1 or dtype
+            if outs[0] is None or self.nout > 1 or asked is not None
             else dtypes_first(self.np, args, outs[0], casting)
         ):
             known = small_values(args)
             if known is not None:
-                found = self._now(known, casting=casting, **typed)
-            elif dtype is None and casting == "same_kind":
-                found = self._lazy(args)
+                found = self._now(known, casting=casting, **_keywords(asked))
             else:
-                found = self._lazy(args, dtype, casting)
+                found = self._lazy(args, asked, casting)
         results = found if self.nout > 1 else (found,)
         if as_array:
             results = tuple(map(copied, results))
@@ -361,27 +367,33 @@ class ufunc:
             results = tuple(in_order(r, order) for r in results)
         return results if self.nout > 1 else results[0]
 
-    def _typed(self, dtype: Any, signature: Any, sig: Any) -> tuple[Any, dict[str, Any]]:
-        """The result's dtype, where one is asked for, and the keyword that asks NumPy for it."""
+    def _asked(self, dtype: Any, signature: Any, sig: Any) -> _Asked | None:
+        """What `dtype=` or `signature=` ask for; TypeError for a signature of another form."""
         if sig is not None:
             if signature is not None:
                 raise TypeError("cannot specify both 'sig' and 'signature'")
             signature = sig
         if signature is None:
-            dtype = None if dtype is None else as_dtype(dtype)
-            return dtype, {"dtype": type(dtype) if dtype is not None and is_foreign(dtype) else dtype}
+            if dtype is None:
+                return None
+            dtype = as_dtype(dtype)
+            dtypes = (None,) * self.nin + (dtype,) * self.nout
+            return _Asked(dtypes, "dtype", type(dtype) if is_foreign(dtype) else dtype)
         if dtype is not None:
             raise TypeError("cannot specify both 'signature' and 'dtype'")
         if isinstance(signature, bytes):
             signature = signature.decode()
         if not isinstance(signature, str | tuple):
             raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
+        parts = tuple(signature.replace("->", "")) if isinstance(signature, str) else signature
         try:
-            dtype = _signature_dtype(signature, self.nargs)
+            dtypes = tuple(None if p is None else as_dtype(p) for p in parts)
         except TypeError:
+            dtypes = ()
+        if len(dtypes) != self.nargs:
             self.np(*(0,) * self.nin, signature=signature)  # NumPy's error
-            raise
-        return None if dtype is None else np.dtype(dtype), {"signature": signature}
+            raise TypeError(f"{self.__name__}: signature {signature!r} does not name {self.nargs} dtypes")
+        return _Asked(dtypes, "signature", signature)
 
     # --- methods -----------------------------------------------------------------------------------
 
@@ -425,6 +437,8 @@ class ufunc:
     @_asking_others
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
+        if self.nout != 1:
+            raise ValueError("Only single output ufuncs supported at this time")
         if not isinstance(a, Handle) or a._cell.frozen:
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:
@@ -458,15 +472,17 @@ class ufunc:
 
 
 @functools.lru_cache(maxsize=4096)
-def _dtypes(name: str, kinds: tuple[Any, ...], casting: str, dtype: Any) -> tuple[np.dtype[Any], ...]:
-    return build.elementwise_dtypes(name, *kinds, casting=casting, dtype=dtype)
+def _dtypes(
+    name: str, kinds: tuple[Any, ...], casting: str, signature: tuple[Any, ...] | None
+) -> tuple[np.dtype[Any], ...]:
+    return build.elementwise_dtypes(name, *kinds, casting=casting, signature=signature)
 
 
-def _check_exponents(base: Any, exponents: Any) -> None:
+def _check_exponents(operands: list[Any], kinds: tuple[Any, ...], casting: str, asked: _Asked | None) -> None:
     """NumPy's ValueError for integers to negative powers, where those are here to be looked at."""
+    base, exponents = operands
     known = exponents._peek() if isinstance(exponents, Handle) else exponents
-    kinds = (kind_of(base), kind_of(exponents))
-    dtypes = _dtypes("power", kinds, "same_kind", None)
+    dtypes = _dtypes("power", kinds, casting, None if asked is None else asked.dtypes)
     if known is None or dtypes[-1].kind != "i":
         return
     if kinds[0] in WEAK:
@@ -481,13 +497,21 @@ def _weak_value(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(dtype.type(value) if dtype.kind in "iufcb" else value, dtype)
 
 
-def _signature_dtype(signature: Any, nargs: int) -> Any:
-    """The result's dtype of a `signature=` argument."""
-    if isinstance(signature, str):
-        return np.dtype(signature.split("->")[-1])
-    if isinstance(signature, tuple):
-        return signature[-1] if len(signature) == nargs else signature[0]
-    return signature
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The dtypes that a call asks for, of operands and results (None where it does not), and its keyword."""
+
+    dtypes: tuple[Any, ...]
+    keyword: str
+    value: Any
+
+    def of_texts_or_objects(self) -> bool:
+        """Whether one of the dtypes is of what NumPy alone works on, or is converted to it."""
+        return any(d is not None and (d.kind in "SU" or stays(d)) for d in self.dtypes)
+
+
+def _keywords(asked: _Asked | None) -> dict[str, Any]:
+    return {} if asked is None else {asked.keyword: asked.value}
 
 
 def _fraction(x: Any) -> Any:

@@ -126,6 +126,7 @@ def load(
     """
     options: dict[str, Any] = {
         "allow_pickle": allow_pickle,
+        "fix_imports": fix_imports,
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
@@ -186,7 +187,7 @@ def frombuffer(
 ) -> ndarray:
     """A 1-d array over a buffer."""
     given = buffer._lent() if isinstance(buffer, Handle) else buffer
-    return over_buffer(np.frombuffer(given, dtype, count, offset))
+    return over_buffer(np.frombuffer(given, dtype, count, offset), buffer)
 
 
 @numpy_function(np.fromstring)

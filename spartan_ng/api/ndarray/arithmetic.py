@@ -339,6 +339,8 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
                     raise ShapeError(str(error)) from None
                 raise
             return a  # type: ignore[return-value]
+    if function is ufuncs.multiply and a.dtype.kind in "SU":  # texts are as long as there is room for
+        return function(a, other, out=a)  # type: ignore[no-any-return]
     with dtypes_first(function.np, (a, other), a):
         result = _power(a, other) if function is ufuncs.power else function(a, other)
     if not isinstance(result, Handle):  # an element of objects, times or texts

@@ -109,9 +109,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return wrap(np.ndarray(shape, dtype, None, 0, strides, order))  # type: ignore[return-value]
         if buffer is None:
             return creation.empty(shape, dtype, order or "C")  # type: ignore[return-value]
-        if isinstance(buffer, Handle):
-            buffer = buffer._lent()
-        return over_buffer(np.ndarray(shape, dtype, buffer, offset, strides, order))  # type: ignore[return-value]
+        memory = buffer._lent() if isinstance(buffer, Handle) else buffer
+        return over_buffer(np.ndarray(shape, dtype, memory, offset, strides, order), buffer)  # type: ignore[return-value]
 
     # --- attributes --------------------------------------------------------------------------------
 
@@ -221,9 +220,9 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     @property
     def base(self) -> ndarray | None:
-        """The array this is a view of, or None."""
+        """The array this is a view of, or another's object whose memory it shows, or None."""
         if not self._views:
-            return self._cell.origin[0] if self._cell.origin is not None else None
+            return self._cell.origin[0] if self._cell.origin is not None else self._cell.lender  # type: ignore[no-any-return]
         owner = self._cell.owner
         found = owner() if owner is not None else None
         if found is None or found._views:
@@ -341,6 +340,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return indexing.getitem(self, key)
         found = type(element)
         if found is np.ndarray:
+            if shown.dtype.char == "O":  # an element may be an array
+                return indexing.getitem(self, key)
             if kind is tuple:  # it may hold arrays
                 for part in key:
                     if type(part) not in _SIMPLE:

@@ -35,10 +35,12 @@ _CONVOLVED = UserFunction(_convolved, origin="convolve")
 def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
     a, v = (_lines(o, "convolve") for o in (a, v))
+    if not (a.size and v.size):
+        raise ValueError(
+            f"convolve: {'v' if a.size else 'a'} cannot be empty (shapes {a.shape} and {v.shape})"
+        )
     if v.size > a.size:
         a, v = v, a
-    if v.size == 0:
-        raise ValueError(f"convolve: shapes {a.shape} and {v.shape}: an array cannot be empty")
     if mode is None:
         raise TypeError("convolve() mode must be a string or an integer, not None")
     mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)  # type: ignore[call-overload]

@@ -307,8 +307,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     """An array over the memory of another library's, through DLPack, or a copy; a view of one of ours."""
     check_device(device)
     if isinstance(x, Handle):
-        if x._peek() is not None:
-            np.asarray(x._peek()).__dlpack__(max_version=(1, 0))  # its errors for dtypes and strides
+        x._layout().__dlpack__(max_version=(1, 0))  # NumPy's errors for dtypes and strides
         return x.copy("K") if copy else x.view()  # type: ignore[attr-defined, no-any-return]
     return over_buffer(np.from_dlpack(x, device=device, copy=copy))
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, converted_node, forced, wrap, wrap_node
+from spartan_ng.api.core.handle import (
+    Handle,
+    as_handle,
+    converted_node,
+    forced,
+    is_subclass,
+    wrap,
+    wrap_node,
+)
 from spartan_ng.api.core.operands import common_dtype
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -39,6 +47,7 @@ def linspace(
         return _between_arrays(start, stop, num, endpoint, retstep, dtype, axis)
     plain = [forced(v) for v in (start, stop)]
     numbers = all(np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain)
+    numbers = numbers and not any(map(is_subclass, plain))
     if not numbers or num * 16 <= config.small_bytes:
         result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
         return (wrap(result[0]), wrap(result[1])) if retstep else wrap(result)
@@ -115,7 +124,7 @@ def geomspace(
     """Numbers in a geometric progression."""
     plain = [forced(v) for v in (start, stop)]
     num = operator.index(num)
-    scalars = not np.ndim(plain[0]) and not np.ndim(plain[1])
+    scalars = all(not np.ndim(p) and not is_subclass(p) for p in plain)
     if scalars and num > 1 and num * 16 > config.small_bytes:
         kind = np.result_type(*plain, float(num))
         if kind.kind == "f" and plain[0] * plain[1] > 0:

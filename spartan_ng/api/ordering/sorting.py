@@ -127,6 +127,8 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 
 def _kth(kth: Any, n: int, kind: Any) -> Any:
     """Positions in [0, n), as an int or a tuple of ints; a line without elements has any."""
+    if not isinstance(kind, str):
+        raise TypeError(f"select kind must be str, not {type(kind).__name__}")
     if kind != "introselect":
         raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
     given = np.atleast_1d(forced(kth))
@@ -227,7 +229,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
     if a.ndim != 1:
         raise ValueError(f"object of too small depth for desired array: shape {a.shape} is not 1-d")
     if sorter is not None:
-        a = a[sorter]
+        a = _sorted(a, as_handle(sorter))
     known = small_values((a, v))
     if known is not None:
         return wrap(np.searchsorted(known[0], known[1], side))  # type: ignore[call-overload]
@@ -235,6 +237,17 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
     nodes = [build.cast(a._node(), kind), build.reshape(build.cast(v._node(), kind), (v.size,))]
     node = build.join_update(_SEARCH[side], nodes, (-1, 0), (v.size,), build.INTP)
     return wrap_node(build.reshape(node, v.shape))
+
+
+def _sorted(a: ndarray, sorter: ndarray) -> ndarray:
+    """An array in the order that a sorter names."""
+    if sorter.dtype.kind not in "iu":
+        raise TypeError("sorter must only contain integers")
+    if sorter.shape != a.shape:
+        raise ValueError(f"sorter.size must equal a.size: shapes {sorter.shape} and {a.shape}")
+    if bool(reductions.any((sorter < 0) | (sorter >= a.size))):
+        raise ValueError("Sorter index out of range.")
+    return a[sorter]  # type: ignore[no-any-return]
 
 
 def _search_left(extents: Any, tiles: Any) -> Any:

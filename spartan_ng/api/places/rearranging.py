@@ -258,7 +258,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
         return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
     kept = creation.ones(n, bool)
     if not (isinstance(obj, list | tuple) and not obj):
-        kept[obj] = False
+        kept[list(obj) if isinstance(obj, tuple) else obj] = False
     return a.compress(kept, where)
 
 

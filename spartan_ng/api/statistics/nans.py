@@ -208,7 +208,10 @@ def nanvar(
         squares = ufuncs.square(distance)
     total = reductions.sum(squares, axis, None, None, keepdims)
     free = (count - ddof).reshape(total.shape)
-    return stored("nanvar", _made(_variance_of, total, free), out, casting="unsafe")
+    found = _made(_variance_of, total, free)
+    if dtype is not None and out is None:
+        found = found.astype(dtype)
+    return stored("nanvar", found, out, casting="unsafe")
 
 
 @numpy_function(np.nanstd, eager=True)

@@ -1,0 +1,114 @@
+"""Universal functions that are asked for dtypes, and assignments to elements: as NumPy, or its error."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import itertools
+from typing import Any
+
+import numpy
+import pytest
+
+from tests.api.answers import differences
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+OF_ONE: list[Any] = [
+    "d->d",
+    "f->f",
+    "d->?",
+    "l->l",
+    "d",
+    "dd->d",
+    (None, "f4"),
+    ("f8", None),
+    (None, None),
+    ("f8",),
+]
+OF_TWO: list[Any] = [
+    "dd->d",
+    "ll->l",
+    "bb->b",
+    "dd->?",
+    "ff->f",
+    "i",
+    "dd",
+    "DD->D",
+    "SS->?",
+    "UU->?",
+    "di->d",
+    ("i4",),
+]
+OF_TWO += [(None, None, "f4"), ("f8", None, None), (None, "i2", None), ("e", "d", None), (None,) * 3]
+ASKED: list[dict[str, Any]] = [
+    {"signature": s, "casting": c} for c in ("same_kind", "unsafe", "no") for s in OF_TWO
+]
+ASKED += [
+    {"dtype": d, "casting": c} for c in ("same_kind", "unsafe") for d in (bool, "f4", "i2", "c16", "O", "T")
+]
+ASKED_OF_ONE = [{"signature": s, "casting": c} for c in ("same_kind", "unsafe") for s in OF_ONE]
+OPERANDS = [
+    ("np.arange(4)", "np.arange(4)[::-1]"),
+    ("np.arange(4)", "2.5"),
+    ("np.arange(3.)/2", "-1"),
+    ("np.array([1,3],'u1')", "np.array([2.,1.])"),
+    ("np.array(['a','b'],'S')", "np.array(['a','c'],'U')"),
+    ("np.float16(1)", "np.uint64(2)"),
+    ("np.arange(3)>1", "True"),
+]
+PAIRS = [
+    "add",
+    "less",
+    "equal",
+    "maximum",
+    "power",
+    "logical_and",
+    "ldexp",
+    "divmod",
+    "arctan2",
+    "left_shift",
+]
+SINGLES = ["sqrt", "isnan", "negative", "logical_not", "modf", "square"]
+
+
+def asked(name, operands, keywords):
+    def run(np):
+        operand_values = [eval(o, {"np": np}) for o in operands]
+        return getattr(np, name)(*operand_values, **keywords)
+
+    return f"{name}{operands} {keywords}", run
+
+
+def test_loops_of_two_operands(mode, some):
+    calls = some(itertools.product(PAIRS, OPERANDS, ASKED), 300)
+    assert not differences(itertools.starmap(asked, calls))
+
+
+def test_loops_of_one_operand(mode, some):
+    calls = some(itertools.product(SINGLES, [o[:1] for o in OPERANDS], ASKED_OF_ONE), 100)
+    assert not differences(itertools.starmap(asked, calls))
+
+
+VALUES = [
+    "a", "1.5", "15", b"15", b"ab", "2020-01-01", None, object(), True, 7, -1, 10**30, 2.5, 1 + 2j, numpy.nan,
+    numpy.datetime64(123, "s"), numpy.timedelta64(123, "s"), numpy.datetime64("nat"), numpy.float32(2.5),
+    numpy.str_("7"), numpy.bytes_(b"7"), datetime.date(2020, 1, 2), decimal.Decimal("1.5"), {1, 2}, range(2),
+    (1, 2.5), [1, 2], [[1], [2]], bytearray(b"ab"), numpy.array([3, 4]), numpy.array("5"),
+]  # fmt: skip
+TARGETS = ["f8", "f4", "i8", "u1", "?", "c16", "S2", "U4", "M8[D]", "m8[s]", "O", "i4,f4"]
+PLACES = ["0", "...", "1:3", "[0,1]", "()"]
+
+
+def assigned(target, place, value):
+    def run(np):
+        x = np.zeros(() if place == "()" else 3, target)
+        exec(f"x[{place}] = value", {"x": x, "value": value})
+        return [x.dtype.str, str(numpy.asarray(x))]
+
+    return f"{target}[{place}] = {value!r}", run
+
+
+def test_elements_are_set_as_numpy_sets_them(mode, some):
+    places = some(itertools.product(TARGETS, PLACES, VALUES), 300)
+    assert not differences(itertools.starmap(assigned, places))

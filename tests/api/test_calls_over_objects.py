@@ -1,0 +1,140 @@
+"""Calls that meet arrays as elements, texts, old pickles and limits, one a line: as NumPy, or its error."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as sp
+from tests.api.answers import differences
+from tests.api.test_odd_calls import called
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ELEMENTS = """
+b=np.zeros(2,dtype=object); b[0]=np.arange(3); c=b[0]; c[1]=7; r=b[0]*2
+b=np.zeros(2,dtype=object); b[0]=np.arange(3); b[1]=b[0]*2; r=b[1].sum()
+b=np.zeros((2,2),dtype=object); b[0,1]=np.arange(3); c=b[0]; r=(c[1], b[0,1].sum(), b[0][1].sum())
+b=np.empty((),dtype=object); b[()]=np.arange(3); r=b[()]
+b=np.empty(2,dtype=object); b[0]=np.arange(3); r=b[0:1][0]
+b=np.zeros(1,dtype=[('x','O')]); b[0]['x']=np.arange(3); r=b[0]['x']
+c=np.zeros(1,dtype=[('x','O',5)]); c[0]['x']=np.arange(3)
+np.add(np.array([1,"s"]*9,dtype=object),np.array([1,"s"]*9,dtype=object),out=np.ones(18,int),casting="unsafe")
+o=np.ones(2,int); np.add(np.array([1,"12"],dtype=object),1,out=o,dtype=int,casting="unsafe"); r=o
+x=np.zeros(2); x[...]=np.array([1,"2.5"],dtype=object); r=x
+x=np.zeros(2); x[...]=np.array([1,"s"],dtype=object); r=x
+"""
+TEXTS = """
+np.zeros(3,dtype="T").tolist()
+np.sort(np.zeros(3,dtype="T")).tolist()
+np.argmax(np.zeros(3,dtype="T"))
+np.full(2,"ab",dtype="T").tolist()
+np.full_like(np.array(["a"],dtype="T"),"b").tolist()
+s=np.array(["a","b"],dtype="T"); s.resize(5); r=s.tolist()
+np.add("hello",["a","b"],dtype=N.dtypes.StringDType).tolist()
+a=np.array(['foo ','bar'],dtype='S4'); a*=2; r=a
+a=np.array(['foo ','bar'],dtype='U4'); a*=np.array([2,1]); r=a
+a=np.array('a',dtype='S1'); a*=20; r=a
+"""
+LIMITS = """
+np.ones((1,))[(True,)*64]
+np.ones((1,))[(False,)*80]
+np.ones((1,)*64)[(np.array([0]),)*64]
+np.ones((1,)*64)[(True,)*64]
+np.ones((1,)*31)[(np.array([0]),)*31]
+x=np.ones((1,)*64); x[(np.array([0]),)*64]=1; r=x
+x=np.ones((1,)); x[(True,)*64]=1; r=x
+"""
+SORTERS = """
+np.partition(np.arange(10),2,kind=1)
+np.argpartition(np.arange(10),2,kind=None)
+np.searchsorted(np.array([3,1,2]),[1,2],sorter=np.argsort(np.array([3,1,2])))
+np.searchsorted(np.array([3.,1,2]),[1,2],side='right',sorter=(1,2,0))
+np.searchsorted(np.array([3,1,2]),0,sorter=[1.1])
+np.searchsorted(np.array([3,1,2]),0,sorter=[1,2])
+np.searchsorted(np.array([3,1,2]),2,sorter=[0,1,3])
+np.searchsorted(np.array([3,1,2]),0,sorter=[-1,0,1])
+np.delete(np.arange(5),(-1,0))
+np.delete(np.array(I),(0,2),axis=1)
+np.delete(np.arange(5),(9,))
+"""
+AXES = """
+np.vecdot(X,Y,axes=[np.int8(-1),np.array(-1,dtype='i4')])
+np.vecdot(X,Y,axes=[(-1,),(-1,),(-1,)],keepdims=True)
+np.vecdot(X,Y,axes=[0,2,0],keepdims=True)
+np.vecdot(X,Y,axes=[0,2,1],keepdims=True)
+np.vecdot(X,Y,axes=[0,2],keepdims=True)
+np.vecdot(X,Y,axes=[0,2])
+np.vecdot(X,Y,axes=((-1,),-1,()))
+np.vecdot(X,Y,axes=[(-1.0,),-1])
+np.vecdot(X,Y,axes=[None,1])
+np.vecdot(X,Y,axes=[-1,-1,-1])
+np.vecdot(X,Y,axes=[0,1])
+np.matmul(X,Y,axes=[(-2,-1),[-2,-1],(-2,-1)])
+np.matmul(X,Y,axes=[(1,0),(2,0),(0,2)])
+np.matvec(X,np.arange(3.),axes=[(1,0),0,0])
+"""
+SIGNS = """
+np.sum(-np.zeros(3,'f2'),initial=N.float16(-0.0))
+np.sum(-np.zeros((3,4)),axis=0,initial=-0.0)
+np.sum(np.array([complex(-0.0,-0.0)]*3),initial=complex(-0.0,-0.0)).imag
+np.sum(np.zeros(0),initial=-0.0)
+np.sum(-np.zeros((3,4)),axis=0)
+np.sum(np.array([1.,-1]),initial=-0.0)
+"""
+OTHERS = """
+np.linspace(N.array(1).view(N.ma.MaskedArray),7).mask
+np.geomspace(N.array(1).view(N.ma.MaskedArray),7).mask
+np.logspace(N.array(1).view(N.ma.MaskedArray),2).mask
+np.from_dlpack(np.zeros(5,'i4,i1')['f0'])
+np.from_dlpack(np.arange(5,dtype='>i8'))
+np.from_dlpack(np.asarray(N.datetime64('2021-05-27')))
+np.frombuffer(b'12345678').base == b'12345678'
+o=np.arange(10); r=np.frombuffer(o).base is o
+o=np.arange(10); v=o[...]; r=v.base is o
+np.modf.at(np.arange(10),[1])
+np.divmod.at(np.arange(10),[1],2)
+np.concatenate(np.zeros(3),np.zeros(3))
+np.concatenate((np.zeros((1,2)),np.zeros((1,3))))
+np.nanstd(np.eye(3,dtype='F'),dtype='F')
+np.nanvar(np.eye(3,dtype='f'),0,dtype='d')
+c,a,_=np.random.default_rng(0).__reduce__(); g=c("PCG64DXSM"); r=g.bit_generator.state["bit_generator"]
+c,a,s=np.random.RandomState(3).__reduce__(); g=c("MT19937"); g.set_state(s); r=g.normal(size=3)
+np.random.default_rng(1).integers(-1,-2,endpoint=True)
+"""
+
+
+@pytest.mark.parametrize("calls", [ELEMENTS, TEXTS, LIMITS, SORTERS, OTHERS])
+def test_single_calls(mode, calls):
+    found = differences((text, called(text)) for text in calls.strip().splitlines())
+    assert not found
+
+
+def test_axes_of_products(mode):
+    made = "X=np.arange(27.).reshape(3,3,3); Y=np.arange(9.).reshape(3,1,3); r="
+    assert not differences((text, called(made + text)) for text in AXES.strip().splitlines())
+
+
+def test_signs_of_sums_are_kept(mode):
+    for text in SIGNS.strip().splitlines():
+        ours, numpys = (called(f"r=np.signbit({text})")(m) for m in (sp, numpy))
+        assert ours.tolist() == numpys.tolist(), text
+
+
+def test_tolerances_that_are_not_finite_are_told(mode):
+    x = sp.arange(3.0)
+    with pytest.warns(RuntimeWarning, match="atol is not valid"):
+        assert sp.isclose(x, x, atol=sp.array([float("inf")])[0]).all()
+    with sp.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="atol is not valid"):
+        sp.isclose(x, x, rtol=float("nan"))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f8", "g"])
+def test_products_raise_where_they_are_made(mode, dtype):
+    a, b = sp.array([1, 1], dtype), sp.array([-float("inf"), float("inf")], dtype)
+    with sp.errstate(invalid="raise"):
+        for product in (lambda: sp.dot(a, b), lambda: sp.dot(a[None, None], b[None, :, None])):
+            if dtype != "f8":  # what BLAS tells differs
+                with pytest.raises(FloatingPointError, match="invalid value"):
+                    product()
+        assert sp.dot(a, a) == 2
