@@ -22,7 +22,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.fusion import policies, select
-from spartan_ng.optimizer.fusion.costs import PlanCosts
+from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
 from tests.programs import NARROW, Program, programs

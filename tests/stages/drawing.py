@@ -16,7 +16,7 @@ import numpy as np
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
-from spartan_ng.optimizer.fusion.merge import LARGEST_BLOCK
+from spartan_ng.optimizer.fusion.legality import LARGEST_BLOCK
 from tests import reference
 from tests.kernels.samples import sample
 from tests.stages.values import Rejected, Value

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
-from spartan_ng.optimizer.fusion.group import SMALL_REPEAT, Group
+from spartan_ng.optimizer.fusion.group import Group, Result
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, root
-from spartan_ng.optimizer.fusion.merge import Result
+from spartan_ng.optimizer.fusion.legality import SMALL_REPEAT
 from tests.stages.values import Ended, Rejected
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from spartan_ng.optimizer.fusion.costs import PlanCosts
 from spartan_ng.optimizer.fusion.partitions import Point
+from spartan_ng.optimizer.fusion.plans import PlanCosts
 
 MOST_CUT_SETS = 8
 """Cut sets that lay out a search space."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from spartan_ng.optimizer.fusion.operators import Operator
+from spartan_ng.optimizer.fusion.sampling import Drivers
 from spartan_ng.optimizer.fusion.templates import TEMPLATES, Conditions, Status, Template
 
 MATERIALIZED = -1
@@ -59,6 +60,7 @@ class Memo:
 
     operators: tuple[Operator, ...]
     groups: tuple[Group, ...]
+    drivers: Drivers
     references: tuple[frozenset[int], ...]
     """For each operator the operands, by position, that some entry of it references."""
 
@@ -78,7 +80,7 @@ class Memo:
                     yield Entry(alternative.template, inputs, alternative.status)
 
 
-def explore(operators: Sequence[Operator]) -> Memo:
+def explore(operators: Sequence[Operator], drivers: Drivers | None = None) -> Memo:
     """The populated memo table."""
     groups: list[Group] = []
     for operator in operators:
@@ -90,7 +92,7 @@ def explore(operators: Sequence[Operator]) -> Memo:
                     group[template] = alternative
         groups.append(group)
     references = (frozenset[int]().union(*(a.fusible for a in g.values())) for g in groups)
-    return Memo(tuple(operators), tuple(groups), tuple(references))
+    return Memo(tuple(operators), tuple(groups), drivers or {}, tuple(references))
 
 
 def _alternative(

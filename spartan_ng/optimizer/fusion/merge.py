@@ -10,60 +10,79 @@ Fusion plans (SystemML), section 2.2: the template MAgg, here over any results o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING
 
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
+from spartan_ng.optimizer.fusion.group import Demand, Group, Grouping, Result
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, Root, root
+from spartan_ng.optimizer.fusion.legality import MOST_RESULTS, has_room, leaves_enough, unfollowed
 
-if TYPE_CHECKING:
-    from spartan_ng.optimizer.fusion.group import Group
-
-LARGEST_BLOCK = 8192
-"""The most elements of the domain that one block may be forced to hold by dimensions that stay uncut."""
-MOST_RESULTS = 16
-"""Results of one stage."""
-_MOST_MEMBERS = 100
+MOST_HOSTS = 16
+"""Stages that are tried as the pass of what reads an array that they read, too."""
 _MOST_FOLLOWED = 256
 """Stages looked at for a way around; beyond, there may be one."""
-_LEAST_TASKS = 64
-"""What uncut dimensions must leave of a domain to cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A further result of a stage: a fused member that is stored, too, or a value reduced over the domain."""
+def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, None]]) -> None:
+    """Put stages that share their largest read into one, the largest reads first."""
+    largest: dict[Group, int] = {}
+    for node, wanted in demands.items():
+        if node.op is Op.DATA or node in result.stored:
+            for stage, _ in wanted:
+                if not stage.holds(node):
+                    largest[stage] = max(largest.get(stage, 0), node.nbytes)
+    shared = [n for n in order if len(demands[n]) > 1 and (n.op is Op.DATA or n in result.stored)]
+    position = {node: i for i, node in enumerate(order)} if shared else {}
+    before: dict[Group, list[Group]] = {}
+    for stage in result.groups:
+        for user in stage.users:
+            before.setdefault(user, []).append(stage)
+    gone: dict[Group, tuple[Group, Labels]] = {}
+    for node in sorted(shared, key=lambda n: -n.nbytes):
+        hosts: deque[tuple[Group, Labels]] = deque(maxlen=MOST_HOSTS)
+        wanted = dict.fromkeys(_moved(demand, gone) for demand in demands[node])
+        for stage, seen in sorted(wanted, key=lambda d: -prod(d[0].domain)):
+            if stage in gone or seen is None or largest.get(stage, 0) > node.nbytes:
+                continue
+            place = next((p for h in hosts if (p := place_stage(stage, seen, *h)) is not None), None)
+            if place is None:
+                hosts.append((stage, seen))
+                continue
+            host, labels = place
+            absorb(host, stage, labels, position)
+            gone[stage] = place
+            largest[host] = max(largest.get(host, 0), largest.get(stage, 0))
+            for one in before.pop(stage, ()):
+                while one in gone:
+                    one, _ = gone[one]
+                if stage in one.users:
+                    del one.users[stage]
+                    one.users[host] = None
+                before.setdefault(host, []).append(one)
+    result.groups = [g for g in result.groups if g not in gone]
+    for node, stage in result.stored.items():
+        while stage in gone:
+            stage, _ = gone[stage]
+        result.stored[node] = stage
 
-    node: Node
-    out: Labels
-    inputs: tuple[Labels, ...] | None = None
-    """Of a reduced value, the labels of its operands; None: the node is a member."""
 
-
-def has_room(stage: Group) -> bool:
-    """Whether a stage may get a further result."""
-    if stage.separate or stage.scan is not None or stage.uncut or stage.root.format != "dense":
-        return False
-    if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= _MOST_MEMBERS:
-        return False
-    return not stage.is_product
+def _moved(demand: Demand, gone: Mapping[Group, tuple[Group, Labels]]) -> Demand:
+    """A demand as the stage has it that its own has become part of."""
+    stage, seen = demand
+    while stage in gone:
+        stage, labels = gone[stage]
+        seen = None if seen is None else relabelled(seen, labels)
+    return stage, seen
 
 
 def largest_inputs(node: Node) -> list[Node]:
     """The inputs whose reading is what the node costs."""
     most = max((i.nbytes for i in node.inputs), default=0)
     return [i for i in dict.fromkeys(node.inputs) if i.nbytes == most > 0]
-
-
-def may_stand_beside(node: Node) -> bool:
-    """Whether a node may be a further result of a stage at all."""
-    if node.op is Op.RANDOM or any(i.format != "dense" for i in (node, *node.inputs)):
-        return False
-    return not is_product(node)
 
 
 def place_beside(
@@ -162,12 +181,7 @@ def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
     uncut = stage.whole | kept_whole(stage, labels, whole)
     if uncut == stage.whole:
         return True
-    return leaves_uncut(prod(stage.domain), prod(stage.domain[d] for d in uncut))
-
-
-def leaves_uncut(size: int, kept: int) -> bool:
-    """Whether a domain of that size may keep dimensions of so many elements whole."""
-    return size >= kept * min(_LEAST_TASKS, size) and kept <= LARGEST_BLOCK
+    return leaves_enough(stage.domain, uncut)
 
 
 def kept_whole(stage: Group, labels: Labels, whole: Iterable[int]) -> set[int]:
@@ -175,19 +189,9 @@ def kept_whole(stage: Group, labels: Labels, whole: Iterable[int]) -> set[int]:
     return ({labels[d] for d in whole} | unfollowed(stage, labels)) - {WHOLE}
 
 
-def unfollowed(stage: Group, labels: Labels) -> set[int]:
-    """The stage's dimensions that a node with `labels` does not follow."""
-    return {d for d, n in enumerate(stage.domain) if d not in labels and n > 1}
-
-
 def relabelled(own: Labels, labels: Labels) -> Labels:
     """Labels over a node's own domain as labels over the stage's."""
     return tuple(WHOLE if d == WHOLE else labels[d] for d in own)
-
-
-def is_product(node: Node) -> bool:
-    """Whether the node is a product that is better left to BLAS as a whole: its result is its cost."""
-    return node.fn == "contract" and prod(node.shape) ** 2 >= prod(root(node).domain)
 
 
 def follows(stage: Group, others: Iterable[Group]) -> bool:

@@ -20,20 +20,17 @@ from spartan_ng.costs.operations import of_node
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.joins import REDUCING
-from spartan_ng.optimizer.fusion.group import SIDE_BYTES, leaves_enough, lines_fit, repeats_cheaply
+from spartan_ng.optimizer.fusion.group import Group, open_stage
 from spartan_ng.optimizer.fusion.labels import (
     WHOLE,
     Labels,
-    Root,
     input_labels,
     is_fusible,
     is_transparent,
-    root,
     unit_reshape,
-    whole_dimensions,
 )
-from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
+from spartan_ng.optimizer.fusion.legality import SIDE_BYTES, has_room, may_join, may_stand_beside, unfollowed
+from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 
 
 class Fit(Enum):
@@ -58,6 +55,8 @@ class Edge:
     fit: Fit
     aligned: bool
     """Whether a task that has its part of the consumer's longest dimension has its part of the operand."""
+    labels: Labels | None
+    """How a stage that ends in the consumer sees the operand."""
 
 
 @dataclass(eq=False, slots=True)
@@ -70,11 +69,15 @@ class Operator:
     fusible: bool
     """Whether the node runs inside fused stages at all."""
     domain: tuple[int, ...]
+    out: Labels
+    """The dimensions of the domain that the value's axes follow."""
     flops: int
     density: float
     """The part of the elements that is stored, as far as the operands' densities tell."""
     share: float
     """The part of the operations that is done: what reduces a sparse operand visits its non-zeros only."""
+    shares: bool
+    """Whether the pass that ends here may have further results, and be that of others."""
     required: bool
     """Whether the value is stored in any case: wanted, or read by what cannot fuse it."""
     consumers: list[int] = field(default_factory=list)
@@ -97,11 +100,11 @@ def operators(
     order: Sequence[Node],
     roots: Collection[Node],
     profile: Profile,
-    refused: Collection[Node] = (),
+    apart: Collection[Node] = (),
 ) -> list[Operator]:
     """The operators of a topologically ordered graph, inputs before users.
 
-    `roots` are stored in any case; `refused` are nodes that are not to be fused into their readers.
+    `roots` are stored in any case; `apart` are nodes that are not to be fused into their readers.
     """
     found: list[Operator] = []
     number: dict[Node, int] = {}
@@ -113,17 +116,22 @@ def operators(
         if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
             continue
         fusible = is_fusible(node, several) or is_transparent(node)
-        shape = _root(node) if fusible else None
-        edges = tuple(_edge(node, i, shape, found, number, refused, several) for i in range(len(node.inputs)))
+        stage, seen = open_stage(node, fusible)
+        edges = tuple(
+            _edge(below, stage, labels, found, number, apart, several)
+            for below, labels in zip(node.inputs, seen, strict=True)
+        )
         operator = Operator(
             node,
             len(found),
             edges,
             fusible,
-            node.shape if shape is None else shape.domain,
+            stage.domain,
+            stage.out,
             of_node(node),
             density[node],
             computed_share(node, density),
+            has_room(stage) and may_stand_beside(node),
             node in roots,
         )
         number[node] = operator.number
@@ -136,42 +144,29 @@ def operators(
     return found
 
 
-def _root(node: Node) -> Root:
-    """The domain of a stage that ends in the node; of a wanted view, that of its copy."""
-    if not is_transparent(node):
-        return root(node)
-    labels = tuple(range(node.ndim))
-    return Root(node.shape, labels, input_labels(node, labels))
-
-
 def _edge(
-    node: Node,
-    position: int,
-    shape: Root | None,
+    below: Node,
+    stage: Group,
+    labels: Labels | None,
     found: list[Operator],
     number: dict[Node, int],
-    refused: Collection[Node],
+    apart: Collection[Node],
     several: bool,
 ) -> Edge:
-    """The edge from a node's operand to what is below its views."""
-    below = node.inputs[position]
-    labels: Labels | None = None if shape is None else shape.inputs[position]
+    """The edge from an operand, as a stage sees it, to what is below its views."""
     while below not in number and below.op is not Op.DATA and below.op is not Op.INDEX:
         labels = input_labels(below, labels)[0] if labels is not None and is_transparent(below) else None
         (below,) = below.inputs
     producer = number.get(below, -1)
-    if shape is None or labels is None:
-        return Edge(below, producer, Fit.NONE, False)
-    longest = max(shape.domain, default=1)
-    aligned = any(label != WHOLE and shape.domain[label] == longest for label in labels)
-    if producer < 0:
-        return Edge(below, producer, Fit.NONE, aligned)
-    if below in refused or is_transparent(below):
-        return Edge(below, producer, Fit.NONE, aligned)
-    fit = _fit(below, shape, labels, found[producer].fusible)
+    if labels is None:
+        return Edge(below, producer, Fit.NONE, False, None)
+    longest = max(stage.domain, default=1)
+    aligned = any(label != WHOLE and stage.domain[label] == longest for label in labels)
+    alone = producer < 0 or below in apart or is_transparent(below) or not found[producer].fusible
+    fit = Fit.NONE if alone else _fit(below, stage, labels)
     if several and fit is not Fit.NONE and breaks_lines(below):
         fit = Fit.NONE
-    return Edge(below, producer, fit, aligned)
+    return Edge(below, producer, fit, aligned, labels)
 
 
 def breaks_lines(node: Node) -> bool:
@@ -194,25 +189,14 @@ def breaks_lines(node: Node) -> bool:
     return False
 
 
-def _fit(node: Node, shape: Root, labels: Labels, fusible: bool) -> Fit:
-    """How a producer with `labels` fits into a stage over `shape`."""
-    if not fusible or node.fn in REDUCING or is_union(node):
-        return Fit.NONE
-    if node.op is Op.RANDOM:  # drawn element by element, each once
-        once = labels == tuple(range(node.ndim)) and shape.domain == node.shape and not shape.whole
-        return Fit.CELL if once else Fit.NONE
-    missing = {d for d, n in enumerate(shape.domain) if n > 1 and d not in labels}
-    lines = any(label == WHOLE and n > 1 for label, n in zip(labels, node.shape, strict=True))
-    if not missing and not lines and node.op is Op.MAP:
-        return Fit.CELL
-    whole = shape.whole | whole_dimensions(node, labels)
-    if not repeats_cheaply(node):
-        whole |= missing
-    if whole and not leaves_enough(shape.domain, whole):
-        return Fit.NONE
-    if not lines_fit(node, labels):
-        return Fit.SAMPLED if is_sampled_product(node) and not missing and not lines else Fit.NONE
-    return Fit.ROW if missing or lines or node.op is not Op.MAP else Fit.CELL
+def _fit(node: Node, stage: Group, labels: Labels) -> Fit:
+    """How a producer with `labels` fits into the pass of its consumer."""
+    plain = not unfollowed(stage, labels)
+    plain = plain and all(label != WHOLE or n == 1 for label, n in zip(labels, node.shape, strict=True))
+    if may_join(node, stage, labels, False):
+        return Fit.CELL if plain and node.op in (Op.MAP, Op.RANDOM) else Fit.ROW
+    sampled = plain and is_sampled_product(node) and may_join(node, stage, labels, True)
+    return Fit.SAMPLED if sampled else Fit.NONE
 
 
 def is_view(node: Node) -> bool:

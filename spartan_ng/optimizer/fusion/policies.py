@@ -10,15 +10,12 @@ from dataclasses import dataclass, replace
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.formed import formed_ps
-from spartan_ng.optimizer.fusion.group import Fusing, Grouping, group
+from spartan_ng.optimizer.fusion.costs import formed_ps
+from spartan_ng.optimizer.fusion.form import group
+from spartan_ng.optimizer.fusion.group import Fusing, Grouping
 from spartan_ng.optimizer.fusion.operators import densities
 from spartan_ng.optimizer.fusion.partitions import partitions
 from spartan_ng.optimizer.fusion.select import candidates, fuse_except, leaves_choice, materialized, select
-
-MOST_ROUNDS = 4
-"""How often candidates are selected anew after stages have refused some."""
-
 
 HOPELESS = 3
 """Stages that fuse all are not formed where the search finds so many times cheaper plans: what is predicted
@@ -55,7 +52,7 @@ def form_stages(
         return cheapest(weigh_policies(order, roots, profile, apart)).grouping
     if policy == "all":
         memo = candidates(order, roots, profile)
-        return _formed(order, roots, profile, (), fuse_except(memo, partitions(memo), ()), True)
+        return group(order, roots, True, profile.workers > 1, fuse_except(memo, partitions(memo), ()))
     return group(order, roots, policy != "off", profile.workers > 1)
 
 
@@ -67,46 +64,28 @@ def weigh_policies(
     The heuristic that computes nothing twice is formed before the search, which starts from it, too. What the
     search leaves as it is, or fuses whole, is formed once, and what is hopeless not at all.
     """
+    alone = dict.fromkeys(apart, ())
+    density = densities(order)
+
+    def form(policy: str, chosen: Fusing) -> Formed:
+        stages = group(order, roots, True, profile.workers > 1, {**chosen, **alone})
+        return Formed(policy, stages, formed_ps(stages, density, profile))
+
     memo = candidates(order, roots, profile, apart)
     found = partitions(memo)
-    plain = group(order, roots, True, profile.workers > 1, dict.fromkeys(apart, ()))
-    start = materialized(memo, found, plain)
+    plain = form("no_redundancy", {})
+    start = materialized(memo, found, plain.grouping)
     choice = select(memo, profile, found, start)
-    density = densities(order)
-    formed = [Formed("no_redundancy", plain, formed_ps(plain, density, profile))]
-    if choice.cut == start:
-        formed.insert(0, replace(formed[0], policy="cost"))
-    else:
-        stages = _formed(order, roots, profile, apart, fuse_except(memo, found, choice.cut))
-        formed.insert(0, Formed("cost", stages, formed_ps(stages, density, profile)))
+    same = choice.cut == start
+    formed = [
+        replace(plain, policy="cost") if same else form("cost", fuse_except(memo, found, choice.cut)),
+        plain,
+    ]
     if choice.cut and choice.fuse_all_ps < HOPELESS * choice.cost_ps:
-        stages = _formed(order, roots, profile, apart, fuse_except(memo, found, ()), True)
-        formed.append(Formed("all", stages, formed_ps(stages, density, profile)))
+        formed.append(form("all", fuse_except(memo, found, ())))
     return formed
 
 
 def cheapest(formed: Sequence[Formed]) -> Formed:
     """The one that costs least; of equals, the first."""
     return min(formed, key=lambda f: f.cost_ps)
-
-
-def _formed(
-    order: list[Node],
-    roots: set[Node],
-    profile: Profile,
-    apart: Collection[Node],
-    chosen: Fusing,
-    fuse_all: bool = False,
-) -> Grouping:
-    """The stages of a choice among candidates; what stages refuse is taken out, and the choice made anew."""
-    alone = dict.fromkeys(apart, ())
-    refused: set[Node] = set()
-    for _ in range(MOST_ROUNDS):
-        result = group(order, roots, True, profile.workers > 1, {**chosen, **alone})
-        if result.refused <= refused:
-            break
-        refused |= result.refused
-        memo = candidates(order, roots, profile, {*refused, *apart})
-        found = partitions(memo)
-        chosen = fuse_except(memo, found, () if fuse_all else select(memo, profile, found).cut)
-    return result

@@ -1,9 +1,7 @@
 """Candidate selection: the cheapest plan of every partition, as the dependencies to materialize.
 
 Partitions are independent: none fuses into another. In each, the assignments of the interesting points are
-the candidates, and the one that fuses everything is costed first. Forming the stages may
-still refuse to fuse an operand (its lines do not fit the cache); it is then taken out of the candidates, and
-selection runs again.
+the candidates, and the one that fuses everything is costed first.
 
 Fusion plans (SystemML), section 4.
 """
@@ -15,12 +13,13 @@ from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.costs import PlanCosts, Stage
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.group import Fusing, Grouping
 from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
+from spartan_ng.optimizer.fusion.plans import PlanCosts, Stage
+from spartan_ng.optimizer.fusion.sampling import find_drivers
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
 
 PRUNED = 32
@@ -101,23 +100,23 @@ def candidates(
     order: Sequence[Node],
     roots: Collection[Node],
     profile: Profile,
-    refused: Collection[Node] = (),
+    apart: Collection[Node] = (),
 ) -> Memo:
     """The partial fusion plans of a topologically ordered graph whose `roots` are stored.
 
-    `refused` are nodes that cannot be fused into their readers.
+    `apart` are nodes that are not to be fused into their readers.
     """
-    return explore(operators(order, roots, profile, refused))
+    return explore(operators(order, roots, profile, apart), find_drivers(order, roots))
 
 
 def compare(
     order: Sequence[Node],
     roots: Collection[Node],
     profile: Profile,
-    refused: Collection[Node] = (),
+    apart: Collection[Node] = (),
 ) -> list[Selected]:
     """The chosen plan of every partition beside the heuristics': what `explain` shows."""
-    memo = candidates(order, roots, profile, refused)
+    memo = candidates(order, roots, profile, apart)
     plans = candidate_plans(memo, profile, partitions(memo), every=True)
     return [weigh(costs, most) for costs, most in plans]
 

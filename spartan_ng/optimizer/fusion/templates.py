@@ -17,7 +17,7 @@ from math import prod
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.joins import REDUCING
-from spartan_ng.optimizer.fusion.group import lines_fit
+from spartan_ng.optimizer.fusion.legality import lines_fit
 from spartan_ng.optimizer.fusion.operators import Edge, Fit, Operator
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 

@@ -11,11 +11,14 @@ from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.optimizer.fusion.formed import formed_ps
+from spartan_ng.optimizer.fusion.costs import formed_ps
+from spartan_ng.optimizer.fusion.form import group
 from spartan_ng.optimizer.fusion.group import Grouping
 from spartan_ng.optimizer.fusion.operators import Fit, densities, operators
+from spartan_ng.optimizer.fusion.partitions import partitions
+from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.policies import form_stages
-from spartan_ng.optimizer.fusion.select import compare
+from spartan_ng.optimizer.fusion.select import candidate_plans, candidates, compare, fuse_except, search
 from tests.optimizer.fusion.expressions import (
     als_update,
     leaf,
@@ -125,6 +128,32 @@ def test_no_heuristic_forms_cheaper_stages_than_are_chosen(profile: Profile) -> 
         assert ps["cost"] <= min(ps["all"], ps["no_redundancy"]), seed
         improved += ps["cost"] < min(ps["all"], ps["no_redundancy"])
     assert improved >= 3, "the search finds plans that neither heuristic has"
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize("profile", [ONE, Profile(workers=4)])
+def test_what_is_chosen_is_what_is_formed(profile: Profile) -> None:
+    """The stage that stores what a pass of the chosen plan ends in computes what that pass does.
+
+    A cumulative aggregate that the choice leaves open may be fused, and then keeps others out of the stage.
+    """
+    checked = 0
+    for seed in range(150):
+        wanted, _ = random_graph(seed)
+        order, roots = topological(wanted), set(wanted)
+        memo = candidates(order, roots, profile)
+        found = partitions(memo)
+        plans = [(costs, search(costs, most)) for costs, most in candidate_plans(memo, profile, found)]
+        cut = {p for costs, best in plans for p, bit in costs.bits.items() if best.mask & bit}
+        formed = group(order, roots, True, profile.workers > 1, fuse_except(memo, found, cut))
+        for costs, best in plans:
+            for fused in PlanCosts(memo, costs.partition, profile, merge=False).stages(best.mask):
+                end = memo.operators[fused.roots[0]].node
+                stage = formed.stored.get(end)
+                if stage is not None and stage.scan is None:
+                    assert all(stage.holds(memo.operators[n].node) for n in fused.members), seed
+                    checked += len(fused.members)
+    assert checked > 500
 
 
 def test_what_stages_cost_is_what_selection_predicts_where_nothing_is_refused() -> None:

@@ -14,11 +14,11 @@ import pytest
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.optimizer.fusion.costs import PlanCosts
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
 from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
+from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.policies import form_stages, weigh_policies
 from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
 from spartan_ng.optimizer.fusion.select import (
@@ -112,7 +112,7 @@ def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
 def test_the_random_graphs_have_every_template_aggregates_and_sparsity() -> None:
     seen: Counter[object] = Counter()
     for costs in islice(problems(), 1000):
-        seen["sampled"] += costs.density < 1
+        seen["sampled"] += costs.tables.density < 1
         for n in costs.partition.operators:
             seen.update(costs.memo.groups[n].keys())
             node = costs.memo.operators[n].node

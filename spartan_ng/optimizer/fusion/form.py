@@ -1,0 +1,264 @@
+"""Form the stages that were chosen: fuse each node into its consumers' pass, or store its value.
+
+One walk over the nodes, users before inputs. A node is fused where the choice says so and `legality` has
+nothing against it; one that the choice leaves open, where all that read it are in one stage. Everything else
+is stored: in a stage that computes it or reads the same (`merge`), or in one of its own. Sources that cost
+nothing (`iota`) and views are repeated in every stage that reads them.
+
+Without a choice this is the fuse-no-redundancy heuristic of "On Optimizing Operator Fusion Plans",
+section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import islice
+
+from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.optimizer.fusion.group import Demand, Fusing, Group, Grouping, Result, keep_rows, open_stage
+from spartan_ng.optimizer.fusion.labels import (
+    Labels,
+    input_labels,
+    is_fusible,
+    is_transparent,
+    root,
+    sums_sparse_rows,
+    whole_dimensions,
+)
+from spartan_ng.optimizer.fusion.legality import (
+    has_room,
+    kept_for,
+    may_join,
+    may_stand_beside,
+    never_joins,
+    passed_values,
+    unfollowed,
+)
+from spartan_ng.optimizer.fusion.merge import (
+    MOST_HOSTS,
+    add_result,
+    follows,
+    kept_whole,
+    largest_inputs,
+    merge,
+    place_beside,
+    relabelled,
+    users_first,
+)
+from spartan_ng.optimizer.fusion.sampling import find_drivers
+
+
+def group(
+    order: list[Node],
+    roots: set[Node],
+    fuse: bool = True,
+    cut_lines: bool = False,
+    fusing: Fusing | None = None,
+) -> Grouping:
+    """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
+
+    `cut_lines` says that there are workers to sort a single line together, `fusing` what selection has
+    chosen; a node that it does not mention is fused if all that read it are in one stage.
+    """
+    demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
+    result = Grouping([], {}, find_drivers(order, roots), fusing or {})
+    for node in reversed(order):
+        if node.op is Op.DATA:
+            continue
+        wanted = demands[node]
+        if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
+            _pass_through(node, wanted, demands)
+        elif (
+            node not in roots
+            and is_fusible(node, cut_lines)
+            and not (cut_lines and sums_sparse_rows(node))
+            and (target := _fusible_into(node, wanted, fuse, result)) is not None
+        ):
+            for stage, labels in target:
+                if node.op is Op.SCAN:
+                    stage.scan = node
+                _join(node, stage, labels, demands)
+        else:
+            _store(node, result, demands, cut_lines, fuse)
+    if fuse:
+        merge(result, order, demands)
+    result.groups = users_first(result.groups)
+    return result
+
+
+def _store(
+    node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool, fuse: bool
+) -> None:
+    """Store `node` as a further result of a stage that there is, or open one that ends in it."""
+    if node.op in VIEWS:
+        for reader, labels in demands[node]:
+            keep_rows(node, reader, labels)
+    users = list(dict.fromkeys(stage for stage, _ in demands[node]))
+    joins = fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN
+    joins = joins and not (cut_lines and sums_sparse_rows(node))
+    if fuse and node.op is Op.SCAN:
+        folds = [u for u in users if passed_values(u) == {node}]
+        stage = _as_member(node, folds, users, demands, result)
+        if stage is not None:
+            stage.scan = node
+            stage.users |= {u: None for u in users if u is not stage}
+            result.stored[node] = stage
+            return
+    chosen = _inside(node, users, demands, result) if joins else {}
+    inside = {stage: labels for stage, labels in chosen.items() if labels is not None}
+    readers = [u for u in users if u not in inside]
+    if joins:
+        hosts = inside if node in result.fusing and len(inside) == len(chosen) else users
+        stage = _as_member(node, hosts, readers, demands, result)
+        stage = stage or _beside(node, readers, inside, demands)
+        if stage is not None:
+            inside.pop(stage, None)
+            stage.users |= {u: None for u in readers if u is not stage}
+            result.stored[node] = stage
+            for other, labels in inside.items():
+                _join(node, other, labels, demands)
+            return
+    stage, seen = open_stage(node, is_fusible(node, cut_lines))
+    _demand(node, stage, seen, demands)
+    stage.users = dict.fromkeys(readers)
+    result.groups.append(stage)
+    result.stored[node] = stage
+    for other, labels in inside.items():
+        _join(node, other, labels, demands)
+
+
+def _inside(
+    node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]], result: Grouping
+) -> dict[Group, Labels | None]:
+    """The stages that were chosen to compute the node for themselves, although it is stored for others.
+
+    Those that may not have no labels.
+    """
+    places: dict[Group, Labels | None] = {}
+    for stage in users:
+        if _computes(stage, node, result.fusing):
+            target = _fusible_into(node, [d for d in demands[node] if d[0] is stage], True, result)
+            places[stage] = None if target is None else target[0][1]
+    return places
+
+
+def _computes(stage: Group, node: Node, fusing: Fusing) -> bool:
+    """Whether selection has an operator of the stage compute the node in its own pass."""
+    return any(stage.holds(n) for n in fusing.get(node, ()))
+
+
+def _as_member(
+    node: Node,
+    hosts: Iterable[Group],
+    users: list[Group],
+    demands: dict[Node, dict[Demand, None]],
+    result: Grouping,
+) -> Group | None:
+    """Compute the node in one of the stages that ask for it, which then stores it for the others, too."""
+    if node.format != "dense" or node.op is Op.INDEX:
+        return None
+    for stage in hosts:
+        if not has_room(stage):
+            continue
+        wanted = [d for d in demands[node] if d[0] is stage]
+        target = _fusible_into(node, wanted, True, result, weighed=False)
+        if target is not None and not follows(stage, [u for u in users if u is not stage]):
+            ((_, labels),) = target
+            if not unfollowed(stage, labels) <= stage.whole | kept_for(node, stage, labels):
+                continue  # cheap to compute again for each block, but then nobody's to store
+            _join(node, stage, labels, demands)
+            stage.more.append(Result(node, labels))
+            return stage
+    return None
+
+
+def _beside(
+    node: Node, users: list[Group], inside: Collection[Group], demands: dict[Node, dict[Demand, None]]
+) -> Group | None:
+    """Compute the node in a stage that reads the largest of its inputs the same way.
+
+    Not in one of those that compute it for themselves: they need it in another way, block by block.
+    """
+    if not may_stand_beside(node):
+        return None
+    shape, largest = root(node), largest_inputs(node)
+    inputs = zip(node.inputs, shape.inputs, strict=True)
+    for own, stage, seen in ((own, *d) for i, own in inputs if i in largest for d in _latest(demands[i])):
+        if seen is not None and stage not in inside:
+            labels = place_beside(shape, own, stage, seen, users)
+            if labels is not None:
+                break
+    else:
+        return None
+    stage.whole |= kept_whole(stage, labels, shape.whole)
+    add_result(stage, node, labels)
+    _demand(node, stage, tuple(relabelled(i, labels) for i in shape.inputs), demands)
+    return stage
+
+
+def _latest(wanted: dict[Demand, None]) -> list[Demand]:
+    """The demands of the last stages that were opened: in a long program, those nearest to what is above."""
+    return list(islice(reversed(wanted), MOST_HOSTS))[::-1]
+
+
+def _join(node: Node, stage: Group, labels: Labels, demands: dict[Node, dict[Demand, None]]) -> None:
+    """Make the node a member of a stage."""
+    stage.whole |= whole_dimensions(node, labels)
+    stage.whole |= kept_for(node, stage, labels)
+    stage.members.append((node, labels))
+    _demand(node, stage, input_labels(node, labels), demands)
+
+
+def _demand(
+    node: Node,
+    stage: Group,
+    labels: tuple[Labels | None, ...],
+    demands: dict[Node, dict[Demand, None]],
+) -> None:
+    for source, seen in zip(node.inputs, labels, strict=True):
+        demands[source][(stage, seen)] = None
+        if source.format != "dense" and source.op not in VIEWS:
+            keep_rows(source, stage, seen)  # a view that is not stored passes on what its array asks for
+
+
+def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:
+    """Ask the view's input in the view's stead; a slice asks for the stored array."""
+    for stage, labels in wanted:
+        if labels is None or not is_transparent(node):
+            _demand(node, stage, (None,), demands)
+        else:
+            stage.members.append((node, labels))
+            _demand(node, stage, input_labels(node, labels), demands)
+
+
+def _fusible_into(
+    node: Node, wanted: Collection[Demand], fuse: bool, result: Grouping, weighed: bool = True
+) -> list[tuple[Group, Labels]] | None:
+    """The stages (with labels) to compute the node in, or None where its value is to be stored.
+
+    `weighed` says that the node has to be among those that selection fuses, if selection knows it.
+    """
+    if never_joins(node):
+        return None
+    found: dict[Group, Labels] = {}
+    for stage, labels in wanted:
+        if labels is None or stage.separate:
+            return None
+        if node.op is not Op.INDEX:
+            own = stage.canonical(labels)
+            if found.setdefault(stage, own) != own:
+                return None
+    if node.op is Op.INDEX:
+        return [(stage, labels) for stage, labels in wanted if labels is not None]
+    if not fuse:
+        return None
+    places = list(found.items())
+    if weighed and node in result.fusing:
+        chosen = all(_computes(stage, node, result.fusing) for stage in found)
+    else:
+        chosen = len(places) == 1
+    once = node.op in (Op.SCAN, Op.RANDOM) and len(places) > 1
+    if not chosen or once:
+        return None
+    driven = node in result.drivers
+    return places if all(may_join(node, *place, driven) for place in places) else None

@@ -1,0 +1,227 @@
+"""What may stand in one pass: the only place that says so.
+
+The search asks it of each operator beside what reads it, and of the passes that may end in each, and so has
+no candidate that is refused later; what forms stages asks it of the stages as they grow, and what merges
+them, of two that read the same array. A node may be computed in a pass where
+
+- the pass sees it under one name: all in the pass that read it agree on the labels of its axes;
+- block by block no work is repeated: domain dimensions that the node does not follow stay whole in each
+  block, and so do those along which it needs whole lines; what is left of the domain is enough to cut;
+- its lines, and what it reads whole for every block, fit a core's cache;
+- the pass goes as the node has to: in order along a scan, over random numbers as they lie.
+
+Fusion plans (SystemML), section 3.2: the conditions of the templates Cell, Row and (small-sided) Outer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import prod
+
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.joins import REDUCING
+from spartan_ng.optimizer.fusion.group import Group, Result, is_product
+from spartan_ng.optimizer.fusion.labels import (
+    WHOLE,
+    Labels,
+    input_labels,
+    is_transparent,
+    root,
+    whole_dimensions,
+)
+from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
+
+LINE_BYTES = 1 << 18
+"""The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
+SIDE_BYTES = 1 << 20
+"""The largest operand that a fused product or lookup may read whole for every block."""
+LEAST_TASKS = 64
+"""What dimensions that stay whole must leave of a domain to cut."""
+LARGEST_BLOCK = 8192
+"""The most elements of the domain that one block may be forced to hold by dimensions that stay whole."""
+SMALL_REPEAT = 64
+"""Elements that may be computed again for every block."""
+MOST_RESULTS = 16
+"""Results of one stage."""
+_MOST_MEMBERS = 100
+
+
+def may_join(node: Node, stage: Group, labels: Labels, driven: bool) -> bool:
+    """Whether a stage may compute the node, as a member, under these labels.
+
+    `driven` nodes are needed at the non-zeros of a sparse array alone.
+    """
+    if node.op is Op.MAP and node.format == "dense" and stage.scan is None and not stage.separate:
+        if labels == tuple(range(len(stage.domain))):
+            return True  # cell by cell: what most do
+    elif stage.separate or never_joins(node):
+        return False
+    if node.op is Op.INDEX:
+        return True
+    if node.op is Op.SCAN:
+        return _takes_scan(node, stage, labels)
+    if node.op is Op.RANDOM:
+        return _draws_once(node, stage, labels)
+    if not driven and _hampers_product(node, stage, labels):
+        return False
+    if stage.scan is not None and not _stands_around_scan(node, stage, labels):
+        return False
+    sampled = driven and is_sampled_product(node)  # visited at single elements: no lines
+    return _repeats_nothing(node, stage, labels) and (sampled or lines_fit(node, labels))
+
+
+def never_joins(node: Node) -> bool:
+    """Whether no stage but one that ends in the node computes it."""
+    return node.fn in REDUCING or node.fn == "matrices" or is_union(node)
+
+
+def has_room(stage: Group) -> bool:
+    """Whether a stage may get a further result."""
+    if stage.separate or stage.scan is not None or stage.uncut or stage.root.format != "dense":
+        return False
+    if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= _MOST_MEMBERS:
+        return False
+    return not stage.is_product
+
+
+def may_stand_beside(node: Node) -> bool:
+    """Whether a node may be a further result of a stage at all."""
+    if node.op is Op.RANDOM or any(i.format != "dense" for i in (node, *node.inputs)):
+        return False
+    return not is_product(node)
+
+
+# --- what a block repeats, and holds -------------------------------------------------------------------
+
+
+def unfollowed(stage: Group, labels: Labels) -> set[int]:
+    """The stage's dimensions that a node with `labels` does not follow."""
+    return {d for d, n in enumerate(stage.domain) if n > 1 and d not in labels}
+
+
+def kept_for(node: Node, stage: Group, labels: Labels) -> set[int]:
+    """The stage's dimensions that stay whole, so that the node is not computed again for each block."""
+    missing = unfollowed(stage, labels)
+    return set() if missing and repeats_cheaply(node) else missing
+
+
+def repeats_cheaply(node: Node) -> bool:
+    """Whether the node may be computed again for every block."""
+    return node.op is Op.INDEX or (node.op is Op.MAP and node.size <= SMALL_REPEAT)
+
+
+def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether keeping dimensions whole for the node leaves enough of the domain to cut."""
+    whole = kept_for(node, stage, labels) | whole_dimensions(node, labels)
+    return whole <= stage.whole or leaves_enough(stage.domain, stage.whole | whole, stage.uncut)
+
+
+def leaves_enough(domain: tuple[int, ...], whole: Collection[int], uncut: Collection[int] = ()) -> bool:
+    """Whether a block may hold the whole dimensions, and what is left is enough to cut."""
+    kept = prod(domain[d] for d in whole)
+    left = prod(n for d, n in enumerate(domain) if d not in whole and d not in uncut)
+    return leaves_tasks(prod(domain), left, kept)
+
+
+def leaves_tasks(size: int, left: int, kept: int) -> bool:
+    """Whether a domain of `size` may have blocks of `kept` elements at least, with `left` of it to cut."""
+    return left >= min(LEAST_TASKS, size) and kept <= LARGEST_BLOCK
+
+
+def lines_fit(node: Node, labels: Labels) -> bool:
+    """Whether the whole axes that the node needs fit the cache for each element of the block."""
+    if node.op is Op.MAP:
+        return True
+    if _reduced_length(node) > node.size:
+        return False  # the reduction is the larger dimension: better to cut it
+    if node.op is Op.FOLD:
+        (axes,) = node.params
+        trailing = tuple(range(node.inputs[0].ndim - len(axes), node.inputs[0].ndim))
+        return axes == trailing and _line_bytes(node.inputs[0], input_labels(node, labels)[0]) <= LINE_BYTES
+    if node.fn == "along_axis":
+        a = node.inputs[0]
+        axis = node.params[1]
+        return bool(axis == a.ndim - 1 and a.shape[axis] * a.dtype.itemsize <= LINE_BYTES)
+    seen = input_labels(node, labels)
+    if node.fn == "take":
+        return node.inputs[0].nbytes <= SIDE_BYTES
+    lines = all(_line_bytes(i, s) <= LINE_BYTES for i, s in zip(node.inputs, seen, strict=True))
+    return lines and min(i.nbytes for i in node.inputs) <= SIDE_BYTES
+
+
+def _reduced_length(node: Node) -> int:
+    """How many elements make one element of the value."""
+    if node.op is Op.FOLD:
+        return node.inputs[0].size // max(node.size, 1)
+    if node.fn == "contract":
+        la, _, lo = node.params
+        return prod(n for x, n in zip(la, node.inputs[0].shape, strict=True) if x not in lo)
+    return 1
+
+
+def _line_bytes(node: Node, labels: Labels) -> int:
+    n = node.dtype.itemsize
+    for size, label in zip(node.shape, labels, strict=True):
+        if label == WHOLE:
+            n *= size
+    return n
+
+
+# --- products, scans and random numbers ----------------------------------------------------------------
+
+
+def _hampers_product(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether the node would keep a dimension of a large product whole, which workers and blocks want to cut.
+
+    What is made beside non-zeros may: the product's operand is never stored. Other operands are brought into
+    the product's stage where it is cut.
+    """
+    return stage.is_product and node.format == "dense" and bool(kept_for(node, stage, labels))
+
+
+def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a stage becomes one pass with the scan: only maps follow it, element by element, to a single
+    value, which is stored, or folded, or both."""
+    values = passed_values(stage)
+    return (
+        stage.scan is None
+        and stage.domain == node.shape
+        and labels == tuple(range(node.ndim))
+        and not stage.whole
+        and len(values) == 1
+        and None not in values
+        and all(_is_elementwise(m) for m, _ in stage.members if m is not node)
+    )
+
+
+def passed_values(stage: Group) -> set[Node | None]:
+    """What a stage stores or folds, all over its domain; None stands for anything else."""
+    every = tuple(range(len(stage.domain)))
+    inputs = root(stage.root).inputs if stage.root.op is Op.FOLD else None
+    results = [Result(stage.root, stage.out, inputs), *stage.more]
+    values: set[Node | None] = set()
+    for r in results:
+        folded = r.node.op is Op.FOLD and len(r.node.inputs) == 1
+        stored = r.out == every and (_is_elementwise(r.node) or r.node.op is Op.SCAN)
+        if folded and r.inputs == (every,) and r.node.inputs[0].format == "dense":
+            values.add(r.node.inputs[0])
+        else:
+            values.add(r.node if stored else None)
+    return values
+
+
+def _stands_around_scan(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a node is a map over the scan's domain (or so small that it is computed with every block)."""
+    return _is_elementwise(node) and not kept_for(node, stage, labels)
+
+
+def _is_elementwise(node: Node) -> bool:
+    """Whether a block of the value needs the same block of dense operands, and no more."""
+    dense = all(n.format == "dense" for n in (node, *node.inputs))
+    return dense and (node.op in (Op.MAP, Op.INDEX) or is_transparent(node))
+
+
+def _draws_once(node: Node, stage: Group, labels: Labels) -> bool:
+    """Whether a stage goes over random numbers as they lie: its blocks are those that are drawn well."""
+    plain = labels == tuple(range(node.ndim)) and stage.domain == node.shape
+    return plain and stage.scan is None and not stage.whole and stage.root.fn != "contract"
