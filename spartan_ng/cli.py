@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -247,8 +247,7 @@ def worker(
         server = WorkerServer(address, threads or cores, memory, access, bind)
     _warn(access, address)
     server.leaves_stuck = nannied is not None
-    sys.stdout = cast("TextIO", Prints(sys.stdout, server.tell_printed))
-    sys.stderr = cast("TextIO", Prints(sys.stderr, server.tell_printed))
+    server.prints = Prints.install(server.tell_printed)
     _serve(server, lifeline, nannied)
 
 

@@ -21,7 +21,14 @@ from spartan_ng.callers import user_place
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
-from spartan_ng.errors import UserFunctionError, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
+from spartan_ng.errors import (
+    SourceError,
+    UserFunctionError,
+    WorkerDied,
+    WorkerLost,
+    WorkersChanged,
+    WorkerUnreachable,
+)
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
@@ -72,6 +79,10 @@ class Session:
     def _evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef]:
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
+        for node in order:
+            source = None if node.data is None else node.data.source
+            if source is not None and source.is_written_to():
+                raise SourceError(f"{source} has changed since it was opened")
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Sequence
+from typing import Self, TextIO, cast
 
 from spartan_ng.kernels.user import current_job
 
@@ -30,6 +31,24 @@ class Prints(io.TextIOBase):
         self._begun: dict[str, str] = {}
         self._told: dict[str, int] = {}
         self._lock = threading.Lock()
+
+    @classmethod
+    def install(cls, tell: Callable[[str, str], None]) -> list[Self]:
+        """Stand in for this process's streams."""
+        found = [cls(sys.stdout, tell), cls(sys.stderr, tell)]
+        sys.stdout, sys.stderr = (cast("TextIO", stream) for stream in found)
+        return found
+
+    @staticmethod
+    def stay(streams: Sequence[Prints]) -> None:
+        """Be there again where a function has removed what was installed."""
+        for name, stream in zip(("stdout", "stderr"), streams, strict=False):
+            present = getattr(sys, name, None)
+            if present is None or present.closed:
+                setattr(sys, name, stream)
+
+    def close(self) -> None:
+        """Others print, too."""
 
     def write(self, text: str) -> int:
         """Take text from whoever writes."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import resource
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -189,6 +188,8 @@ class WorkerServer:
         self._timeouts: dict[str, float] = {}
         self._pressed: dict[str, float] = {}
         """Parts that have been told to stop, and when."""
+        self.prints: Sequence[Prints] = ()
+        """What stands in for this process's streams."""
         self.leaves_stuck = False
         """Whether somebody starts a worker in our place when we leave."""
         self._jobs = ThreadPoolExecutor(4096, "job")
@@ -470,7 +471,7 @@ class WorkerServer:
             try:
                 stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
             finally:
-                _finish_prints(run.job)
+                self._finish_prints(run.job)
             costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made, s.stolen) for s in stats)
             with record.span("results", "", run.job):
                 nnz, values = self._results(run.outputs, run.inline)
@@ -484,7 +485,7 @@ class WorkerServer:
         else:
             self.loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
             runner.help(run.job, program, self._stopping)
-            _finish_prints(run.job)
+            self._finish_prints(run.job)
 
     @staticmethod
     def _note_part(job: str, begun_ns: int) -> None:
@@ -501,6 +502,12 @@ class WorkerServer:
             elif box is not None:
                 region = tuple((lo, hi, 1) for lo, hi in box)
                 self.store.put(part.run.inputs[position], read_region(value, region))
+
+    def _finish_prints(self, job: str) -> None:
+        """Tell what functions have begun to print, whatever they have done to the streams."""
+        for stream in self.prints:
+            stream.finish(job)
+        Prints.stay(self.prints)
 
     def _ended(self, job: str, instructions: Sequence[Instruction]) -> None:
         del self._cancelled[job], self._begun[job], self._timeouts[job]
@@ -550,13 +557,6 @@ class WorkerServer:
         self._tiles.forget(client)
         # Its tiles' buffers come back when nobody looks at them any more.
         self.loop.after(_TIDY_S, self._pool.close_free)
-
-
-def _finish_prints(job: str) -> None:
-    """Tell what functions have begun to print."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, Prints):
-            stream.finish(job)
 
 
 def _load_plan(blob: Blob, client: str) -> Plan:

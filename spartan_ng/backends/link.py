@@ -302,6 +302,11 @@ class Link:
     def _run(self) -> None:
         try:
             self._loop.run()
+        except Exception as error:  # noqa: BLE001 - whoever waits for us hears of it
+            why = (
+                f"the connection to the master at {self.address} is given up: {type(error).__name__}: {error}"
+            )
+            self._fail(error if isinstance(error, ConnectionFailed) else ConnectionFailed(why))
         finally:
             self._fail(ConnectionFailed("the connection to the cluster is closed"))
             self._loop.close(linger_s=0.5)

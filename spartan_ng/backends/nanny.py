@@ -4,15 +4,19 @@ A user's function may end its process or send it a signal, the system may, when 
 leaves by itself when a function does not stop. Only its master, or the nanny's owner, ends a worker for good:
 what the master says comes back through a pipe of the worker's own, which no exit code of a function's can be
 taken for, and the owner tells the nanny first.
+
+A process that was stopped (SIGSTOP) is lost to its cluster within seconds, and would never end: it is ended.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 _FAREWELL = b"for good"
@@ -20,6 +24,9 @@ _QUICK_S = 10.0
 """A process that ends sooner may do so again: the next one starts later."""
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Between the end of a process and the next: twice as long each time, while they end quickly."""
+
+_LOOK_S, _LOOKS = 1.0, 30
+"""A process that stands still whenever it is looked at, so often, is ended."""
 
 
 class Process(Protocol):
@@ -103,11 +110,24 @@ class Nanny:
         finally:
             os.close(self._farewell)
 
+    def _await_end(self) -> None:
+        """Wait for the process to end, and see to it that it does if it stands still."""
+        still = 0
+        while True:
+            try:
+                self.process.wait(_LOOK_S)
+            except subprocess.TimeoutExpired:
+                still = still + 1 if _stands_still(self.process.pid) else 0
+                if still == _LOOKS:
+                    self.process.kill()
+            else:
+                return
+
     def _watch(self) -> None:
         pause = 0.0
         while True:
             begin = time.monotonic()
-            self.process.wait()
+            self._await_end()
             if self._has_said_farewell():
                 return
             quick = time.monotonic() - begin < self._quick_s
@@ -119,3 +139,10 @@ class Nanny:
                     return
                 before, self.process = self.process, self._begin()
                 self._replaced(before, self.process)
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether a process has been stopped by a signal; nobody can tell where there is no `/proc`."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+    return False

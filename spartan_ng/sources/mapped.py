@@ -66,6 +66,17 @@ class MappedFile(Source):
         order: Any = self.order
         return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order))
 
+    def is_written_to(self) -> bool:
+        """Whether the file has changed: if it is shorter now, whoever reads its map ends the process.
+
+        A map outlives its file's name, and keeps what it had where another file has that name by now.
+        """
+        try:
+            now = _identity(self.path)
+        except OSError:
+            return False
+        return now[0] == self._identity[0] and now != self._identity
+
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """A view of the map."""
         return self.mapped()[tuple(slice(lo, hi) for lo, hi in box)]

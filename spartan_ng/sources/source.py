@@ -52,6 +52,10 @@ class Source(ABC):
         """Whether what is there is still what was opened."""
         return True
 
+    def is_written_to(self) -> bool:
+        """Whether what was mapped, and may be there still, has changed since."""
+        return False
+
     def __str__(self) -> str:
         """What people call it."""
         return type(self).__name__

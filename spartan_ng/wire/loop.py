@@ -251,7 +251,12 @@ class Loop:
         socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
         socket.ipv6 = "[" in address
         self._sockets.append(socket)
-        monitor = self._monitors[socket] = Monitor(socket)
+        try:
+            monitor = self._monitors[socket] = Monitor(socket)
+        except zmq.ZMQError:  # there are no descriptors left
+            self._sockets.remove(socket)
+            socket.close()
+            raise
         self.watch(monitor.events, monitor.read)
         return socket
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import stat
 from pathlib import Path
 from unittest.mock import patch
@@ -153,3 +155,27 @@ def test_links_permissions_and_names_are_numpys(tmp_path):
     assert numpy.load(real).tolist() == [0, 1, 2, 3]
     with pytest.raises(FileNotFoundError):
         np.save(tmp_path / "nowhere" / "a.npy", np.arange(3))
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda path, x: np.save(path / "x.npy", x),
+        lambda path, x: np.savez(path / "x.npz", a=x, b=x),
+        lambda path, x: np.savez_compressed(path / "x.npz", x),
+        lambda path, x: np.checkpoint(x, to=path / "folder"),
+    ],
+    ids=["save", "savez", "savez_compressed", "checkpoint"],
+)
+def test_a_disk_that_takes_no_more_is_an_error_with_the_file(tmp_path, save):
+    """A limit to files' lengths is as a disk that is full, for one process."""
+    x = np.array(numpy.random.default_rng(0).random(400_000))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        with pytest.raises(OSError, match=rf"{tmp_path}/.*: File too large") as caught:
+            save(tmp_path, x)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.errno == errno.EFBIG
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]

@@ -8,6 +8,7 @@ import pytest
 
 from spartan_ng.backends import nanny as nannies
 from spartan_ng.backends.nanny import Nanny, Process
+from tests.waiting import until
 
 FAREWELL = "os.write({}, b'for good'); "
 
@@ -56,6 +57,34 @@ def test_what_a_process_does_with_its_descriptors_is_no_farewell(monkeypatch, wa
     assert [p.returncode for p in seen] == [0]
     os.close(writing)  # a child ends now
     os.close(reading)
+
+
+def test_a_process_that_stands_still_is_started_again(monkeypatch):
+    """A user's function may stop its process: nobody else would ever hear of it."""
+    for name, value in (("_PAUSE_S", 0.0), ("_LOOK_S", 0.01), ("_LOOKS", 3)):
+        monkeypatch.setattr(nannies, name, value)
+    ways = ["os.kill(os.getpid(), 19)", FAREWELL + "os._exit(5)"]
+    seen: list[Process] = []
+
+    def start(descriptor):
+        return runs(ways.pop(0).format(descriptor), descriptor)
+
+    nanny = Nanny(start, lambda before, now: seen.append(before))
+    assert nanny.wait() == 5
+    assert [p.returncode for p in seen] == [-9]
+
+
+def test_a_process_that_goes_on_in_time_is_left_alone(monkeypatch):
+    for name, value in (("_LOOK_S", 0.005), ("_LOOKS", 1 << 30)):
+        monkeypatch.setattr(nannies, name, value)
+
+    def start(descriptor):
+        return runs("os.kill(os.getpid(), 19); " + (FAREWELL + "os._exit(3)").format(descriptor), descriptor)
+
+    nanny = Nanny(start, lambda before, now: None)
+    until(lambda: nannies._stands_still(nanny.process.pid))
+    nanny.process.send_signal(18)
+    assert nanny.wait() == 3
 
 
 def test_nobody_is_started_after_the_owner_has_said_so():

@@ -1,18 +1,27 @@
 """What a worker has no more of, its system says: an error with worker and bytes, and the next job works."""
 
+import errno
 import os
 import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zmq
 
 from spartan_ng.arrays import ArrayRef, Tiling
-from spartan_ng.errors import MemoryBudgetError, OutOfResources, UserFunctionError
+from spartan_ng.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    MemoryBudgetError,
+    OutOfResources,
+    UserFunctionError,
+)
 from spartan_ng.graph import build
 from spartan_ng.session import Session
 from tests.cluster.conftest import start
 from tests.cluster.programs import doubled, evaluate, user
+from tests.waiting import until
 
 MB = 1 << 20
 
@@ -94,3 +103,37 @@ def test_a_tile_beyond_the_budget():
             upload(client, np.ones((1024, 1024)))
         works(client)
         client.close()
+
+
+def test_who_has_no_descriptors_to_connect_to_a_worker_says_so(one, client, monkeypatch):
+    """The connection to the master goes on, and so does the program once there are some."""
+    x = np.arange(100_000.0).reshape(1000, 100)
+    with monkeypatch.context() as patch:
+        patch.setattr(client._link._loop, "_socket", no_descriptors)
+        with pytest.raises(OutOfResources, match=r"cannot connect to .*pid \d+.*: Too many open files"):
+            upload(client, x)
+    works(client)
+
+
+def no_descriptors(kind, address):
+    raise zmq.ZMQError(errno.EMFILE)
+
+
+def test_a_folder_that_others_may_enter_is_an_error_until_they_may_not(one, client):
+    folder = Path(client._link.address.removeprefix("ipc://")).parent
+    folder.chmod(0o777)
+    try:
+        with pytest.raises(AuthenticationFailed, match="are not safe"):
+            upload(client, np.arange(100_000.0).reshape(1000, 100))
+    finally:
+        folder.chmod(0o700)
+    works(client)
+
+
+def test_what_goes_wrong_with_a_connection_is_said(one):
+    client = one.connect()
+    client._link._loop.call(lambda: os.environ["NOT SET"])
+    until(lambda: not client._link._thread.is_alive())
+    with pytest.raises(ConnectionFailed, match="is given up: KeyError: 'NOT SET'"):
+        works(client)
+    client.close()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import http.server
 import importlib
+import os
 import pickle
 import random
 import threading
@@ -325,6 +326,25 @@ def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) ->
     (tmp_path / "x.bin").unlink()
     with pytest.raises(SourceError, match="cannot be read on"):
         source.mapped()
+
+
+def test_a_map_of_a_file_that_gets_shorter_is_an_error_and_no_signal(tmp_path: Path) -> None:
+    """Also between two evaluations; a file that another one has replaced is still what it was."""
+    path = tmp_path / "x.npy"
+    big = numpy.arange(6_000_000.0)
+    numpy.save(path, big)
+    x = np.load(path)
+    kept = np.load(path)
+    assert float((x + 1).sum()) == (big + 1).sum()
+    numpy.save(tmp_path / "new.npy", TABLE)
+    os.replace(path, tmp_path / "old.npy")
+    os.replace(tmp_path / "new.npy", path)
+    assert float((kept * 2).sum()) == 2 * big.sum()
+    os.replace(tmp_path / "old.npy", path)
+    os.truncate(path, 1000)
+    for step in (x.sum, (x - 3).sum, x.argmax, lambda: np.sort(x)[0], lambda: np.compute(x[::7] * 2)):
+        with pytest.raises(SourceError, match=r"x\.npy has changed since it was opened"):
+            float(numpy.max(step()))
 
 
 def test_files_shorter_than_they_should_be(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What functions print is told up to a number of characters for each job, and not kept."""
 
+import contextlib
 import io
+import sys
 
 import pytest
 
@@ -43,3 +45,40 @@ def test_each_job_may_print_as_much(told):
         stream = printing(told, f"c/{number}", "y" * 900 + "\n")
         assert told[f"c/{number}"] == ["y" * 900]
         assert len(stream._told) <= 3
+
+
+def close():
+    sys.stdout.close()
+
+
+def delete():
+    del sys.stdout
+
+
+def empty():
+    sys.stdout = None
+
+
+@pytest.mark.parametrize("harm", [close, delete, empty])
+def test_functions_take_no_stream_from_others(told, monkeypatch, harm):
+    beside = io.StringIO()
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, beside)
+    streams = Prints.install(lambda at, lines: told.setdefault(at, []).append(lines))
+    harm()
+    Prints.stay(streams)
+    with Acting("c/1"):
+        call_user(UserFunction(lambda: print("here")), "map")
+    assert told["c/1"] == ["here"]
+    print("not of a job")
+    assert beside.getvalue() == "not of a job\n"
+
+
+def test_a_stream_that_a_function_has_put_there_for_a_while_is_left(monkeypatch):
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.StringIO())
+    streams = Prints.install(lambda at, lines: None)
+    with contextlib.redirect_stdout(io.StringIO()) as own:
+        Prints.stay(streams)
+        assert sys.stdout is own
+    assert id(sys.stdout) == id(streams[0])

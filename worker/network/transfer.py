@@ -27,7 +27,7 @@ import zmq
 from msgspec.structs import replace
 from numpy.lib.stride_tricks import as_strided
 
-from spartan_ng.errors import WorkerLost, WorkerUnreachable
+from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, WorkerUnreachable
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import NOTHING, encode
@@ -207,7 +207,11 @@ class Peers:
         return request.future
 
     def _send(self, request: _Request) -> None:
-        link = self._link(request.peer)
+        try:
+            link = self._link(request.peer)
+        except (ConnectionFailed, OutOfResources) as error:
+            _settle(request.future, error)
+            return
         if link is None or request.since not in (None, link.member.since):
             gone = WorkerLost(f"worker {request.peer} is not a member of the cluster any more")
             _settle(request.future, gone)
@@ -236,7 +240,11 @@ class Peers:
             shared = member.host == host_identity() != ""
             link = _Link(member, shared, next(self._sessions), self._loop.now())
             self._links[peer] = link
-            self._connect(peer, link)
+            try:
+                self._connect(peer, link)
+            except BaseException:
+                del self._links[peer]
+                raise
         return link
 
     def _connect(self, peer: str, link: _Link) -> None:
@@ -248,7 +256,12 @@ class Peers:
         link.channel.close()
         notice = partial(self._connection_event, peer, link)
         key = link.member.key.encode()
-        socket = self._loop.dealer(link.member.address, self._identity, self._access, key, notice)
+        link.socket = None
+        try:
+            socket = self._loop.dealer(link.member.address, self._identity, self._access, key, notice)
+        except zmq.ZMQError as error:
+            text = f"{self._hello.label or 'this process'} cannot connect to {link.member.label}: {error}"
+            raise OutOfResources(error.errno, text) from error
         link.socket = socket
         broken = partial(self._broken, peer, link)
         self._loop.receive(socket, partial(self._receive, peer, link, socket), broken)
@@ -273,7 +286,10 @@ class Peers:
 
     def _connect_again(self, peer: str, link: _Link) -> None:
         if self._links.get(peer) is link:
-            self._connect(peer, link)
+            try:
+                self._connect(peer, link)
+            except (ConnectionFailed, OutOfResources) as error:
+                self._give_up(peer, error)
 
     def _look(self) -> None:
         """Give up who is out of reach for too long; tell the others what we have, and what we wait for."""

@@ -30,6 +30,8 @@ PART_BYTES = 1 << 26
 """An array that does not fit is computed and written in parts of about this size."""
 _SHARE = 4
 """It does not fit where it would take more than one part in so many of the memory."""
+_TRIES = 16
+"""Writes that ask a disk why it takes no more; there may be room by then."""
 _BY_PARTS = (VIEWS - {Op.RESHAPE}) | {Op.MAP, Op.DATA, Op.INDEX}
 """Steps of which a part costs a part."""
 
@@ -49,10 +51,30 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
             os.fchmod(descriptor, mode_of(path))
             yield written
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        number = _refusal(error, temporary)
         with suppress(OSError):
             os.unlink(temporary)
+        if number:
+            raise OSError(number, f"{path}: {os.strerror(number)}") from error
         raise
+
+
+def _refusal(error: BaseException, path: str) -> int:
+    """Why the disk takes no more of a file; 0 where that is not what was wrong.
+
+    NumPy's `tofile` says no more than how many elements it took, so that the disk is asked again.
+    """
+    if type(error) is not OSError:
+        return 0
+    if error.errno is not None:
+        return error.errno
+    try:
+        with open(path, "ab", buffering=0) as file:
+            file.writelines(bytes(1 << 16) for _ in range(_TRIES))
+    except OSError as again:
+        return again.errno or 0
+    return 0
 
 
 def _replaceable(path: str) -> bool:
