@@ -19,7 +19,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
-from spartan_ng.kernels import body
+from spartan_ng.kernels import rows
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.optimizer import pipeline
 from spartan_ng.texts import renamed
@@ -127,7 +127,7 @@ def test_the_page_leads_to_broken_kernels(monkeypatch) -> None:
 
 def test_errors_name_the_step_and_the_stage(monkeypatch) -> None:
     def broken(row):
-        right = body._map(row)
+        right = rows._map(row)
 
         def evaluate(registers, block, out):
             if row.fn == "tanh":
@@ -136,7 +136,7 @@ def test_errors_name_the_step_and_the_stage(monkeypatch) -> None:
 
         return evaluate
 
-    monkeypatch.setitem(body.KINDS, "map", broken)
+    monkeypatch.setitem(rows.KINDS, "map", broken)
     with running_on(EmbeddedBackend(1)), config.override(small_bytes=0, kernels="interpret"):
         x = sp.array(A)
         with pytest.raises(ZeroDivisionError) as found:

@@ -9,7 +9,7 @@ import pytest
 from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.kernels.body import fills
+from spartan_ng.kernels.rows import fills
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.plan.plan import ScanTile
 from tests import reference

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spartan_ng.kernels import body
+from spartan_ng.kernels import rows
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Row
 
@@ -22,10 +22,10 @@ def test_threads_that_call_one_function_at_a_time(monkeypatch: pytest.MonkeyPatc
         together.wait()
         return value
 
-    monkeypatch.setattr(body, "dense", waits)
+    monkeypatch.setattr(rows, "dense", waits)
     told = UserFunction(lambda block, extent: np.full(block.shape, extent[0][0]))
     row = Row("map", told, (0,), ("extent",), np.dtype(int), (20,), (0,))
-    evaluate = body.KINDS["map"](row)
+    evaluate = rows.KINDS["map"](row)
 
     def run(lo: int) -> Any:
         return evaluate([np.zeros(10)], ((lo, lo + 10),), None)

@@ -13,7 +13,7 @@ import pytest
 
 from spartan_ng.arrays import box_shape
 from spartan_ng.compressed.groups import Coding
-from spartan_ng.kernels import blocks, body, sampled
+from spartan_ng.kernels import blocks, rows, sampled
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.scans import MonoidScan, UfuncScan
 from spartan_ng.ops.line_states import Ends
@@ -60,11 +60,11 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "product": (Reducer, "combine", _first_alone),
     "segments": (Reducer, "_bincount", _one_index_less),
     "ends": (Ends, "combine", _first_alone),
-    "users": (body, "call_user", _elsewhere),
+    "users": (rows, "call_user", _elsewhere),
     "users' scans": (MonoidScan, "scan", _behind_nothing),
     "csr": (sampled, "_dots", _turned),
     "compressed": (Coding, "counts", _one_row_more),
-    "random numbers": (body, "draw", _from_the_start),
+    "random numbers": (rows, "draw", _from_the_start),
 }
 """For each form a function of the interpreter, and what it does wrong."""
 KERNELS = {"scanned": "scans", "compressed": "look-ups"}

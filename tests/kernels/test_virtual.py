@@ -17,7 +17,7 @@ import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
-from spartan_ng.kernels.body import KINDS
+from spartan_ng.kernels.rows import KINDS
 from spartan_ng.kernels.virtual import machine, programs
 from spartan_ng.kernels.virtual.machine import Refused
 from spartan_ng.kernels.virtual.programs import LONGEST

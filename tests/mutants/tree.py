@@ -23,11 +23,15 @@ CORE = (
     "spartan_ng/api/core/cell.py",
     "spartan_ng/api/core/dispatch.py",
     "spartan_ng/api/core/forcing.py",
+    "spartan_ng/api/core/conversion.py",
     "spartan_ng/api/core/handle.py",
+    "spartan_ng/api/core/kinds.py",
     "spartan_ng/api/base/indexing.py",
     "spartan_ng/api/core/operands.py",
     "spartan_ng/api/base/reductions.py",
+    "spartan_ng/api/elementwise/asked.py",
     "spartan_ng/api/elementwise/universal.py",
+    "spartan_ng/api/core/chains.py",
     "spartan_ng/api/core/views.py",
 )
 """What is worth a fault by default: the rooms where answers come about, and the core of the API."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.kernels.body import labelled_box
+from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Write
 from spartan_ng.worker.scheduling.program import Task

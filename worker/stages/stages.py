@@ -16,7 +16,7 @@ from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
 from spartan_ng.kernels.blocks import Cell, Cut
-from spartan_ng.kernels.body import Runner, labelled_box
+from spartan_ng.kernels.body import Runner
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
@@ -26,6 +26,7 @@ from spartan_ng.kernels.contract import laid_out
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.kernels.sequences import Run as Blocks
 from spartan_ng.plan.plan import (

@@ -11,8 +11,9 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import as_handle, in_order, wrap_node
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs

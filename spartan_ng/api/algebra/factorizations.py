@@ -16,7 +16,8 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import creation, joining, manipulation
 from spartan_ng.api.base.stacks import on_stack
-from spartan_ng.api.core.handle import as_handle, settle, wrap, wrap_node
+from spartan_ng.api.core.conversion import as_handle
+from spartan_ng.api.core.handle import settle, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process

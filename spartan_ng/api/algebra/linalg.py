@@ -28,8 +28,9 @@ from spartan_ng.api.algebra.products import matmul, tensordot, vecdot
 from spartan_ng.api.base import creation, manipulation, reductions
 from spartan_ng.api.base.manipulation import matrix_transpose
 from spartan_ng.api.base.stacks import on_stack, probed
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
 from spartan_ng.api.ordering.sorting import argsort, sort

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, in_order, wrap, wrap_node
+from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 

@@ -10,8 +10,9 @@ from spartan_ng.api.algebra.factorizations import is_tall, tall_qr
 from spartan_ng.api.algebra.products import dot
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack, probed
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import as_handle, wrap
+from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
 from spartan_ng.graph import build

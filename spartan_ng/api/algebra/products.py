@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import Handle, as_handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized

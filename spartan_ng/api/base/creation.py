@@ -10,30 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked
+from spartan_ng.api.core.conversion import MOST_AXES, as_handle, forced, in_order, is_array_like, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
-    MOST_AXES,
-    NUMERIC,
     Handle,
     Late,
-    as_dtype,
-    as_handle,
     assigned,
     converted_node,
     copied,
-    forced,
-    in_order,
-    is_array_like,
-    is_subclass,
     make,
     numbers_here,
     order_letter,
-    same_bytes,
-    shape_tuple,
     wrap,
     wrap_masked,
     wrap_node,
 )
+from spartan_ng.api.core.kinds import NUMERIC, as_dtype, is_subclass, same_bytes
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy

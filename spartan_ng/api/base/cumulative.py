@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import reductions
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import as_handle, wrap, wrap_node
+from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import check_is_array, stored
 from spartan_ng.config import config

@@ -15,23 +15,22 @@ import numpy as np
 from spartan_ng.api.base import creation
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
+from spartan_ng.api.core.chains import Basic, basic_steps, is_stretched
+from spartan_ng.api.core.conversion import as_handle, forced, is_array_like
 from spartan_ng.api.core.dispatch import fresh, stays
 from spartan_ng.api.core.handle import (
     Handle,
-    as_handle,
     converted_node,
     copied,
-    forced,
-    is_array_like,
-    is_subclass,
     make,
     over_buffer,
     wrap,
     wrap_masked,
     wrap_node,
 )
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.layouts import lying_as_taken
-from spartan_ng.api.core.views import Basic, Field, Reshape, Slice, Transpose, basic_steps, is_stretched
+from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError

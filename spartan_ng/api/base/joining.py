@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, manipulation
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, wrap_node
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.operands import WEAK, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.errors import ShapeError

@@ -10,8 +10,9 @@ import numpy as np
 
 from spartan_ng.api.base import indexing, reductions
 from spartan_ng.api.core import keys
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
-from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import stored
 from spartan_ng.graph import build

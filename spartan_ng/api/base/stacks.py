@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import reductions
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.forcing import run, value_of
-from spartan_ng.api.core.handle import Handle, as_handle, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.graph import build
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 

@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Handle, SubclassError, is_array_like, is_subclass, values, wrap
+from spartan_ng.api.core.conversion import is_array_like, values
+from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.kinds import SubclassError, is_subclass
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core.chains import seen_through, without_memory
+from spartan_ng.api.core.conversion import as_handle, is_array_like
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, is_array_like
-from spartan_ng.api.core.views import seen_through, without_memory
+from spartan_ng.api.core.handle import Handle
 
 bool = bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spartan_ng.api.core.views import is_read_only
+from spartan_ng.api.core.chains import is_read_only
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray

@@ -6,21 +6,20 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 
 from __future__ import annotations
 
-import operator
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked, order_of
+from spartan_ng.api.core.chains import appended, is_stretched, layout_of, shortened, written
 from spartan_ng.api.core.errstate import is_strict, note
 from spartan_ng.api.core.forcing import run, value_of
-from spartan_ng.api.core.views import Reshape, View, appended, is_stretched, layout_of, shortened, written
+from spartan_ng.api.core.kinds import NUMERIC, is_subclass
+from spartan_ng.api.core.views import Reshape, View
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
-from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -31,67 +30,10 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 Shape: TypeAlias = tuple[int, ...]
-PYTHON_SCALARS = (int, float, complex)
-_PLAIN = frozenset({int, float, bool, complex, str})
-NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
-    np.timedelta64
-}
-"""The types of NumPy's scalars that are numbers."""
-_PLAIN_OR_NUMERIC = _PLAIN | NUMERIC
 _ORDERS = frozenset({"C", "F", "A", "K", None})
-MOST_AXES = 64
 CHAIN = 16
 """Views of views are joined where so many follow each other: loops cut an array shorter by the thousand."""
 _new = object.__new__
-
-
-def is_array_like(a: Any) -> bool:
-    """Whether an object that is no array says how it becomes one; what it gives may be an array of ours."""
-    return not isinstance(a, Handle | np.ndarray | np.generic | type) and hasattr(a, "__array__")
-
-
-def is_override(a: Any) -> bool:
-    """Whether an operand of another library says what universal functions mean, or refuses them (NEP 13)."""
-    if a is None or isinstance(a, Handle | np.ndarray | np.generic):
-        return False
-    return hasattr(type(a), "__array_ufunc__")
-
-
-def wraps(a: Any) -> bool:
-    """Whether an array-like's class makes what universal functions give its own, by `__array_wrap__`."""
-    return not isinstance(a, Handle | np.ndarray | np.generic) and hasattr(type(a), "__array_wrap__")
-
-
-def check_wraps(a: Any) -> None:
-    """SubclassError for an operand that makes results its own, or says what universal functions mean."""
-    if is_override(a):
-        raise SubclassError(f"universal functions of {type(a).__name__} are its __array_ufunc__'s")
-    if wraps(a):
-        raise SubclassError(f"results of {type(a).__name__} are made by its __array_wrap__")
-
-
-def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A `dtype=` argument; a class of dtypes stands for the one that NumPy would make."""
-    if isinstance(dtype, type) and issubclass(dtype, np.dtype):
-        return np.zeros(0, dtype).dtype
-    return np.dtype(float if dtype is None else dtype)
-
-
-def same_bytes(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
-    """Whether elements of one dtype are another's; texts of any length lie in their dtype's own memory."""
-    return a is b or (a == b and a.kind != "T")
-
-
-class SubclassError(TypeError):
-    """An operand is of a subclass of NumPy's array class, as masked arrays and matrices are.
-
-    Its class says what functions of it mean, so the function that meets it is left to NumPy.
-    """
-
-
-def is_subclass(a: Any) -> bool:
-    """Whether a NumPy array's class has rules of its own; mapped files have none."""
-    return a.__class__ is not np.ndarray and isinstance(a, np.ndarray) and not isinstance(a, np.memmap)
 
 
 class Handle:
@@ -438,16 +380,6 @@ def _record(value: Any) -> ndarray:
     return h  # type: ignore[no-any-return]
 
 
-def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
-    """A program's own conversion of elements, which it is told of where imaginary parts are lost."""
-    if node.dtype.kind == "c" and dtype.kind in "iuf":
-        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
-        node = build.map_("real", node)
-    if (is_strict() and not np.can_cast(node.dtype, dtype)) or (node.dtype.hasobject and not dtype.hasobject):
-        return make(Cell(wrap_node(node)._force().astype(dtype)))._node()
-    return build.cast(node, dtype)
-
-
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
     note(node)
@@ -462,6 +394,16 @@ def wrap_masked(masked: Masked) -> ndarray:
     """An array whose shape is not known yet."""
     note(masked.a)
     return make(Cell(masked=masked))
+
+
+def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
+    """A program's own conversion of elements, which it is told of where imaginary parts are lost."""
+    if node.dtype.kind == "c" and dtype.kind in "iuf":
+        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        node = build.map_("real", node)
+    if (is_strict() and not np.can_cast(node.dtype, dtype)) or (node.dtype.hasobject and not dtype.hasobject):
+        return make(Cell(wrap_node(node)._force().astype(dtype)))._node()
+    return build.cast(node, dtype)
 
 
 def order_letter(order: Any) -> Any:
@@ -492,139 +434,6 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     return make(cell)
 
 
-def in_order(a: ndarray, order: Any) -> ndarray:
-    """An array, copied unless it has the memory layout that is asked for: "C", "F", or None for any."""
-    order = order_letter(order)
-    if order not in ("C", "F") or a.ndim == 0:
-        return a
-    flags = a._layout().flags
-    return a if (flags.f_contiguous if order == "F" else flags.c_contiguous) else a.copy(order)
-
-
-def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
-    """A scipy.sparse matrix as an array of format "csr"."""
-    value = csr_array(matrix, dtype=dtype)
-    if not value.has_canonical_format:  # elementwise functions look at each element once
-        value = value.copy()
-        value.sum_duplicates()
-    ref = ArrayRef(value.shape, value.dtype, value=value, format="csr", nnz=int(value.nnz))
-    return make(Cell(node=build.data(ref)))
-
-
-def as_handle(a: Any, dtype: Any = None) -> ndarray:
-    """Anything array-like as an array; a NumPy array is not copied before that is needed.
-
-    Raises
-    ------
-    SubclassError : a masked array, a matrix, or an array of another subclass of NumPy's
-    """
-    if isinstance(a, Handle):
-        if dtype is not None and not same_bytes(a.dtype, as_dtype(dtype)):
-            return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
-        return a  # type: ignore[return-value]
-    if is_sparse(a):
-        return sparse_handle(a, dtype)
-    if isinstance(a, np.generic):
-        if dtype is not None and np.dtype(dtype).hasobject:
-            return make(Cell(np.asarray(a, dtype)))
-        if dtype is not None:
-            a = np.asarray(a, dtype)[()] if np.dtype(dtype).kind in "SU" else a.astype(dtype)
-        if a.__class__ in NUMERIC or isinstance(a, np.void):
-            return scalar(a)
-        return make(Cell(a, frozen=True))
-    if isinstance(a, list | tuple):
-        if dtype is not None and Late.number in map(type, a):
-            a = _held(a, np.dtype(dtype))
-        left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
-        a = _nested(a, left)
-        if isinstance(a, Handle):
-            return as_handle(a, dtype)
-        if left:
-            settle(*left)
-            a = _with_values(a)
-    elif isinstance(a, np.ndarray):
-        if is_subclass(a):
-            raise SubclassError(
-                f"{type(a).__name__} is a subclass of NumPy's array class, and works with NumPy's functions "
-                "only; np.asarray gives its elements"
-            )
-    elif is_array_like(a):
-        a = a.__array__()
-        if isinstance(a, Handle):
-            return as_handle(a, dtype)
-        if not isinstance(a, np.ndarray | np.generic):
-            raise ValueError("object __array__ method not producing an array")
-    value = np.asarray(a, dtype)
-    return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
-
-
-def _held(items: Any, dtype: np.dtype[Any]) -> Any:
-    """A sequence whose numbers are computed where integers may not hold one of them, for NumPy's error."""
-    numbers = [i for i in items if type(i) is Late.number]
-    if dtype.kind not in "iu" or all(np.can_cast(i.dtype, dtype) for i in numbers):
-        return items
-    settle(*numbers)
-    return [i._force()[()] if type(i) is Late.number else i for i in items]
-
-
-def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
-    """A sequence with arrays in it: stacked if all are and may be; others as they are.
-
-    Arrays that are not stacked stay in their lists, and are appended to `left`. Where they may become
-    elements (`left` is None) all stay: NumPy finds out if they do. A list in itself ends at the most axes
-    that there are.
-    """
-    if depth > MOST_AXES or _PLAIN.issuperset(map(type, items)):
-        return items
-    numbers = [i._number if type(i) is Late.scalar else i for i in items]
-    if _PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
-        return tuple(numbers) if isinstance(items, tuple) else numbers
-    parts = [
-        _nested(i, left, depth + 1)
-        if isinstance(i, list | tuple)
-        else as_handle(i)
-        if left is not None and is_array_like(i)
-        else i
-        for i in numbers
-    ]
-    if left is not None:
-        arrays = [i for i in parts if isinstance(i, Handle)]
-        if parts and len(arrays) == len(parts) and all(i.ndim < MOST_AXES for i in arrays):
-            return Late.stack(parts)
-        left += arrays
-    if all(i is j for i, j in zip(parts, items, strict=True)):
-        return items
-    return tuple(parts) if isinstance(items, tuple) else parts
-
-
-def _with_values(items: Any, depth: int = 1) -> Any:
-    """A nested sequence with the values of its arrays, which are computed."""
-    if depth > MOST_AXES or _PLAIN.issuperset(map(type, items)):
-        return items
-    parts = [_with_values(i, depth + 1) if isinstance(i, list | tuple) else forced(i) for i in items]
-    return tuple(parts) if isinstance(items, tuple) else parts
-
-
-def shape_tuple(shape: Any) -> tuple[int, ...]:
-    """A shape argument as a tuple of ints."""
-    if isinstance(shape, Handle):
-        shape = shape._force().tolist()
-    lengths: tuple[int, ...]
-    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
-        return shape
-    if isinstance(shape, bool):
-        raise TypeError(f"expected a sequence of integers or a single integer, got {shape}")
-    try:
-        lengths = (operator.index(shape),)
-    except TypeError:
-        lengths = tuple(operator.index(n) for n in shape)
-    if any(n < 0 for n in lengths):
-        raise ShapeError(f"negative dimensions are not allowed: {lengths}")
-    if any(n > sys.maxsize for n in lengths):
-        raise ValueError(f"Maximum allowed dimension exceeded: {lengths}")
-    return lengths
-
-
 def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
     waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
@@ -641,19 +450,3 @@ def assigned(value: Handle, shape: tuple[int, ...]) -> Node:
     if there[:extra] != (1,) * extra or build.broadcast_shapes("assign", shape, kept) != shape:
         raise ShapeError(f"could not broadcast input array from shape {there} into shape {shape}")
     return build.broadcast(value._see(Reshape(kept))._node() if kept != there else value._node(), shape)
-
-
-def forced(a: Any) -> Any:
-    """The NumPy value of an array, computed now; another thing as it is."""
-    return a._force() if isinstance(a, Handle) else a
-
-
-def numpys(a: Any) -> Any:
-    """What NumPy has in an array's place, computed now: a number for a number; another thing as it is."""
-    return a._force()[()] if isinstance(a, Handle) and a._cell.frozen else forced(a)
-
-
-def values(*arrays: Any) -> tuple[Any, ...]:
-    """NumPy values of several arrays, all computed together; other things pass through."""
-    settle(*arrays)
-    return tuple(forced(a) for a in arrays)

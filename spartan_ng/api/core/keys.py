@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import MOST_AXES, Handle, as_handle, is_array_like, settle, wrap, wrap_node
-from spartan_ng.api.core.views import bounded, expanded
+from spartan_ng.api.core.chains import bounded, expanded
+from spartan_ng.api.core.conversion import MOST_AXES, as_handle, is_array_like
+from spartan_ng.api.core.handle import Handle, settle, wrap, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build

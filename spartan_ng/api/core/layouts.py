@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, laid_out, order_of
-from spartan_ng.api.core.handle import Handle, as_handle, make, wrap
-from spartan_ng.api.core.views import Broadcast, Transpose, layout_of
+from spartan_ng.api.core.chains import layout_of
+from spartan_ng.api.core.conversion import as_handle
+from spartan_ng.api.core.handle import Handle, make, wrap
+from spartan_ng.api.core.views import Broadcast, Transpose
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Masked
+from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
 from spartan_ng.api.core.dispatch import weight
-from spartan_ng.api.core.handle import (
-    PYTHON_SCALARS,
-    Handle,
-    as_handle,
-    check_wraps,
-    converted_node,
-    copied,
-    forced,
-    is_array_like,
-    wrap_node,
-)
+from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_node
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config

@@ -14,17 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining
-from spartan_ng.api.core.handle import (
-    Handle,
-    as_handle,
-    forced,
-    is_array_like,
-    is_subclass,
-    numpys,
-    shape_tuple,
-    wrap,
-    wrap_node,
-)
+from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, shape_tuple
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Handle, as_handle, forced, is_subclass, shape_tuple, wrap
+from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
+from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing import generator as generators
 from spartan_ng.api.drawing.bit_generators import OfNumPys

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

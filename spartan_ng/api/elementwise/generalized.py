@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core.conversion import is_override
 from spartan_ng.api.core.dispatch import by_numpy
-from spartan_ng.api.core.handle import Handle, is_override
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise.universal import ufunc
 

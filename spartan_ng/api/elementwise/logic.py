@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, reductions
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, assigned, copied, forced, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, assigned, copied, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX

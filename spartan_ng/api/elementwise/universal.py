@@ -6,38 +6,27 @@ Small operands on the driver go to NumPy at once; anything else becomes a map. A
 
 from __future__ import annotations
 
-import functools
 import operator
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api.base import cumulative, reductions, segments
 from spartan_ng.api.core.cell import Masked
-from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, stays
-from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import (
-    Handle,
-    SubclassError,
-    as_dtype,
+from spartan_ng.api.core.conversion import (
     as_handle,
     check_wraps,
-    copied,
     forced,
     in_order,
     is_array_like,
     is_override,
-    is_subclass,
-    numbers_here,
-    scalar,
-    wrap,
-    wrap_masked,
-    wrap_node,
     wraps,
 )
+from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
+from spartan_ng.api.core.errstate import is_strict
+from spartan_ng.api.core.handle import Handle, copied, numbers_here, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.core.kinds import SubclassError
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import (
     WEAK,
@@ -53,6 +42,16 @@ from spartan_ng.api.core.operands import (
     wrapped_by,
 )
 from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.elementwise.asked import (
+    HALVES,
+    Asked,
+    asked_of,
+    asking_others,
+    check_exponents,
+    dtypes_of,
+    keywords_of,
+    weak_value,
+)
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -75,35 +74,6 @@ _OF_SCALARS = {
 """NumPy's operators of two scalars take a tenth of its ufuncs' time."""
 
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-
-
-def _asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
-    name = {"_full": "__call__", "_outer": "outer"}.get(method.__name__, method.__name__)
-
-    @functools.wraps(method)
-    def ask(self: ufunc, *args: Any, **keywords: Any) -> Any:
-        out = keywords.get("out")
-        outs = out if isinstance(out, tuple) else (out,)
-        given = args[0] if name == "__call__" else args
-        if any(map(is_override, (*given, *outs))):
-            return getattr(self.np, name)(*given, **keywords)
-        if any(map(is_subclass, (*given, *outs))):
-            return by_numpy(getattr(self.np, name), *given, **keywords)
-        if args and name in ("reduce", "accumulate", "reduceat") and wraps(args[0]):
-            return wrapped_by(args[0], ask(self, as_handle(args[0]), *args[1:], **keywords), None)
-        if any(o is Ellipsis for o in given[(self.nin if name == "__call__" else 3) :]):
-            raise TypeError("out=... is only allowed as a keyword argument.")
-        if isinstance(out, tuple) and any(o is Ellipsis for o in out):
-            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
-        if out is not None and len(outs) == 1 and self.nout == 1:
-            keywords["out"] = outs[0]
-        if out is Ellipsis and name != "__call__":
-            keywords["out"] = None
-            return copied(method(self, *args, **keywords))
-        return method(self, *args, **keywords)
-
-    return ask
 
 
 class ufunc:
@@ -231,7 +201,7 @@ class ufunc:
             raise
         return tuple(map(wrap, r)) if type(r) is tuple else wrap(r)
 
-    def _lazy(self, args: tuple[Any, ...], asked: _Asked | None = None, casting: str = "same_kind") -> Any:
+    def _lazy(self, args: tuple[Any, ...], asked: Asked | None = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
         kinds = tuple([kind_of(o) for o in operands])
@@ -239,13 +209,13 @@ class ufunc:
         by_dtype = any(isinstance(k, np.dtype) and stays(k) for k in kinds)
         if strict or by_dtype or (asked is not None and asked.of_texts_or_objects()):
             run = gathered if strict and not in_process() else by_numpy
-            return run(self.np, *args, casting=casting, **_keywords(asked))
+            return run(self.np, *args, casting=casting, **keywords_of(asked))
         if self.nout == 2:
             if asked is not None:
-                return gathered(self.np, *args, casting=casting, **_keywords(asked))
+                return gathered(self.np, *args, casting=casting, **keywords_of(asked))
             return self._pair(operands)
         if self.__name__ == "power":
-            _check_exponents(operands, kinds, casting, asked)
+            check_exponents(operands, kinds, casting, asked)
         masked = common_mask(operands)
         if masked is not None:
             inputs = [unfiltered(o) for o in operands]
@@ -256,21 +226,21 @@ class ufunc:
     def node(
         self,
         operands: list[Any],
-        asked: _Asked | None = None,
+        asked: Asked | None = None,
         casting: str = "same_kind",
         kinds: tuple[Any, ...] | None = None,
     ) -> Node:
         """The map over handles, nodes and Python scalars; `kinds` as from `kind_of`, where they are known."""
         if kinds is None:
             kinds = tuple([kind_of(o) for o in operands])
-        dtypes = _dtypes(self.__name__, kinds, casting, None if asked is None else asked.dtypes)
+        dtypes = dtypes_of(self.__name__, kinds, casting, None if asked is None else asked.dtypes)
         nodes = [o if isinstance(o, Node) else None for o in operands]
         for i, o in enumerate(operands):
             if isinstance(o, Handle):
                 nodes[i] = o._node()
             elif nodes[i] is None:
                 try:
-                    nodes[i] = build.constant(_weak_value(o, dtypes[i]))
+                    nodes[i] = build.constant(weak_value(o, dtypes[i]))
                 except OverflowError:
                     if self.__name__ not in _COMPARISONS:
                         raise
@@ -293,14 +263,14 @@ class ufunc:
             return _QUOTIENT(*operands), _REST(*operands)
         (x,) = [as_handle(o) for o in operands]
         dtypes = build.elementwise_dtypes(self.__name__, x.dtype)
-        first, second = _HALVES[self.__name__]
+        first, second = HALVES[self.__name__]
         one, two = (
             lying_as(wrap_node(build.map_(UserFunction(f, origin=self.__name__), x._node(), dtype=d)), x)
             for f, d in zip((first, second), dtypes[-2:], strict=True)
         )
         return one, two
 
-    @_asking_others
+    @asking_others
     def _full(
         self,
         args: tuple[Any, ...],
@@ -330,7 +300,7 @@ class ufunc:
                 )
             outs = args[self.nin :]
             args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
-        asked = self._asked(dtype, signature, sig)
+        asked = asked_of(self, dtype, signature, sig)
         as_array = out is Ellipsis
         if as_array:
             out = None
@@ -343,7 +313,7 @@ class ufunc:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
         if self.__name__ == "multiply" and isinstance(outs[0], Handle) and outs[0].dtype.kind in "SU":
             return by_numpy(
-                self.np, *args, out=outs[0], where=forced(where), casting=casting, **_keywords(asked)
+                self.np, *args, out=outs[0], where=forced(where), casting=casting, **keywords_of(asked)
             )
         with (
             nullcontext()
@@ -352,7 +322,7 @@ class ufunc:
         ):
             known = small_values(args)
             if known is not None:
-                found = self._now(known, casting=casting, **_keywords(asked))
+                found = self._now(known, casting=casting, **keywords_of(asked))
             else:
                 found = self._lazy(args, asked, casting)
         results = found if self.nout > 1 else (found,)
@@ -367,37 +337,9 @@ class ufunc:
             results = tuple(in_order(r, order) for r in results)
         return results if self.nout > 1 else results[0]
 
-    def _asked(self, dtype: Any, signature: Any, sig: Any) -> _Asked | None:
-        """What `dtype=` or `signature=` ask for; TypeError for a signature of another form."""
-        if sig is not None:
-            if signature is not None:
-                raise TypeError("cannot specify both 'sig' and 'signature'")
-            signature = sig
-        if signature is None:
-            if dtype is None:
-                return None
-            dtype = as_dtype(dtype)
-            dtypes = (None,) * self.nin + (dtype,) * self.nout
-            return _Asked(dtypes, "dtype", type(dtype) if is_foreign(dtype) else dtype)
-        if dtype is not None:
-            raise TypeError("cannot specify both 'signature' and 'dtype'")
-        if isinstance(signature, bytes):
-            signature = signature.decode()
-        if not isinstance(signature, str | tuple):
-            raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
-        parts = tuple(signature.replace("->", "")) if isinstance(signature, str) else signature
-        try:
-            dtypes = tuple(None if p is None else as_dtype(p) for p in parts)
-        except TypeError:
-            dtypes = ()
-        if len(dtypes) != self.nargs:
-            self.np(*(0,) * self.nin, signature=signature)  # NumPy's error
-            raise TypeError(f"{self.__name__}: signature {signature!r} does not name {self.nargs} dtypes")
-        return _Asked(dtypes, "signature", signature)
-
     # --- methods -----------------------------------------------------------------------------------
 
-    @_asking_others
+    @asking_others
     def reduce(
         self,
         array: Any,
@@ -412,7 +354,7 @@ class ufunc:
         self._binary("reduce")
         return reductions.reduce(self.__name__, array, axis, dtype, out, keepdims, initial, where)
 
-    @_asking_others
+    @asking_others
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
         """The cumulative fold along `axis`."""
         self._binary("accumulate")
@@ -428,13 +370,13 @@ class ufunc:
             return self._now((x.reshape(x.shape + (1,) * y.ndim), y))
         return self._outer(A, B, **keywords)
 
-    @_asking_others
+    @asking_others
     def _outer(self, A: Any, B: Any, **keywords: Any) -> Any:
         """`outer` of what is no pair of small arrays."""
         a, b = as_handle(A), as_handle(B)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **keywords)
 
-    @_asking_others
+    @asking_others
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
         if self.nout != 1:
@@ -451,7 +393,7 @@ class ufunc:
             segments.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
         return None
 
-    @_asking_others
+    @asking_others
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> ndarray:
@@ -471,64 +413,4 @@ class ufunc:
 # --- operands --------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4096)
-def _dtypes(
-    name: str, kinds: tuple[Any, ...], casting: str, signature: tuple[Any, ...] | None
-) -> tuple[np.dtype[Any], ...]:
-    return build.elementwise_dtypes(name, *kinds, casting=casting, signature=signature)
-
-
-def _check_exponents(operands: list[Any], kinds: tuple[Any, ...], casting: str, asked: _Asked | None) -> None:
-    """NumPy's ValueError for integers to negative powers, where those are here to be looked at."""
-    base, exponents = operands
-    known = exponents._peek() if isinstance(exponents, Handle) else exponents
-    dtypes = _dtypes("power", kinds, casting, None if asked is None else asked.dtypes)
-    if known is None or dtypes[-1].kind != "i":
-        return
-    if kinds[0] in WEAK:
-        _weak_value(base, dtypes[0])  # whether the number fits comes before what its power is
-    if np.less(known, 0).any() and as_handle(base).size:
-        build.broadcast_shapes("power", as_handle(base).shape, np.shape(known))  # shapes before elements
-        raise ValueError("Integers to negative integer powers are not allowed.")
-
-
-def _weak_value(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A Python scalar as a 0-d array of the resolved dtype; OverflowError where it does not fit."""
-    return np.asarray(dtype.type(value) if dtype.kind in "iufcb" else value, dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The dtypes that a call asks for, of operands and results (None where it does not), and its keyword."""
-
-    dtypes: tuple[Any, ...]
-    keyword: str
-    value: Any
-
-    def of_texts_or_objects(self) -> bool:
-        """Whether one of the dtypes is of what NumPy alone works on, or is converted to it."""
-        return any(d is not None and (d.kind in "SU" or stays(d)) for d in self.dtypes)
-
-
-def _keywords(asked: _Asked | None) -> dict[str, Any]:
-    return {} if asked is None else {asked.keyword: asked.value}
-
-
-def _fraction(x: Any) -> Any:
-    return np.modf(x)[0]
-
-
-def _integral(x: Any) -> Any:
-    return np.modf(x)[1]
-
-
-def _mantissa(x: Any) -> Any:
-    return np.frexp(x)[0]
-
-
-def _exponent(x: Any) -> Any:
-    return np.frexp(x)[1]
-
-
 _QUOTIENT, _REST = ufunc("floor_divide"), ufunc("remainder")
-_HALVES = {"modf": (_fraction, _integral), "frexp": (_mantissa, _exponent)}

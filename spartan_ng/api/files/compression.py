@@ -9,7 +9,8 @@ from typing import Any
 
 from spartan_ng import compressed
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import as_handle, make
+from spartan_ng.api.core.conversion import as_handle
+from spartan_ng.api.core.handle import make
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef

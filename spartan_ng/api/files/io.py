@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.conversion import as_handle, sparse_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, make, over_buffer, sparse_handle, values, wrap
+from spartan_ng.api.core.handle import Handle, make, over_buffer, wrap
 from spartan_ng.api.files.saving import replacing, save_npy, write_npy
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.base.creation import asarray
-from spartan_ng.api.core.handle import shape_tuple
+from spartan_ng.api.core.conversion import shape_tuple
 from spartan_ng.api.files.saving import drain, in_parts
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError

@@ -14,8 +14,10 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import temporaries
+from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import NUMERIC, Handle, is_subclass, values, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs

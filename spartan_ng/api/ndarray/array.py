@@ -13,19 +13,16 @@ from typing import Any, Self
 import numpy as np
 
 from spartan_ng.api.base import creation, indexing, joining, manipulation, reductions
+from spartan_ng.api.core.chains import Basic, bounded, full_shape, is_read_only
+from spartan_ng.api.core.conversion import as_handle, forced, in_order
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.flags import Flags
 from spartan_ng.api.core.handle import (
     CHAIN,
-    NUMERIC,
     Handle,
     Late,
-    as_handle,
     copied,
-    forced,
-    in_order,
-    is_subclass,
     make,
     over_buffer,
     register,
@@ -34,9 +31,10 @@ from spartan_ng.api.core.handle import (
     wrap,
     wrap_node,
 )
+from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.recast import Bytes, Recast
-from spartan_ng.api.core.views import REVERSED, Basic, Broadcast, Part, bounded, full_shape, is_read_only
+from spartan_ng.api.core.views import REVERSED, Broadcast, Part
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.protocols import Protocols
 from spartan_ng.api.places import blockwise, taking

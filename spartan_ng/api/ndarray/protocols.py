@@ -8,9 +8,10 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing
+from spartan_ng.api.core.conversion import as_handle, forced, is_override, numpys
 from spartan_ng.api.core.dispatch import FUNCTIONS, by_others_ufunc, gathered
 from spartan_ng.api.core.forcing import value_of
-from spartan_ng.api.core.handle import Handle, as_handle, forced, is_override, numpys, settle, wrap
+from spartan_ng.api.core.handle import Handle, settle, wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy

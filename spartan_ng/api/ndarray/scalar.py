@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import NUMERIC, order_letter, register_scalar, wrap
+from spartan_ng.api.core.handle import order_letter, register_scalar, wrap
+from spartan_ng.api.core.kinds import NUMERIC
 from spartan_ng.api.core.views import View
 from spartan_ng.api.ndarray.array import compute, ndarray
 

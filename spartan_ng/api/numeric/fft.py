@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, joining
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import check_is_array
 from spartan_ng.api.core.warn import warn_user

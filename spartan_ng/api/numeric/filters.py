@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, reductions
+from spartan_ng.api.core.conversion import as_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, values, wrap, wrap_node
+from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError

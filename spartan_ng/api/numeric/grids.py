@@ -13,8 +13,9 @@ import numpy as np
 
 from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, forced, over_buffer, shape_tuple, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, over_buffer, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import as_handle, copied, forced
+from spartan_ng.api.core.handle import copied
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.numeric import progressions
 from spartan_ng.api.places.rearranging import apply_along_axis, flip

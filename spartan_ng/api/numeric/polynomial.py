@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Handle, forced
+from spartan_ng.api.core.conversion import forced
+from spartan_ng.api.core.handle import Handle
 
 _VALUES = {
     "polynomial": "polyval",

@@ -12,8 +12,9 @@ import numpy as np
 from spartan_ng.api.algebra import linalg, matrices
 from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, forced
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.numeric import filters

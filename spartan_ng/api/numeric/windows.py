@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation
-from spartan_ng.api.core.handle import forced
+from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import i0, where
 

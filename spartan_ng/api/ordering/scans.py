@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions, segments
-from spartan_ng.api.core.handle import as_handle, wrap_node
+from spartan_ng.api.core.conversion import as_handle
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sets, sorting
 from spartan_ng.errors import ShapeError

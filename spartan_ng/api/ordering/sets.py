@@ -10,8 +10,9 @@ import numpy as np
 
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import as_handle, copied, make, wrap, wrap_node
+from spartan_ng.api.core.handle import copied, make, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build

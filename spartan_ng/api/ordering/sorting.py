@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.forcing import count_true
-from spartan_ng.api.core.handle import as_handle, forced, values, wrap, wrap_node
+from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.places import taking
 from spartan_ng.errors import ShapeError

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import reductions
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, as_handle, forced, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, indexing, manipulation
+from spartan_ng.api.core.chains import bounded
+from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import (
-    Handle,
-    as_handle,
-    copied,
-    forced,
-    is_array_like,
-    numpys,
-    wrap,
-    wrap_node,
-)
+from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, converted, stored
-from spartan_ng.api.core.views import bounded
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 from spartan_ng.config import config

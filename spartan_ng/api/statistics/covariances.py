@@ -8,8 +8,9 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import joining, manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, values, wrap
+from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean

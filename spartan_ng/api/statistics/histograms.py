@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import cumulative, joining, reductions
+from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import as_handle, forced, values, wrap, wrap_node
+from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.statistics import quantiles, statistics

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import cumulative, reductions
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import as_handle, wrap_node
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, var

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import as_handle, copied, forced
+from spartan_ng.api.core.handle import copied
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting

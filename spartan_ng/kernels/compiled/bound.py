@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.kernels.body import KINDS, slicer
+from spartan_ng.kernels.body import slicer
+from spartan_ng.kernels.rows import KINDS
 from spartan_ng.plan.plan import Row
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.kernels.blocks import is_one_block
-from spartan_ng.kernels.body import fills, labelled_box
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
+from spartan_ng.kernels.rows import fills, labelled_box
 from spartan_ng.kernels.sequences import Run
 from spartan_ng.plan.plan import WHOLE, Fused, Read
 

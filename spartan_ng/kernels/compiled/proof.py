@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.blocks import Cut, Sweep, is_one_block
-from spartan_ng.kernels.body import Body, Runner, labelled_box
+from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
@@ -23,6 +23,7 @@ from spartan_ng.kernels.compiled.trial import PATTERN, Guards, first_flaw, large
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
+from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.plan import Fused, Row, Write
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.body import fills, function_of, labelled_box, slicer
+from spartan_ng.kernels.body import slicer
 from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment
 from spartan_ng.kernels.compiled.whole import first_state
 from spartan_ng.kernels.reducers import Reducer, block_states, sums_on_the_way
+from spartan_ng.kernels.rows import fills, function_of, labelled_box
 from spartan_ng.ops.folds import State
 
 

@@ -16,10 +16,11 @@ from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
 from spartan_ng.optimizer.tiling.forced import KINDS
 from spartan_ng.optimizer.tiling.limits import check_duplicates
-from spartan_ng.optimizer.tiling.model import Model, Place, Rules, build
+from spartan_ng.optimizer.tiling.model import build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
+from spartan_ng.optimizer.tiling.variables import Model, Place, Rules
 
 _PRECISION = 8
 """Times that differ by less than one in so many are alike: rates are not known any better."""

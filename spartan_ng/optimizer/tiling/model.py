@@ -10,15 +10,12 @@ Spartan (ATC '15), section 3.3, "Constructing the tiling graph".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spartan_ng.costs import Profile, Table
+from spartan_ng.costs import Table
 from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
@@ -27,96 +24,24 @@ from spartan_ng.optimizer.tiling.memory import within
 from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
+    are_cut,
     between_units,
     candidates,
     canonical,
     fewer,
     interned,
-    project,
+    lie_where_made,
+    placed_results,
     projected,
     uneven,
 )
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
-
-_PINNED = -1
-"""In place of a variable: the array has one possible tiling."""
-
+from spartan_ng.optimizer.tiling.variables import PINNED, Late, Model, Move, OwnCopy, Place, Rules
 
 _LATER = 8
 """One in so many arrays that outlive a program is read along its longest axis later, and only there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an array may lie: the variable that decides, and the tiling for each of its options."""
-
-    variable: int
-    options: Options
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """Bytes that an access moves, a table over two variables (either may be `_PINNED`)."""
-
-    row: int
-    column: int
-    table: Table
-
-    def at(self, choice: tuple[int, ...]) -> int:
-        """The bytes under a choice."""
-        row = choice[self.row] if self.row >= 0 else 0
-        column = choice[self.column] if self.column >= 0 else 0
-        return int(self.table[row, column])
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Bytes of a read behind partial sums: a table over the grid, the result's tiling, and the array's."""
-
-    scope: tuple[int, int, int]
-    table: Table
-
-    def at(self, choice: tuple[int, ...]) -> int:
-        """The bytes under a choice."""
-        return int(self.table[tuple(choice[v] if v >= 0 else 0 for v in self.scope)])
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCopy:
-    """A copy that some readers of an array may have: its place, and what making it moves."""
-
-    array: int
-    place: Place
-    move: Move
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A problem, and what its variables mean. Variable i < number of stages is the grid of stage i."""
-
-    problem: Problem
-    grids: tuple[Options, ...]
-    places: tuple[Place, ...]
-    reads: tuple[tuple[Move | Late, ...], ...]
-    combines: tuple[tuple[Move | None, ...], ...]
-    sources: tuple[tuple[Place, ...], ...]
-    """For each stage and each of its reads, the place of the copy that is read."""
-    copies: tuple[OwnCopy, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What may be chosen: the cluster, the memory for copies, and a tiling forced on everything.
-
-    With `rates`, the same choices cost what they take at these, and where results lie costs nothing.
-    """
-
-    profile: Profile
-    budget: int
-    forced: str | None = None
-    rates: Profile | None = None
 
 
 def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:
@@ -256,7 +181,7 @@ class _Builder:
         """An array that no stage writes."""
         array = self.arrays[number]
         if array.pinned is not None:
-            return Place(_PINNED, interned((canonical(array.pinned),), self.profile.workers))
+            return Place(PINNED, interned((canonical(array.pinned),), self.profile.workers))
         place = self._variable(array, self._candidates(number))
         if array.driver:
             copies = [self.profile.workers if c else 1 for c in place.options.copied]
@@ -285,7 +210,7 @@ class _Builder:
         self._add(v, place.variable, moved, extra)
         taken = [array.nbytes if t.duplicate else -(-array.nbytes // t.ntiles) for t in options.tilings]
         weight = made * np.array(taken, self.kind)[:, None]
-        if place.variable == _PINNED:
+        if place.variable == PINNED:
             self.weights[v,] = weight[:, 0]
         else:
             self.weights[place.variable, v] = weight.T
@@ -298,16 +223,16 @@ class _Builder:
         array, grids = self.arrays[write.array], self.grids[s]
         assert array.pinned is None, "a result is on the workers only after its stage has run"
         reduced = tuple(d for d in range(len(stage.domain)) if d not in write.labels)
-        cuts = _cuts(grids, reduced)
+        cuts = are_cut(grids, reduced)
         if not any(cuts):
             places[write.array] = Place(s, projected(grids, write.labels))
             self._weigh(s, grids, array)
             return None
-        options = _results(grids, write.labels, reduced, self._candidates(write.array))
+        options = placed_results(grids, write.labels, reduced, self._candidates(write.array))
         places[write.array] = place = self._variable(array, options)
         moved = self._combined(stage, write, grids, options, reduced)
         cutting = np.array(cuts)[:, None]
-        stays = _stays(grids, write.labels, options)
+        stays = lie_where_made(grids, write.labels, options)
         moved = moved * cutting
         elsewhere = (~(cutting | stays)).astype(self.kind)
         self._add(s, place.variable, moved, elsewhere * self.forbidden)
@@ -371,8 +296,8 @@ class _Builder:
             return ()
         ranks = self.grids[s].ranks
         moved = np.array([[merge_bytes(stage.domain[0], *stage.sorts, r)] for r in ranks], self.kind)
-        self._add(s, _PINNED, moved, None)
-        return (Move(s, _PINNED, moved),)
+        self._add(s, PINNED, moved, None)
+        return (Move(s, PINNED, moved),)
 
     def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> Late:
         """A read of the tasks that make the result, wherever these are."""
@@ -383,7 +308,7 @@ class _Builder:
         shape = self.arrays[write.array].shape
         late = _moved(shape, result.options, array.shape, axes, rest)
         reduced = tuple(d for d in range(len(stage.domain)) if d not in write.labels)
-        cutting = np.array(_cuts(grids, reduced))[:, None, None]
+        cutting = np.array(are_cut(grids, reduced))[:, None, None]
         table = np.where(cutting, late[None], at_once[:, None, :])
         self._add_wide((s, result.variable, place.variable), table)
         return Late((s, result.variable, place.variable), table)
@@ -391,8 +316,8 @@ class _Builder:
     def _add_wide(self, variables: tuple[int, ...], moved: Table) -> None:
         """A cost over any number of different variables, some of which may be pinned."""
         cost = self.rates.move_ns(moved.astype(object) if self.wide else moved)
-        free = [axis for axis, v in enumerate(variables) if v != _PINNED]
-        cost = cost[tuple(slice(None) if v != _PINNED else 0 for v in variables)]
+        free = [axis for axis, v in enumerate(variables) if v != PINNED]
+        cost = cost[tuple(slice(None) if v != PINNED else 0 for v in variables)]
         scope = tuple(variables[axis] for axis in free)
         cost = cost.transpose(sorted(range(len(scope)), key=lambda axis: scope[axis]))
         scope = tuple(sorted(scope))
@@ -406,7 +331,7 @@ class _Builder:
         if extra is not None:
             cost = cost + extra
         scope: Scope
-        if column == _PINNED:
+        if column == PINNED:
             scope, cost = (row,), cost[:, 0]
         elif row < column:
             scope = (row, column)
@@ -442,7 +367,7 @@ class _Builder:
         """A later program most likely cuts an array along its longest axis. Where it does not lie so, that
         program's cost of moving it is charged in part."""
         idle = self.rules.forced or self.rules.rates is not None
-        if not array.outlives or place.variable == _PINNED or idle or not array.shape:
+        if not array.outlives or place.variable == PINNED or idle or not array.shape:
             return
         longest = max(range(len(array.shape)), key=lambda axis: (array.shape[axis], -axis))
         moved = array.nbytes * (self.profile.workers - 1) // self.profile.workers
@@ -505,24 +430,3 @@ def _moved(
     """Bytes that tasks over `domain` pull of an array, for each of its tilings."""
     tilings, spans, exact, nbytes = rest
     return read_bytes(domain, grids, shape, tilings, labels, spans, exact, nbytes)
-
-
-@lru_cache(maxsize=4096)
-def _cuts(grids: Options, dimensions: tuple[int, ...]) -> tuple[bool, ...]:
-    """Whether each grid cuts one of the dimensions."""
-    return tuple(any(g.parts[d] > 1 for d in dimensions) for g in grids.tilings)
-
-
-@lru_cache(maxsize=4096)
-def _results(grids: Options, labels: tuple[int, ...], reduced: tuple[int, ...], own: Options) -> Options:
-    """Tilings of a result that some grids reduce: projections where none is, then the candidates."""
-    plain = [
-        project(g, labels) for g, cut in zip(grids.tilings, _cuts(grids, reduced), strict=True) if not cut
-    ]
-    return interned(tuple(dict.fromkeys([*plain, *own.tilings])), grids.workers)
-
-
-@lru_cache(maxsize=4096)
-def _stays(grids: Options, labels: tuple[int, ...], options: Options) -> NDArray[np.bool_]:
-    """Whether each option is where the tasks of each grid leave their results."""
-    return np.array([[project(g, labels) == t for t in options.tilings] for g in grids.tilings])

@@ -257,3 +257,26 @@ def _nearest(short: tuple[int, ...], pair: tuple[int, ...], workers: int) -> lis
     grids = [(p, min(workers // p, short[b])) for p in range(2, min(short[a], workers // 2) + 1)]
     best = max((g for g in grids if g[1] > 1), key=lambda g: (g[0] * g[1], -max(g)), default=None)
     return [] if best is None else [_one(len(short), {a: best[0], b: best[1]})]
+
+
+@lru_cache(maxsize=4096)
+def are_cut(grids: Options, dimensions: tuple[int, ...]) -> tuple[bool, ...]:
+    """Whether each grid cuts one of the dimensions."""
+    return tuple(any(g.parts[d] > 1 for d in dimensions) for g in grids.tilings)
+
+
+@lru_cache(maxsize=4096)
+def placed_results(
+    grids: Options, labels: tuple[int, ...], reduced: tuple[int, ...], own: Options
+) -> Options:
+    """Tilings of a result that some grids reduce: projections where none is, then the candidates."""
+    plain = [
+        project(g, labels) for g, cut in zip(grids.tilings, are_cut(grids, reduced), strict=True) if not cut
+    ]
+    return interned(tuple(dict.fromkeys([*plain, *own.tilings])), grids.workers)
+
+
+@lru_cache(maxsize=4096)
+def lie_where_made(grids: Options, labels: tuple[int, ...], options: Options) -> NDArray[np.bool_]:
+    """Whether each option is where the tasks of each grid leave their results."""
+    return np.array([[project(g, labels) == t for t in options.tilings] for g in grids.tilings])

@@ -1,0 +1,201 @@
+"""Chains of views: writing through them, what NumPy's own views say of them, and keys that stand for one.
+
+A chain of views writes through by putting back from the last to the first.
+"""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Slice, Transpose, View, Windows
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph.node import Node
+
+
+def is_read_only(views: tuple[View, ...]) -> bool:
+    """Whether NumPy lets nobody write through one of the views."""
+    return any(
+        isinstance(v, Windows) or (isinstance(v, Broadcast | Diagonal) and not v.writeable) for v in views
+    )
+
+
+def is_stretched(views: tuple[View, ...]) -> bool:
+    """Whether several elements of what is seen may be one, which is written to where it lies in memory."""
+    return any(isinstance(v, Broadcast) and v.writeable for v in views)
+
+
+def written(base: Node, views: tuple[View, ...], value: Node) -> Node:
+    """`base` after `value` is written through a chain of views."""
+    plain: tuple[View, ...] = ()
+    shown = base
+    for n, view in enumerate(views, 1):
+        for step in basic_steps(view.key, shown.shape) if isinstance(view, Basic) else (view,):
+            plain = appended(plain, step)
+        if n < len(views):
+            shown = view.apply(shown)
+    if not plain:
+        return value
+    seen = [base]
+    for view in plain[:-1]:
+        seen.append(view.apply(seen[-1]))
+    for view, node in zip(reversed(plain), reversed(seen), strict=True):
+        value = view.put(node, value)
+    return value
+
+
+def appended(views: tuple[View, ...], view: View) -> tuple[View, ...]:
+    """The chain with one more view; neighbours of one kind become one."""
+    last = views[-1] if views else None
+    if isinstance(view, Slice) and isinstance(last, Slice):
+        return (*views[:-1], last.then(view))
+    if isinstance(view, Transpose) and isinstance(last, Transpose):
+        axes = tuple(last.axes[a] for a in view.axes)
+        return views[:-1] if axes == tuple(range(len(axes))) else (*views[:-1], Transpose(axes))
+    return (*views, view)
+
+
+def shortened(views: tuple[View, ...], base: Any) -> tuple[View, ...]:
+    """The same chain over a NumPy array, with its indices worked out and neighbours joined."""
+    found: tuple[View, ...] = ()
+    for view in views:
+        for step in basic_steps(view.key, base.shape) if isinstance(view, Basic) else (view,):
+            found = appended(found, step)
+        base = view.apply_value(base)
+    return found
+
+
+def without_copy(layout: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
+    """Whether NumPy gives a view when an array of this layout is reshaped."""
+    try:
+        np.reshape(layout, shape, copy=False)
+    except ValueError:
+        return False
+    return True
+
+
+def layout_of(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    views: tuple[View, ...],
+    order: tuple[int, ...] | None = None,
+) -> np.ndarray[Any, Any]:
+    """An array without memory that has the strides a chain of views has over a base in C (or given) order."""
+    return seen_through(without_memory(shape, order, dtype), views)  # type: ignore[no-any-return]
+
+
+def without_memory(
+    shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """An array with the strides of C (or given) order, over one element that nobody may look at."""
+    strides, step = [0] * len(shape), dtype.itemsize
+    for axis in reversed(order or range(len(shape))):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    plain = dtype.isbuiltin == 1 or dtype.kind in "SUmM" or dtype.hasobject
+    one = np.empty(1, dtype if plain else f"V{dtype.itemsize}")
+    shown = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
+    return shown if plain or not dtype.itemsize else shown.view(dtype)
+
+
+def seen_through(base: Any, views: tuple[View, ...]) -> Any:
+    """What a chain of views shows of a NumPy array."""
+    for view in views:
+        base = view.apply_value(base)
+    return base
+
+
+def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape argument as a tuple, its one -1 worked out; raises NumPy's error with both shapes."""
+    single = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    lengths = (shape,) if single else tuple(shape)
+    if any(n is True or n is False for n in lengths):
+        raise TypeError(f"an integer is required: shape {shape!r} has a bool in it")
+    wanted = tuple(operator.index(n) for n in lengths)
+    if wanted.count(-1) == 1:
+        rest = prod(n for n in wanted if n != -1)
+        if rest > 0 and size % rest == 0:
+            wanted = tuple(size // rest if n == -1 else n for n in wanted)
+    if any(n < 0 for n in wanted) or prod(wanted) != size:
+        raise ShapeError(f"reshape: cannot reshape array of size {size} (shape {old}) into shape {wanted}")
+    return wanted
+
+
+class Basic:
+    """An index of integers, slices, None and an ellipsis, worked out only when a node asks for it.
+
+    Loops make these by the million, so it is the key alone, as it was written: NumPy's to apply to a value.
+    """
+
+    __slots__ = ("key",)
+
+    key: Any
+
+    def apply(self, base: Node) -> Node:
+        """The indexed node."""
+        for step in basic_steps(self.key, base.shape):
+            base = step.apply(base)
+        return base
+
+    def apply_value(self, base: Any) -> Any:
+        """The indexed array."""
+        return base[self.key]
+
+    def put(self, base: Node, value: Node) -> Node:
+        """Write through both steps."""
+        return written(base, basic_steps(self.key, base.shape), value)
+
+
+def expanded(key: Any, ndim: int, consumed: Any = None) -> list[Any]:
+    """A key as a list with its ellipsis spelled out, and full slices for the axes it leaves out.
+
+    `consumed(item)` says how many axes an item takes (1 for integers and slices if it is left out).
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    takes = consumed or (lambda item: 0 if item is None else 1)
+    used = sum(takes(i) for i in items if i is not Ellipsis)
+    if used > ndim:
+        raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
+    dots = [n for n, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(items)
+    return items[:at] + [slice(None)] * (ndim - used) + items[at + len(dots) :]
+
+
+def basic_steps(key: Any, shape: tuple[int, ...]) -> tuple[View, ...]:
+    """A basic index as a slice of every axis, and a reshape where axes come or go."""
+    starts, steps, lengths, final = [], [], [], []
+    axis = 0
+    for item in expanded(key, len(shape)):
+        if item is None:
+            final.append(1)
+            continue
+        n = shape[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(n)
+            length = len(range(start, stop, step))
+            final.append(length)
+        else:
+            start, step, length = bounded(item, n, axis), 1, 1
+        starts.append(start if length else 0)
+        steps.append(step)
+        lengths.append(length)
+        axis += 1
+    found: list[View] = []
+    if tuple(lengths) != shape or any(t < 0 for t in steps):
+        found.append(Slice(tuple(starts), tuple(steps), tuple(lengths)))
+    if final != lengths:
+        found.append(Reshape(tuple(final)))
+    return tuple(found)
+
+
+def bounded(index: Any, n: int, axis: int) -> int:
+    """An integer index as a non-negative one; raises NumPy's IndexError."""
+    i = index.__index__()
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+    return int(i) + n if i < 0 else int(i)

@@ -1,0 +1,208 @@
+"""Arrays out of whatever there is: values, lists with arrays in them, nodes, cells and their views."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.handle import Handle, Late, make, order_letter, scalar, settle
+from spartan_ng.api.core.kinds import (
+    NUMERIC,
+    PLAIN,
+    PLAIN_OR_NUMERIC,
+    SubclassError,
+    as_dtype,
+    is_subclass,
+    same_bytes,
+)
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.sparse import csr_array, is_sparse
+from spartan_ng.errors import ShapeError
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+PYTHON_SCALARS = (int, float, complex)
+
+
+MOST_AXES = 64
+
+
+def in_order(a: ndarray, order: Any) -> ndarray:
+    """An array, copied unless it has the memory layout that is asked for: "C", "F", or None for any."""
+    order = order_letter(order)
+    if order not in ("C", "F") or a.ndim == 0:
+        return a
+    flags = a._layout().flags
+    return a if (flags.f_contiguous if order == "F" else flags.c_contiguous) else a.copy(order)
+
+
+def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
+    """A scipy.sparse matrix as an array of format "csr"."""
+    value = csr_array(matrix, dtype=dtype)
+    if not value.has_canonical_format:  # elementwise functions look at each element once
+        value = value.copy()
+        value.sum_duplicates()
+    ref = ArrayRef(value.shape, value.dtype, value=value, format="csr", nnz=int(value.nnz))
+    return make(Cell(node=build.data(ref)))
+
+
+def as_handle(a: Any, dtype: Any = None) -> ndarray:
+    """Anything array-like as an array; a NumPy array is not copied before that is needed.
+
+    Raises
+    ------
+    SubclassError : a masked array, a matrix, or an array of another subclass of NumPy's
+    """
+    if isinstance(a, Handle):
+        if dtype is not None and not same_bytes(a.dtype, as_dtype(dtype)):
+            return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
+        return a  # type: ignore[return-value]
+    if is_sparse(a):
+        return sparse_handle(a, dtype)
+    if isinstance(a, np.generic):
+        if dtype is not None and np.dtype(dtype).hasobject:
+            return make(Cell(np.asarray(a, dtype)))
+        if dtype is not None:
+            a = np.asarray(a, dtype)[()] if np.dtype(dtype).kind in "SU" else a.astype(dtype)
+        if a.__class__ in NUMERIC or isinstance(a, np.void):
+            return scalar(a)
+        return make(Cell(a, frozen=True))
+    if isinstance(a, list | tuple):
+        if dtype is not None and Late.number in map(type, a):
+            a = _held(a, np.dtype(dtype))
+        left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
+        a = _nested(a, left)
+        if isinstance(a, Handle):
+            return as_handle(a, dtype)
+        if left:
+            settle(*left)
+            a = _with_values(a)
+    elif isinstance(a, np.ndarray):
+        if is_subclass(a):
+            raise SubclassError(
+                f"{type(a).__name__} is a subclass of NumPy's array class, and works with NumPy's functions "
+                "only; np.asarray gives its elements"
+            )
+    elif is_array_like(a):
+        a = a.__array__()
+        if isinstance(a, Handle):
+            return as_handle(a, dtype)
+        if not isinstance(a, np.ndarray | np.generic):
+            raise ValueError("object __array__ method not producing an array")
+    value = np.asarray(a, dtype)
+    return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
+
+
+def _held(items: Any, dtype: np.dtype[Any]) -> Any:
+    """A sequence whose numbers are computed where integers may not hold one of them, for NumPy's error."""
+    numbers = [i for i in items if type(i) is Late.number]
+    if dtype.kind not in "iu" or all(np.can_cast(i.dtype, dtype) for i in numbers):
+        return items
+    settle(*numbers)
+    return [i._force()[()] if type(i) is Late.number else i for i in items]
+
+
+def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
+    """A sequence with arrays in it: stacked if all are and may be; others as they are.
+
+    Arrays that are not stacked stay in their lists, and are appended to `left`. Where they may become
+    elements (`left` is None) all stay: NumPy finds out if they do. A list in itself ends at the most axes
+    that there are.
+    """
+    if depth > MOST_AXES or PLAIN.issuperset(map(type, items)):
+        return items
+    numbers = [i._number if type(i) is Late.scalar else i for i in items]
+    if PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
+        return tuple(numbers) if isinstance(items, tuple) else numbers
+    parts = [
+        _nested(i, left, depth + 1)
+        if isinstance(i, list | tuple)
+        else as_handle(i)
+        if left is not None and is_array_like(i)
+        else i
+        for i in numbers
+    ]
+    if left is not None:
+        arrays = [i for i in parts if isinstance(i, Handle)]
+        if parts and len(arrays) == len(parts) and all(i.ndim < MOST_AXES for i in arrays):
+            return Late.stack(parts)
+        left += arrays
+    if all(i is j for i, j in zip(parts, items, strict=True)):
+        return items
+    return tuple(parts) if isinstance(items, tuple) else parts
+
+
+def _with_values(items: Any, depth: int = 1) -> Any:
+    """A nested sequence with the values of its arrays, which are computed."""
+    if depth > MOST_AXES or PLAIN.issuperset(map(type, items)):
+        return items
+    parts = [_with_values(i, depth + 1) if isinstance(i, list | tuple) else forced(i) for i in items]
+    return tuple(parts) if isinstance(items, tuple) else parts
+
+
+def shape_tuple(shape: Any) -> tuple[int, ...]:
+    """A shape argument as a tuple of ints."""
+    if isinstance(shape, Handle):
+        shape = shape._force().tolist()
+    lengths: tuple[int, ...]
+    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
+        return shape
+    if isinstance(shape, bool):
+        raise TypeError(f"expected a sequence of integers or a single integer, got {shape}")
+    try:
+        lengths = (operator.index(shape),)
+    except TypeError:
+        lengths = tuple(operator.index(n) for n in shape)
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"negative dimensions are not allowed: {lengths}")
+    if any(n > sys.maxsize for n in lengths):
+        raise ValueError(f"Maximum allowed dimension exceeded: {lengths}")
+    return lengths
+
+
+def forced(a: Any) -> Any:
+    """The NumPy value of an array, computed now; another thing as it is."""
+    return a._force() if isinstance(a, Handle) else a
+
+
+def numpys(a: Any) -> Any:
+    """What NumPy has in an array's place, computed now: a number for a number; another thing as it is."""
+    return a._force()[()] if isinstance(a, Handle) and a._cell.frozen else forced(a)
+
+
+def values(*arrays: Any) -> tuple[Any, ...]:
+    """NumPy values of several arrays, all computed together; other things pass through."""
+    settle(*arrays)
+    return tuple(forced(a) for a in arrays)
+
+
+def is_array_like(a: Any) -> bool:
+    """Whether an object that is no array says how it becomes one; what it gives may be an array of ours."""
+    return not isinstance(a, Handle | np.ndarray | np.generic | type) and hasattr(a, "__array__")
+
+
+def is_override(a: Any) -> bool:
+    """Whether an operand of another library says what universal functions mean, or refuses them (NEP 13)."""
+    if a is None or isinstance(a, Handle | np.ndarray | np.generic):
+        return False
+    return hasattr(type(a), "__array_ufunc__")
+
+
+def wraps(a: Any) -> bool:
+    """Whether an array-like's class makes what universal functions give its own, by `__array_wrap__`."""
+    return not isinstance(a, Handle | np.ndarray | np.generic) and hasattr(type(a), "__array_wrap__")
+
+
+def check_wraps(a: Any) -> None:
+    """SubclassError for an operand that makes results its own, or says what universal functions mean."""
+    if is_override(a):
+        raise SubclassError(f"universal functions of {type(a).__name__} are its __array_ufunc__'s")
+    if wraps(a):
+        raise SubclassError(f"results of {type(a).__name__} are made by its __array_wrap__")

@@ -1,0 +1,42 @@
+"""What kinds of values and dtypes there are: Python's, NumPy's, subclasses of NumPy's arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+PLAIN = frozenset({int, float, bool, complex, str})
+
+
+NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
+    np.timedelta64
+}
+"""The types of NumPy's scalars that are numbers."""
+
+
+PLAIN_OR_NUMERIC = PLAIN | NUMERIC
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """A `dtype=` argument; a class of dtypes stands for the one that NumPy would make."""
+    if isinstance(dtype, type) and issubclass(dtype, np.dtype):
+        return np.zeros(0, dtype).dtype
+    return np.dtype(float if dtype is None else dtype)
+
+
+def same_bytes(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
+    """Whether elements of one dtype are another's; texts of any length lie in their dtype's own memory."""
+    return a is b or (a == b and a.kind != "T")
+
+
+class SubclassError(TypeError):
+    """An operand is of a subclass of NumPy's array class, as masked arrays and matrices are.
+
+    Its class says what functions of it mean, so the function that meets it is left to NumPy.
+    """
+
+
+def is_subclass(a: Any) -> bool:
+    """Whether a NumPy array's class has rules of its own; mapped files have none."""
+    return a.__class__ is not np.ndarray and isinstance(a, np.ndarray) and not isinstance(a, np.memmap)

@@ -1,0 +1,152 @@
+"""What a call of a universal function asks for: others first, dtypes, a signature, operands that fit.
+
+Objects that say what an operation on them means are asked first, as NumPy does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.conversion import (
+    as_handle,
+    is_override,
+    wraps,
+)
+from spartan_ng.api.core.dispatch import by_numpy, is_foreign, stays
+from spartan_ng.api.core.handle import Handle, copied
+from spartan_ng.api.core.kinds import as_dtype, is_subclass
+from spartan_ng.api.core.operands import (
+    WEAK,
+    wrapped_by,
+)
+from spartan_ng.graph import build
+
+if TYPE_CHECKING:
+    from spartan_ng.api.elementwise.universal import ufunc
+
+
+@functools.lru_cache(maxsize=4096)
+def dtypes_of(
+    name: str, kinds: tuple[Any, ...], casting: str, signature: tuple[Any, ...] | None
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of operands and results that NumPy finds for these kinds of operands."""
+    return build.elementwise_dtypes(name, *kinds, casting=casting, signature=signature)
+
+
+def check_exponents(operands: list[Any], kinds: tuple[Any, ...], casting: str, asked: Asked | None) -> None:
+    """NumPy's ValueError for integers to negative powers, where those are here to be looked at."""
+    base, exponents = operands
+    known = exponents._peek() if isinstance(exponents, Handle) else exponents
+    dtypes = dtypes_of("power", kinds, casting, None if asked is None else asked.dtypes)
+    if known is None or dtypes[-1].kind != "i":
+        return
+    if kinds[0] in WEAK:
+        weak_value(base, dtypes[0])  # whether the number fits comes before what its power is
+    if np.less(known, 0).any() and as_handle(base).size:
+        build.broadcast_shapes("power", as_handle(base).shape, np.shape(known))  # shapes before elements
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def weak_value(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python scalar as a 0-d array of the resolved dtype; OverflowError where it does not fit."""
+    return np.asarray(dtype.type(value) if dtype.kind in "iufcb" else value, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The dtypes that a call asks for, of operands and results (None where it does not), and its keyword."""
+
+    dtypes: tuple[Any, ...]
+    keyword: str
+    value: Any
+
+    def of_texts_or_objects(self) -> bool:
+        """Whether one of the dtypes is of what NumPy alone works on, or is converted to it."""
+        return any(d is not None and (d.kind in "SU" or stays(d)) for d in self.dtypes)
+
+
+def keywords_of(asked: Asked | None) -> dict[str, Any]:
+    """What was asked for as the keyword that asked."""
+    return {} if asked is None else {asked.keyword: asked.value}
+
+
+def _fraction(x: Any) -> Any:
+    return np.modf(x)[0]
+
+
+def _integral(x: Any) -> Any:
+    return np.modf(x)[1]
+
+
+def _mantissa(x: Any) -> Any:
+    return np.frexp(x)[0]
+
+
+def _exponent(x: Any) -> Any:
+    return np.frexp(x)[1]
+
+
+HALVES = {"modf": (_fraction, _integral), "frexp": (_mantissa, _exponent)}
+
+
+def asked_of(fn: ufunc, dtype: Any, signature: Any, sig: Any) -> Asked | None:
+    """What `dtype=` or `signature=` ask for; TypeError for a signature of another form."""
+    if sig is not None:
+        if signature is not None:
+            raise TypeError("cannot specify both 'sig' and 'signature'")
+        signature = sig
+    if signature is None:
+        if dtype is None:
+            return None
+        dtype = as_dtype(dtype)
+        dtypes = (None,) * fn.nin + (dtype,) * fn.nout
+        return Asked(dtypes, "dtype", type(dtype) if is_foreign(dtype) else dtype)
+    if dtype is not None:
+        raise TypeError("cannot specify both 'signature' and 'dtype'")
+    if isinstance(signature, bytes):
+        signature = signature.decode()
+    if not isinstance(signature, str | tuple):
+        raise TypeError(f"the signature object to ufunc must be a string or a tuple, not {signature!r}")
+    parts = tuple(signature.replace("->", "")) if isinstance(signature, str) else signature
+    try:
+        dtypes = tuple(None if p is None else as_dtype(p) for p in parts)
+    except TypeError:
+        dtypes = ()
+    if len(dtypes) != fn.nargs:
+        fn.np(*(0,) * fn.nin, signature=signature)  # NumPy's error
+        raise TypeError(f"{fn.__name__}: signature {signature!r} does not name {fn.nargs} dtypes")
+    return Asked(dtypes, "signature", signature)
+
+
+def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
+    name = {"_full": "__call__", "_outer": "outer"}.get(method.__name__, method.__name__)
+
+    @functools.wraps(method)
+    def ask(self: ufunc, *args: Any, **keywords: Any) -> Any:
+        out = keywords.get("out")
+        outs = out if isinstance(out, tuple) else (out,)
+        given = args[0] if name == "__call__" else args
+        if any(map(is_override, (*given, *outs))):
+            return getattr(self.np, name)(*given, **keywords)
+        if any(map(is_subclass, (*given, *outs))):
+            return by_numpy(getattr(self.np, name), *given, **keywords)
+        if args and name in ("reduce", "accumulate", "reduceat") and wraps(args[0]):
+            return wrapped_by(args[0], ask(self, as_handle(args[0]), *args[1:], **keywords), None)
+        if any(o is Ellipsis for o in given[(self.nin if name == "__call__" else 3) :]):
+            raise TypeError("out=... is only allowed as a keyword argument.")
+        if isinstance(out, tuple) and any(o is Ellipsis for o in out):
+            raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
+        if out is not None and len(outs) == 1 and self.nout == 1:
+            keywords["out"] = outs[0]
+        if out is Ellipsis and name != "__call__":
+            keywords["out"] = None
+            return copied(method(self, *args, **keywords))
+        return method(self, *args, **keywords)
+
+    return ask
