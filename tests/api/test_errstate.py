@@ -95,3 +95,25 @@ def test_seterr_counts_as_a_block_without_an_end():
         np.seterr(**before)
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         assert numpy.isinf(float((1 / np.zeros(LARGE)).max()))
+
+
+FILTERED = {
+    "entropy": lambda xp, p: -xp.sum(p[p > 0] * xp.log2(p[p > 0])),
+    "quotients": lambda xp, p: (1 / p[p > 0])[:2],
+    "mean": lambda xp, p: xp.sqrt(p[p >= 0]).mean(),
+    "cast": lambda xp, p: xp.where(p > 0, p, xp.nan)[p > 0].astype("i4"),
+    "extreme": lambda xp, p: xp.max(1 / p[p > 0]),
+}
+
+
+@pytest.mark.parametrize("n", [7, LARGE])
+@pytest.mark.parametrize("case", FILTERED)
+def test_elements_that_a_mask_leaves_out_raise_no_warnings(case, n):
+    """They are computed beside the others, in one pass, and are none of NumPy's."""
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for xp in (numpy, np):
+            p = xp.asarray(numpy.arange(n) % 5 - 1.0)
+            found.append(numpy.asarray(FILTERED[case](xp, p)))
+    numpy.testing.assert_allclose(found[1], found[0], rtol=1e-12)

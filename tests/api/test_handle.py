@@ -230,6 +230,17 @@ def test_fallbacks_warn_once():
         assert np.array_equal(np.apply_along_axis(numpy.cumsum, 0, np.arange(3.0)), found)
 
 
+def test_what_numpy_does_at_once_is_no_fallback(monkeypatch):
+    from spartan_ng.api.core import dispatch
+
+    monkeypatch.setattr(dispatch, "_warned", set())
+    words = np.asarray(["a", "bc"])
+    with warnings.catch_warnings(), config.override(small_bytes=1000):
+        warnings.simplefilter("error")
+        assert np.char.upper(words).tolist() == ["A", "BC"]
+        assert np.strings.str_len(words).tolist() == [1, 2]
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -214,3 +214,11 @@ def test_a_function_of_one_operand_is_applied_as_often_as_its_index_occurs(name,
     getattr(numpy, name).at(expected, plain)
     getattr(np, name).at(found, np.asarray(plain) + 0 if index == "lazy" else index)
     numpy.testing.assert_allclose(found.compute(), expected, rtol=1e-12)
+
+
+def test_a_text_by_a_lazy_index_is_as_long_as_it_is(mode):
+    words, index = np.asarray(["the", "quick"]), np.asarray([3, 5]) - 3
+    for found in (words[index[0]], np.take(words, index[0]), words[np.asarray([2, 1]).argmax()]):
+        assert type(found) is numpy.str_
+        assert str(found) == "the"
+        assert found.dtype == "U3"

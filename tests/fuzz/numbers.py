@@ -61,6 +61,7 @@ WAYS = (
     "a3 = np.array(a1, a0.dtype)",
     "a3 = np.insert(a0, 1, a1)",
     "a3 = np.append(a0, a1)",
+    "a3 = np.pad(a0, 1)",
     "a3 = np.pad(a0, 1, constant_values=a1)",
     "a3 = np.pad(a0, 0, constant_values=a1)",
     "a3 = np.pad(a2, 1, constant_values=(a1, 0))",

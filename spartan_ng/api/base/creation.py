@@ -259,7 +259,7 @@ def astype(
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
-        return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask))
+        return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask), True)
     result = wrap_node(converted_node(x._node(), dtype))
     result._cell.frozen = x._cell.frozen
     return result

@@ -60,7 +60,8 @@ def getitem(a: Handle, key: Any) -> ndarray:
             return fresh(value[plain])  # type: ignore[no-any-return]
     if keys.is_mask(key):
         return _filter(a, key)
-    return _fancy(a, keys.parse(key, a.shape))
+    found = _fancy(a, keys.parse(key, a.shape))
+    return found._force()[()] if not found.shape and a.dtype.kind in "USO" else found
 
 
 def _basic(a: Handle, key: Any, value: Any) -> ndarray:

@@ -267,9 +267,10 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
 
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """Run a NumPy function on the driver, and say so once."""
+    """Run a NumPy function on the driver, and say so once, if they are not small."""
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"
-    if name not in _warned:
+    small = config.small_bytes and _known((*args, *keywords.values()), []) <= config.small_bytes
+    if name not in _warned and not small:
         _warned.add(name)
         warn_user(
             f"{name} is not distributed: its operands are gathered and NumPy runs it on the driver",

@@ -4,7 +4,8 @@ Two rules join the two. Where a statement asks to be told of floating-point erro
 print or a log, its functions are NumPy's own on the driver, at once: the error is seen where NumPy shows it,
 once, on every backend. Where a statement asks not to be told, the values it builds are computed without
 telling, even if that happens after the block. Under NumPy's default, warnings, everything stays lazy: a
-warning is given when the values are computed, if it is by NumPy's loops and in this process.
+warning is given when the values are computed, if it is by NumPy's loops and in this process. Functions of
+filtered arrays tell of nothing: they are computed of what their mask leaves out, too, where NumPy is not.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spartan_ng.graph.node import Node
 
 _quiet: weakref.WeakKeyDictionary[Node, frozenset[str]] = weakref.WeakKeyDictionary()
 """The kinds of errors that were ignored where a lazy node was built."""
+_KINDS = frozenset({"divide", "over", "under", "invalid"})
 
 
 def is_strict() -> bool:
@@ -32,6 +34,11 @@ def note(node: Node) -> None:
     ignored = error_state().ignored
     if ignored:
         _quiet[node] = ignored
+
+
+def quieten(node: Node) -> None:
+    """Tell nobody of errors in `node`: NumPy does not compute some of its elements."""
+    _quiet[node] = _KINDS
 
 
 def as_noted(nodes: Iterable[Node]) -> AbstractContextManager[object]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked, order_of
 from spartan_ng.api.core.chains import appended, is_stretched, layout_of, shortened, written
-from spartan_ng.api.core.errstate import is_strict, note
+from spartan_ng.api.core.errstate import is_strict, note, quieten
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.views import Reshape, View
@@ -390,9 +390,9 @@ def wrap_node(node: Node) -> ndarray:
     return h  # type: ignore[no-any-return]
 
 
-def wrap_masked(masked: Masked) -> ndarray:
-    """An array whose shape is not known yet."""
-    note(masked.a)
+def wrap_masked(masked: Masked, computed: bool = False) -> ndarray:
+    """An array whose shape is not known yet; `computed` are also elements that its mask leaves out."""
+    (quieten if computed else note)(masked.a)
     return make(Cell(masked=masked))
 
 

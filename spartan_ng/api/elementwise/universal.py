@@ -220,7 +220,7 @@ class ufunc:
         if masked is not None:
             inputs = [unfiltered(o) for o in operands]
             node = self.node(inputs, asked, casting)
-            return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask))
+            return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask), True)
         return lying_as(wrap_node(self.node(operands, asked, casting, kinds)), *operands)
 
     def node(

@@ -55,8 +55,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     option = keywords.get(_KEYWORDS[mode])
-    if mode == "constant" and option is not None:
-        option = _elements(option, a)
+    if mode == "constant":
+        option = _elements(0 if option is None else option, a)
     for axis, (lo, hi) in enumerate(widths.tolist()):
         if not (lo or hi):
             continue
@@ -110,7 +110,7 @@ def _along(a: Any, axis: int, lo: int, hi: int, mode: str, option: Any) -> Any:
             return _odd(a, axis, lo, hi, mode)
         return take(a, _mirrored(a.shape[axis], lo, hi, mode), axis)
     if mode in ("constant", "empty"):
-        ends = [as_handle(v) for v in _pair(0 if option is None else option, axis, a.ndim)]
+        ends = [as_handle(v).astype(a.dtype) for v in _pair(0 if option is None else option, axis, a.ndim)]
     elif mode == "linear_ramp":
         return _ramp(a, axis, lo, hi, _pair(0 if option is None else option, axis, a.ndim))
     else:
