@@ -34,7 +34,10 @@ class _AnyOperand(Draw):
 
 
 def program_of(call: Call, seed: int) -> Program | None:
-    """A program that makes arrays and numbers of one dtype, and calls; None where nothing can be judged."""
+    """A program that makes arrays and numbers of one dtype, and calls; None where nothing can be judged.
+
+    One of the numbers is computed later than the others, in every mode.
+    """
     random = Random(f"{call.text} {seed}")
     dtype = random.choice(DTYPES)
     value, other = (random.choice(_VALUES) for _ in range(2))
@@ -43,6 +46,8 @@ def program_of(call: Call, seed: int) -> Program | None:
         Line(f"a1 = np.array([{other}], {dtype!r})[0]"),
         Line(f"a2 = np.max(np.array([{other}, {value}], {dtype!r}))"),
         Line(f"a3 = np.array([[{other}]], {dtype!r}).reshape(())"),
+        Line(f"a5 = np.max(np.indices((3, 1))[0].astype({dtype!r}))"),
+        Line("settle(a5)"),
     ]
     environment = numpys()
     for line in steps_of(lines):

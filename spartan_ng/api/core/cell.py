@@ -194,6 +194,9 @@ class Cell:
         self.picks = 0
         self._node = build.data(ref)
         if ref.format == "dense" and ref.value is not None:
+            if self.frozen and ref.dtype.kind in "biufcmM":
+                self.value = ref.value[()]
+                return
             self.value = laid_out(ref.value, self.order)
             own = ref.private or ref.value.flags.owndata
             self.borrowed = self.value is ref.value and not own
