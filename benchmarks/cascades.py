@@ -32,8 +32,9 @@ from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTotals
+from spartan_ng.plan.settings import Settings
 from spartan_ng.worker.scheduling.program import task_of
 
 FAN = 32

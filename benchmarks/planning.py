@@ -19,7 +19,8 @@ from spartan_ng.config import FUSIONS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
+from spartan_ng.plan.settings import Settings
 
 ROUNDS = 15
 COLUMNS = [*((f, n) for f in FUSIONS for n in (1, 4)), ("cost", 8), ("cost", 16)]

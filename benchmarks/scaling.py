@@ -26,8 +26,9 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.master.state import MasterState
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.settings import Settings
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.messages import PROTOCOL, Hello, JobDone, Submit
 from spartan_ng.wire.plans import encode_plan

@@ -33,9 +33,10 @@ from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
-from spartan_ng.plan.lower import Settings, lower, weigh
+from spartan_ng.plan.lower import lower, weigh
 from spartan_ng.plan.peak import check
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.settings import Settings
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""

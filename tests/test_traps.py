@@ -15,7 +15,8 @@ from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Op, topological
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
+from spartan_ng.plan.settings import Settings
 from tests.test_programs import running_on
 
 RNG = np.random.default_rng(0)

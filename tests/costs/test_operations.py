@@ -16,7 +16,8 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SCANS
 from spartan_ng.plan import estimate
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
+from spartan_ng.plan.settings import Settings
 
 F8 = np.dtype(float)
 

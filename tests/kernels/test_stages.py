@@ -17,7 +17,7 @@ from spartan_ng.kernels import blocks, rows, sampled
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.scans import MonoidScan, UfuncScan
 from spartan_ng.ops.line_states import Ends
-from spartan_ng.plan import lower
+from spartan_ng.plan.settings import Settings
 from tests.stages import FORMS, SIZES_A_BODY, Runner, drawn
 
 
@@ -116,7 +116,7 @@ def test_a_fault_is_found(monkeypatch, runner, form):
 
 def test_other_last_bits_are_found(monkeypatch, runner):
     """Where last bits are to be kept, and the plan does not keep them."""
-    right = lower.Settings
-    monkeypatch.setattr(lower, "Settings", lambda *args, reproducible: right(*args))
+    right = Settings
+    monkeypatch.setattr("tests.stages.runner.Settings", lambda *args, reproducible: right(*args))
     stages = (drawn(n, 27, "cells") for n in range(0, 120, SIZES_A_BODY))
     assert any(any(runner.differences(s, ("interpret",))) for s in stages if s.keeps_bits)

@@ -17,8 +17,9 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.graph.spec import BrokenRule
 from spartan_ng.plan import lower as lowering
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import WHOLE, Combine, Fused, Plan
+from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.spec import PLAN_RULES, STAGE_RULES, check_plan
 
 F8 = np.dtype(np.float64)

@@ -27,6 +27,7 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.optimizer.fusion.group import Grouping
 from spartan_ng.plan import lower
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.settings import Settings
 from spartan_ng.worker.stages import scans as worker_scans
 from spartan_ng.worker.stages import stages as worker_stages
 from tests.same_bits import small_units
@@ -102,7 +103,7 @@ class Runner:
     def _planned(self, stage: Stage, workers: int) -> tuple[Plan, list[ArrayRef]]:
         roots = [v.node for v in stage.results]
         order = topological(roots)
-        settings = lower.Settings(
+        settings = Settings(
             Profile(workers=workers), stage.forced, stage.policy, reproducible=stage.reproducible
         )
         self._plans += 1

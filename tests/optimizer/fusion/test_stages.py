@@ -10,8 +10,9 @@ import pytest
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.plan.lower import Settings, lower
+from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.settings import Settings
 
 F8 = np.dtype(float)
 
