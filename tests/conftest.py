@@ -8,6 +8,7 @@ hand that on to the processes of tests that send it.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -43,6 +44,12 @@ Compiler.patience_s = 86_400.0
 config.small_bytes = 1 << 20
 config.check = True
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: thousands of tests, which every collection would look at."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
