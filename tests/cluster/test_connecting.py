@@ -153,6 +153,9 @@ def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):
         other = ClusterBackend.connect(server.address, keys)
         assert other.workers == 1
         Link.shut_down(connected := opened(server.address, keys, "admin"))
+        assert (
+            server._state.ends
+        )  # whoever ends the master's process next ends none that has yet to tell its workers
         until(lambda: server.loop.closed and worker.loop.closed)
         assert connected._error is not None
         other.close()
