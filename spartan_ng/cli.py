@@ -523,7 +523,8 @@ def drain(worker: str, address: str | None, timeout: float, keys: str | None, in
         members = link.status().members.members
         names = {**{m.label: m.name for m in members}, **{str(i): m.name for i, m in enumerate(members)}}
         if worker not in names:
-            raise click.ClickException(f"no worker is called {worker!r}; there are {', '.join(names)}")
+            there = f"there are {', '.join(names)}" if names else "there are none"
+            raise click.ClickException(f"no worker is called {worker!r}; {there}")
         if not link.drain(names[worker], timeout):
             raise click.ClickException(f"worker {worker} has not left within {timeout:g} s")
     finally:

@@ -147,7 +147,13 @@ def _user_map(row: Row) -> Evaluate:
                 f"map: {user} (at {user.origin}) made a tile of shape {value.shape} "
                 f"where its inputs have shape {shape}"
             )
-        return value.astype(row.dtype, copy=False)
+        try:
+            return value.astype(row.dtype, copy=False)
+        except Exception as error:
+            raise UserFunctionError(
+                f"map: {user} (at {user.origin}) made {value.dtype} elements, "
+                f"which are no {row.dtype}: {error}"
+            ) from error
 
     return evaluate
 

@@ -20,6 +20,8 @@ import zmq
 
 _EVENT_BYTES, _VALUE_BYTES = 2, 4
 """How a monitor's message begins (zmq_socket_monitor(3)); pyzmq's parser imports all of asyncio."""
+_RECEIVED_AT, _INFO_BYTES = 128, 136
+"""Where Linux's `struct tcp_info` has the bytes that were received, eight of them."""
 _LOCAL_BYTES = 1 << 20
 """What may be on its way over a local socket, where the system allows so much: with its usual 208 kB the two
 ends wake each other up five times as often."""
@@ -47,6 +49,15 @@ class Connection:
                 name = end.getpeername()
                 return str(name[0]) if isinstance(name, tuple) else ""
         return None
+
+    @property
+    def received_bytes(self) -> int:
+        """What has come over TCP, read or not; 0 where the system does not say."""
+        with suppress(OSError), self._socket() as end:
+            if end is not None and end.family != sockets.AF_UNIX:
+                info = end.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, _INFO_BYTES)
+                return int.from_bytes(info[_RECEIVED_AT:_INFO_BYTES], sys.byteorder)
+        return 0
 
     def cut(self) -> None:
         """End it, if it has not ended yet; ZeroMQ sees an end of file."""

@@ -218,6 +218,7 @@ class Port:
 
     def _tidy(self) -> None:
         """What those who have left had sent goes back to the system."""
+        self._strangers.look()
         if self._has_lost:
             self._has_lost = False
             give_back()

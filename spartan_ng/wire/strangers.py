@@ -16,6 +16,8 @@ from spartan_ng.wire.monitor import Connection
 
 MOST = 512
 """Connections that have not greeted; of more, the oldest are cut. Each may have one frame under way."""
+MOST_BYTES = 1 << 15
+"""What one of them may have sent when it is looked at: more than a handshake and a greeting."""
 OF_A_HOST = Rate(2048, 100.0)
 OF_ALL_HOSTS = Rate(4 * OF_A_HOST.most, 4 * OF_A_HOST.a_second)
 _TEXTS = 1024
@@ -67,6 +69,14 @@ class Strangers:
         if host is not None:
             self._hosts.give_back(host)
             self._all.give_back()
+
+    def look(self) -> None:
+        """Whoever sends much and does not say who they are makes room."""
+        known = self._known()
+        for connection in list(self._connections()):
+            if connection not in known and connection.received_bytes > MOST_BYTES:
+                self._say(f"{connection.host} sends much and does not say who it is")
+                connection.cut()
 
     def may_be_answered(self, connection: Connection) -> bool:
         """Whether one whose greeting is refused is told why: once."""

@@ -44,7 +44,7 @@ from tests.cluster.conftest import once, running, serve, start
 from tests.cluster.programs import doubled, evaluate, total
 from tests.faults.connects import connect_again
 from tests.faults.soak import JOBS
-from tests.faults.stranger import Stranger, connected
+from tests.faults.stranger import Stranger, connected, has_ended
 from tests.waiting import until
 
 
@@ -304,17 +304,6 @@ def test_what_a_peer_leaves_behind_cuts_nobody_else_off(insecure, caplog):
         go_on.set()
         until(lambda: caplog.text.count("is cut off") == 20)
         assert not any(map(has_ended, others))
-
-
-def has_ended(plain):
-    """Whether the other end has closed a socket, once all is read that has arrived."""
-    plain.setblocking(False)
-    try:
-        while plain.recv(100):
-            pass
-    except BlockingIOError:
-        return False
-    return True
 
 
 def test_who_has_greeted_and_left_takes_nobodys_place(keyed, keys, monkeypatch):

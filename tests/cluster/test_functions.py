@@ -283,3 +283,27 @@ def test_status_says_who_waits_for_whom(shared, session, tmp_path):
         thread.join()
     np.testing.assert_allclose(found[0], np.full(60, x.sum()))
     watcher.close()
+
+
+class Heavy:
+    """No number, though it looks like one."""
+
+    def __float__(self):
+        raise LookupError("too heavy")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda t: t[:1, :1], r"made a tile of shape \(1, 1\)"),
+        (lambda t: np.full(t.shape, "abc"), "made <U3 elements, which are no float64: could not convert"),
+        (lambda t: np.full(t.shape, {}), "made object elements, which are no float64"),
+        (lambda t: np.full(t.shape, Heavy(), object), "made object elements, .*: too heavy"),
+    ],
+    ids=["shape", "strings", "objects", "their own"],
+)
+def test_what_a_function_makes_and_nobody_can_take_is_said_with_its_line(session, made, said):
+    node = build.constant(rng.random((60, 4)))
+    with pytest.raises(UserFunctionError, match=rf"map: .* \(at .*:\d+\) {said}"):
+        evaluate(session, total(user(made, node)))
+    np.testing.assert_allclose(evaluate(session, total(node)), expected(node))

@@ -121,6 +121,19 @@ def connected(address: str) -> sockets.socket:
     return plain
 
 
+def has_ended(plain: sockets.socket) -> bool:
+    """Whether the other end has closed a socket, once all is read that has arrived."""
+    plain.setblocking(False)
+    try:
+        while plain.recv(100):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+    return True
+
+
 def shout(address: str, data: bytes) -> int:
     """One message of bytes that are ZeroMQ's or not."""
     with suppress(OSError), connected(address) as plain:  # cut off before the end, as it should

@@ -1,8 +1,12 @@
 """Sockets that are closed while the other end breaks their connections: the process goes on."""
 
 import os
+import socket as sockets
 import subprocess
 import sys
+
+from spartan_ng.wire.monitor import Connection
+from tests.waiting import until
 
 BROKEN_BY_THE_OTHER_END = """
 import random, socket, struct, sys, threading
@@ -58,3 +62,19 @@ def test_a_socket_is_closed_while_its_connection_breaks():
     """Half a message is under way then, which libzmq takes for a fault of its own, and aborts."""
     done = run(BROKEN_BY_THE_OTHER_END, 150)
     assert done.stdout == "goes on\n", done.stderr
+
+
+def test_what_has_come_over_a_connection_is_known_before_it_is_read():
+    with sockets.create_server(("127.0.0.1", 0)) as server, sockets.socket() as ours:
+        ours.connect(server.getsockname())
+        theirs, _ = server.accept()
+        with theirs:
+            connection = Connection.of(theirs.fileno())
+            assert connection.received_bytes == 0
+            ours.sendall(bytes(30_000))
+            until(lambda: connection.received_bytes == 30_000)
+    assert connection.received_bytes == 0
+    one, other = sockets.socketpair()
+    with one, other:
+        other.sendall(bytes(10))
+        assert Connection.of(one.fileno()).received_bytes == 0

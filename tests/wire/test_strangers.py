@@ -15,6 +15,7 @@ class Coming:
     """A connection that ends when it is cut."""
 
     host: str | None
+    received_bytes: int = 0
     is_cut: bool = False
 
     def cut(self):
@@ -94,6 +95,18 @@ def test_the_oldest_strangers_make_room(crowd, monkeypatch):
     assert crowd.come("c")
     assert [c.is_cut for c in first] == [True, False, False]
     assert not any(c.is_cut for c in crowd.known)
+
+
+def test_who_sends_much_and_says_nothing_is_cut_off(crowd, caplog):
+    for host in "abc":
+        crowd.come(host)
+    known, loud, quiet = crowd.here
+    crowd.known.add(known)
+    known.received_bytes, loud.received_bytes = 1 << 40, room.MOST_BYTES + 1
+    quiet.received_bytes = room.MOST_BYTES
+    crowd.strangers.look()
+    assert [c.is_cut for c in (known, loud, quiet)] == [False, True, False]
+    assert "b sends much" in caplog.text
 
 
 def test_who_is_refused_is_told_once(crowd):
