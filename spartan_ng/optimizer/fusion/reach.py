@@ -58,7 +58,8 @@ def _ask(
 ) -> None:
     """Ask for what an operator reads in a stage, where the operator's value has these labels."""
     operator, references = memo.operators[number], memo.references[number]
-    place = None if labels == operator.out else dict(zip(operator.out, labels, strict=True))
+    same = labels == operator.out and (operator.node is stage.root or operator.node.op is Op.MAP)
+    place = None if same else dict(zip(operator.out, labels, strict=True))  # what it folds is whole there
     for j, edge in enumerate(operator.edges):
         seen = edge.labels
         if seen is not None and place is not None:

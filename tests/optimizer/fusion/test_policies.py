@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import spartan_ng as sp
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.config import FUSIONS, config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node, topological
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.optimizer.fusion import reach
 from spartan_ng.optimizer.fusion.costs import formed_ps
 from spartan_ng.optimizer.fusion.form import group
-from spartan_ng.optimizer.fusion.group import Grouping
+from spartan_ng.optimizer.fusion.group import Group, Grouping
+from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
+from spartan_ng.optimizer.fusion.legality import may_join
 from spartan_ng.optimizer.fusion.operators import Fit, densities, operators
 from spartan_ng.optimizer.fusion.partitions import partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
@@ -154,6 +158,29 @@ def test_what_is_chosen_is_what_is_formed(profile: Profile) -> None:
                     assert all(stage.holds(memo.operators[n].node) for n in fused.members), seed
                     checked += len(fused.members)
     assert checked > 500
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_what_a_pass_folds_on_its_way_is_none_of_its_dimensions(
+    axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quantiles count what is not NaN in sorted lines, and go on with the counts along the other axes."""
+    asked: list[tuple[tuple[int, ...], Node, Labels]] = []
+
+    def seen(node: Node, stage: Group, labels: Labels, driven: bool) -> bool:
+        asked.append((stage.domain, node, labels))
+        return may_join(node, stage, labels, driven)
+
+    monkeypatch.setattr(reach, "may_join", seen)
+    x = np.random.default_rng(0).random((40, 5, 3))
+    x[3, 2, 1] = np.nan
+    with config.override(small_bytes=0):
+        found = sp.nanpercentile(sp.asarray(x) * 1, [25, 50], axis=axis)
+        np.testing.assert_allclose(found.compute(), np.nanpercentile(x, [25, 50], axis=axis), rtol=1e-12)
+    assert any(node.op is Op.FOLD for _, node, _ in asked)
+    for domain, node, labels in asked:
+        sizes = [1 if label == WHOLE else domain[label] for label in labels]
+        assert all(n in (1, m) for n, m in zip(sizes, node.shape, strict=True)), (domain, node, labels)
 
 
 def test_what_stages_cost_is_what_selection_predicts_where_nothing_is_refused() -> None:
