@@ -23,6 +23,34 @@ np.add(np.array([1,"s"]*9,dtype=object),np.array([1,"s"]*9,dtype=object),out=np.
 o=np.ones(2,int); np.add(np.array([1,"12"],dtype=object),1,out=o,dtype=int,casting="unsafe"); r=o
 x=np.zeros(2); x[...]=np.array([1,"2.5"],dtype=object); r=x
 x=np.zeros(2); x[...]=np.array([1,"s"],dtype=object); r=x
+a=np.array([1,None,"a",3],dtype=object); r=a[np.array([0,2])].tolist()
+a=np.array([1,None,"a",3],dtype=object).reshape(2,2); r=a[[0,1],[1,0]].tolist()
+a=np.array([1,2,3],dtype=object); r=a[a>1]
+"""
+NOTHING = """
+x=np.zeros(4,dtype=[('I',int),('S','S0')]); x['S']=['a','b','c','d']; r=x['S'].dtype.str
+x=np.zeros(4,dtype=[('I',int),('S','S0')]); r=x['S'].reshape(2,2).copy().dtype.str
+import io; x=np.zeros(4,[('S','S0'),('I',int)])['S']; b=io.BytesIO(); np.save(b,x); r=len(b.getvalue())
+z=np.zeros(10,dtype=[('x',str,0)])['x']; r=(z.view(str).dtype.str, z.view((str,1)).shape)
+z=np.zeros(10,(N.void,0)); r=z.view((N.void,1)).shape
+import pickle; z=np.zeros(10,dtype=[('x',bytes,0)])['x']; r=pickle.loads(pickle.dumps(z)).dtype.str
+np.zeros(10,dtype=[]).shape
+np.array([(1,2)],dtype='i4,i4')**2
+"""
+DRAWN = """
+np.random.choice(3.,3)
+np.random.choice([[1,2],[3,4]],3)
+np.random.choice([1,2,3],(-1,1))
+np.random.default_rng(3).integers([-1],-2,endpoint=True)
+np.random.default_rng(3).integers([-1,0],5,endpoint=True)
+"""
+MEMORY = """
+a=np.array(0.).byteswap(); a[...]=3; r=a
+a=np.array(0.); b=a.byteswap(); b=b.view(b.dtype.newbyteorder()); b[...]=5; r=b
+x=np.ones((10,10)); r=np.shares_memory(next(np.nditer(x)), x)
+x=np.ones((10,10)); r=np.shares_memory(N.ones(3), x)
+a=np.arange(20.).reshape(4,5); r=[x.flat.__array__().flags.writeable for x in (a, a[::2], a[::2,::2])]
+a=np.arange(20.); a.flags.writeable=False; r=a.flat.__array__().flags.writeable
 """
 TEXTS = """
 np.zeros(3,dtype="T").tolist()
@@ -104,7 +132,7 @@ np.random.default_rng(1).integers(-1,-2,endpoint=True)
 """
 
 
-@pytest.mark.parametrize("calls", [ELEMENTS, TEXTS, LIMITS, SORTERS, OTHERS])
+@pytest.mark.parametrize("calls", [ELEMENTS, NOTHING, DRAWN, MEMORY, TEXTS, LIMITS, SORTERS, OTHERS])
 def test_single_calls(mode, calls):
     found = differences((text, called(text)) for text in calls.strip().splitlines())
     assert not found
@@ -138,3 +166,13 @@ def test_products_raise_where_they_are_made(mode, dtype):
                 with pytest.raises(FloatingPointError, match="invalid value"):
                     product()
         assert sp.dot(a, a) == 2
+
+
+@pytest.mark.parametrize("made", ["RandomState", "default_rng"])
+def test_what_is_no_sequence_is_shuffled_as_numpys(made):
+    ours, numpys = {i: i for i in range(7)}, {i: i for i in range(7)}
+    for module, items in ((sp, ours), (numpy, numpys)):
+        with pytest.warns(UserWarning, match="shuffling a 'dict'") as told:
+            getattr(module.random, made)(3).shuffle(items)
+        assert told[0].filename == __file__
+    assert ours == numpys

@@ -252,6 +252,8 @@ def astype(
     length_open = dtype.kind in "USV" and not dtype.itemsize
     if (
         length_open
+        or stays(x.dtype)
+        or stays(dtype)
         or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic")
         or (in_process() and not {x.dtype.kind, dtype.kind} <= _KINDS_OF_NUMBERS)
     ):

@@ -110,7 +110,7 @@ def _field(a: Handle, key: Any, value: Any) -> ndarray:
         return array[key][place]  # type: ignore[no-any-return]
     if isinstance(value, np.void):
         return wrap(field)
-    if np.shape(field):  # elements with axes of their own are NumPy's to lay out
+    if np.shape(field) or not field.itemsize:  # elements with axes of their own are NumPy's to lay out
         make(a._cell)._force()
     h = a._see(Field(key, field.dtype, bool(np.shape(field))))
     return wrap_node(h._node()) if a._cell.frozen else h
@@ -121,19 +121,20 @@ def _small_key(key: Any, value: Any) -> Any:
     parts = key if isinstance(key, tuple) else (key,)
     plain = []
     elements = 1
+    here = stays(value.dtype)
     for p in parts:
         if isinstance(p, Handle):
-            known = p._peek()
+            known = p._force() if here else p._peek()
             if known is None:
                 return None
             elements = max(elements, known.size)
             p = known
         plain.append(p)
-    if value.nbytes > config.small_bytes or elements > value.size:
+    if not here and (value.nbytes > config.small_bytes or elements > value.size):
         rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
         if elements * rest * value.itemsize > config.small_bytes:
             return None
-    if config.small_bytes == 0:
+    if config.small_bytes == 0 and not here:
         return None
     return tuple(plain) if isinstance(key, tuple) else plain[0]
 

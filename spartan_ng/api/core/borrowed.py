@@ -19,6 +19,7 @@ NAMES = frozenset(
         "broadcast",
         "busdaycalendar",
         "char",
+        "chararray",
         "complex256",
         "core",
         "ctypeslib",

@@ -207,8 +207,9 @@ def weight(value: Any) -> int:
 
 
 def stays(dtype: Any) -> bool:
-    """Whether elements never leave the driver: objects, and those of dtypes that are not NumPy's own."""
-    return dtype.hasobject or is_foreign(dtype)
+    """Whether elements never leave the driver: objects, those of dtypes that are not NumPy's own, and what
+    takes no memory."""
+    return dtype.hasobject or not dtype.itemsize or is_foreign(dtype)
 
 
 def is_foreign(dtype: Any) -> bool:

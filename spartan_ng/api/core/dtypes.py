@@ -94,8 +94,9 @@ def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
     """Two views of one base as NumPy's, or None where they are no such views; what is lent is NumPy's."""
     a, b = (as_handle(x) if is_array_like(x) else x for x in (a, b))
     a, b = (x._peek() if isinstance(x, Handle) and x._cell.shared else x for x in (a, b))
-    if not (isinstance(a, Handle) and isinstance(b, Handle)):
-        return None if isinstance(a, Handle) or isinstance(b, Handle) else (a, b)
+    if not (isinstance(a, Handle) and isinstance(b, Handle)):  # one is NumPy's, maybe over our memory
+        a, b = (x._peek() if isinstance(x, Handle) and not x._cell.borrowed else x for x in (a, b))
+        return None if a is None or b is None or isinstance(a, Handle) or isinstance(b, Handle) else (a, b)
     if a._cell is not b._cell:
         return None
     cell = a._cell

@@ -8,6 +8,7 @@ driver. An unseeded generator draws large arrays in parallel in logical blocks.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from spartan_ng.api.base import joining
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
@@ -175,7 +177,7 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """Integers in [low, high), or in [low, high] with `endpoint`."""
         if high is None:
             low, high = 0, low
-        if endpoint and not _scalars(high):
+        if endpoint and not _scalars(low, high):
             return self._draw("integers", (low, high), size, dtype, endpoint=True)
         if size is None and (dtype is int or dtype is bool) and _scalars(low, high):  # Python's own
             return self._numpy.integers(low, high, None, dtype, endpoint)  # type: ignore[no-any-return]
@@ -436,7 +438,7 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Shuffle in place along an axis."""
         if not isinstance(x, Handle):
-            self._numpy.shuffle(x, axis)
+            shuffle_other(self._numpy, x, *(() if axis == 0 else (axis,)))
             return
         if not x.ndim:
             raise TypeError("shuffle: an array without axes has no lines")
@@ -459,6 +461,23 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         rows = np.repeat(np.arange(n)[:, None], 2, axis=1)
         self._numpy.shuffle(rows)
         return rows[:, 0]
+
+
+def shuffle_other(numpys: Any, x: Any, *axis: int) -> None:
+    """Shuffle what is no array of ours in place; NumPy's warning of it names the user's line."""
+    if axis or isinstance(x, np.ndarray | Sequence):
+        numpys.shuffle(x, *axis)
+        return
+    warn_user(
+        f"you are shuffling a '{type(x).__name__}' object which is not a subclass of 'Sequence'; `shuffle` "
+        "is not guaranteed to behave correctly. E.g., non-numpy array/tensor objects with view semantics may "
+        "contain duplicates after shuffling."
+    )
+    order = list(range(len(x)))
+    numpys.shuffle(order)  # with the draws that NumPy shuffles `x` with
+    before = [x[i] for i in order]
+    for i, item in enumerate(before):
+        x[i] = item
 
 
 def _restored(bit_generator: Any) -> Generator:

@@ -190,15 +190,16 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
         shape = None if size is None else shape_tuple(size)
-        if self._parallel is not None and self._parallel._in_parallel(shape):
+        n = generators.count_of(a)
+        if n is None and as_handle(a).ndim != 1:
+            raise ValueError("a must be 1-dimensional")
+        drawn_from = n is None or isinstance(n, int | np.integer)
+        if drawn_from and self._parallel is not None and self._parallel._in_parallel(shape):
             return self._parallel.choice(a, shape, replace, p)
         weights = forced(p)
-        if generators.count_of(a) is not None or not isinstance(a, Handle):
+        if n is not None or not isinstance(a, Handle):
             return wrap(self._numpy.choice(forced(a), shape, replace, weights))
-        a = as_handle(a)
-        if a.ndim != 1:
-            raise ValueError("a must be 1-dimensional")
-        return a[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
+        return as_handle(a)[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
 
     def permutation(self, x: Any) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
@@ -219,7 +220,7 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def shuffle(self, x: Any) -> None:
         """Shuffle in place along the first axis."""
         if not isinstance(x, Handle):
-            self._numpy.shuffle(x)
+            generators.shuffle_other(self._numpy, x)
             return
         if self._parallel is not None and self._parallel._in_parallel(x.shape):
             self._parallel.shuffle(x)

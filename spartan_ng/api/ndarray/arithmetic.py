@@ -364,7 +364,7 @@ def _quick_power(dtype: np.dtype[Any], exponent: Any) -> ufuncs.ufunc | None:
     """What NumPy has for some powers: squares, and of broken numbers the root and the reciprocal."""
     quick = _QUICK_POWERS.get((type(exponent), exponent)) if type(exponent) in (int, float) else None
     whole = dtype.kind in "iub" and type(exponent) is int and exponent == 2
-    return quick if whole or dtype.kind in "fc" else None
+    return quick if whole or dtype.kind in "fcV" else None
 
 
 def _power(a: Handle, b: Any) -> ndarray:

@@ -431,7 +431,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         return wrap(copy.deepcopy(self._force(), memo)) if self.dtype.hasobject else self.copy("K")
 
     def __reduce__(self) -> Any:
-        return (_restored, (self.compute(), self._cell.frozen))
+        plain = not self._cell.frozen and self.format == "dense"
+        return (_restored, (self._force() if plain else self.compute(), self._cell.frozen))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """From protocol 5 on the memory itself, which pickle copies or hands out as a buffer."""

@@ -44,7 +44,7 @@ def _line(a: Any, axis: Any) -> tuple[ndarray, int]:
 def _kind(kind: Any, stable: Any) -> tuple[tuple[str, Any], ...]:
     """The keyword of a stable sort, where one is asked for."""
     if kind is not None and stable is not None:
-        raise ValueError("`kind` and `stable` parameters can't be provided at the same time.")
+        raise ValueError("`kind` and keyword parameters can't be provided at the same time: kind and stable")
     if kind is None:
         return _STABLE if stable else ()
     if not isinstance(kind, str | bytes):

@@ -14,7 +14,7 @@ import numpy as np
 from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -122,7 +122,8 @@ def datetime_as_string(
 
 def byteswapped(a: Handle) -> ndarray:
     """The bytes of each element reversed."""
-    return on_blocks(lambda x: x.byteswap(), [a], "byteswap")
+    found = on_blocks(lambda x: x.byteswap(), [a], "byteswap")
+    return found if found.ndim or a._cell.frozen else copied(found)
 
 
 def field(a: Handle, dtype: Any, offset: int) -> ndarray:

@@ -134,7 +134,11 @@ class Flat:
             self.base._write(flat.reshape(self.base.shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(manipulation.ravel(self.base), dtype)
+        """The elements in a line; read-only where NumPy has to copy them, or may not write to them."""
+        line = np.array(manipulation.ravel(self.base), dtype)
+        flags = self.base.flags  # type: ignore[attr-defined]
+        line.flags.writeable = flags.writeable and flags.c_contiguous
+        return line
 
     def copy(self) -> ndarray:
         """A flat copy."""
