@@ -44,7 +44,26 @@ np.random.choice([1,2,3],(-1,1))
 np.random.default_rng(3).integers([-1],-2,endpoint=True)
 np.random.default_rng(3).integers([-1,0],5,endpoint=True)
 """
+BUFFERS = """
+import array; s=array.array('d',[1,2,3]); a=np.asarray(s); b=a*2; s[0]=100; r=(b, a)
+import array; s=array.array('d',[1,2,3]); a=np.array(s); b=a*2; s[0]=100; r=(b, a)
+import array; s=array.array('d',[1,2,3]); a=np.asarray(s); b=a*2; a[1]=50; r=(b, list(s))
+s=bytearray(b'abc'); a=np.asarray(memoryview(s)); b=a*2; s[0]=0; r=(b, a)
+s=bytearray(b'abc'); a=np.asarray(memoryview(s)); a[1]=7; r=N.array(list(s))
+s=bytearray(b'abc'); a=np.array(memoryview(s), 'f8'); s[0]=7; r=a
+import array; s=array.array('d',[1,2,3]); r=np.asarray(s).base is not None
+x=N.arange(4); I=type("I",(),{"__array_interface__":x.__array_interface__}); a=np.asarray(I())*2; x[0]=9; r=a
+I=type("I",(),{"__array_interface__":N.arange(4).__array_interface__}); o=I(); r=np.asarray(o).base is o
+"""
 MEMORY = """
+a=np.arange(10); b=a[2:]; a.strides=16; r=a
+a=np.arange(10)[:5]; a.strides=16; a[1]=77; r=a
+a=np.arange(10); v=a[::-1]; v.strides=(8,); r=v
+a=np.arange(10); a.strides=3; r=a.flags.aligned
+a=np.array(0); a.strides=(); r=a
+a=np.array(0); a.strides=None
+a=np.arange(12).reshape(3,4); m=np.asmatrix(a); a[0,0]=-1; m[1,1]=-2; r=(N.asarray(m), a)
+np.negative._resolve_dtypes_and_context((N.dtype('i4'),)*2)[0] == (N.dtype('i4'),)*2
 a=np.array(0.).byteswap(); a[...]=3; r=a
 a=np.array(0.); b=a.byteswap(); b=b.view(b.dtype.newbyteorder()); b[...]=5; r=b
 x=np.ones((10,10)); r=np.shares_memory(next(np.nditer(x)), x)
@@ -111,6 +130,9 @@ np.sum(-np.zeros((3,4)),axis=0)
 np.sum(np.array([1.,-1]),initial=-0.0)
 """
 OTHERS = """
+np.std(np.array([1,2,4],dtype=object))
+type(np.std(np.array([1,2],dtype=object))) is type(np.nanstd(np.array([1,2],dtype=object)))
+np.array2string(N.arange(3).view(N.ma.MaskedArray))
 np.linspace(N.array(1).view(N.ma.MaskedArray),7).mask
 np.geomspace(N.array(1).view(N.ma.MaskedArray),7).mask
 np.logspace(N.array(1).view(N.ma.MaskedArray),2).mask
@@ -132,7 +154,7 @@ np.random.default_rng(1).integers(-1,-2,endpoint=True)
 """
 
 
-@pytest.mark.parametrize("calls", [ELEMENTS, NOTHING, DRAWN, MEMORY, TEXTS, LIMITS, SORTERS, OTHERS])
+@pytest.mark.parametrize("calls", [ELEMENTS, NOTHING, DRAWN, BUFFERS, MEMORY, TEXTS, LIMITS, SORTERS, OTHERS])
 def test_single_calls(mode, calls):
     found = differences((text, called(text)) for text in calls.strip().splitlines())
     assert not found

@@ -102,7 +102,7 @@ def array(
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:
             value = h._cell.value
             h = make(Cell(private_copy(value) if np.shares_memory(value, object) else value))
-        elif h._cell.frozen:
+        elif h._cell.frozen or (copy and h._cell.shared):
             h = copied(h)
     if h.ndim < ndmin:
         h = h.reshape((1,) * (ndmin - h.ndim) + h.shape)
@@ -244,6 +244,8 @@ def astype(
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
         )
+    if stays(dtype) and not stays(x.dtype):
+        return wrap(x._force().astype(dtype))
     if same_bytes(x.dtype, dtype):
         return x.copy() if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
     value = x._peek()
@@ -253,7 +255,6 @@ def astype(
     if (
         length_open
         or stays(x.dtype)
-        or stays(dtype)
         or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic")
         or (in_process() and not {x.dtype.kind, dtype.kind} <= _KINDS_OF_NUMBERS)
     ):

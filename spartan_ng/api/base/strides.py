@@ -52,7 +52,14 @@ def _over_memory(function: Any) -> None:
     numpy_function(function)(make)
 
 
-for _constructor in (np.rec.array, np.rec.fromrecords, np.rec.fromarrays, np.char.array, np.char.asarray):
+for _constructor in (
+    np.asmatrix,
+    np.rec.array,
+    np.rec.fromrecords,
+    np.rec.fromarrays,
+    np.char.array,
+    np.char.asarray,
+):
     _over_memory(_constructor)
 
 __all__: list[str] = []

@@ -72,4 +72,4 @@ def of_numpy(name: str) -> Any:
             getattr(np, name)  # what NumPy says of names that it had
         raise AttributeError(f"module 'spartan_ng' has no attribute {name!r}")
     found = getattr(np, name)
-    return _Mixed(found) if name in _MIXED else found
+    return _Mixed(found) if name in _MIXED else FUNCTIONS.get(found, found) if callable(found) else found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import Handle, Late, make, order_letter, scalar, settle
+from spartan_ng.api.core.handle import Handle, Late, make, order_letter, over_buffer, scalar, settle
 from spartan_ng.api.core.kinds import (
     NUMERIC,
     PLAIN,
@@ -97,6 +97,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         if not isinstance(a, np.ndarray | np.generic):
             raise ValueError("object __array__ method not producing an array")
     value = np.asarray(a, dtype)
+    if value.base is not None and not isinstance(a, np.ndarray):  # the memory of a buffer
+        return over_buffer(value)
     return make(Cell(value, borrowed=isinstance(a, np.ndarray)))
 
 

@@ -108,6 +108,12 @@ class ufunc:
     def __reduce__(self) -> str:
         return self.__name__
 
+    def __getattr__(self, name: str) -> Any:
+        """What NumPy's function has besides, for who calls its loops."""
+        if name == "np" or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.np, name)
+
     def __eq__(self, other: object) -> bool:
         """Equal to NumPy's function, which is what `__array_ufunc__` is given."""
         return self is other or other is self.np

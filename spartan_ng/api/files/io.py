@@ -139,7 +139,7 @@ def load(
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
             return _over_map(mapped)
-        return wrap(np.array(mapped))
+        return wrap(np.array(mapped) if isinstance(mapped, np.memmap) else mapped)
     opened = np.load(file, mmap_mode, **options)
     if isinstance(opened, np.memmap) and opened.mode in ("r+", "w+"):
         return over_buffer(opened.view(np.ndarray))  # what is written reaches the file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import copy
 import operator
+import warnings
 import weakref
 from collections.abc import Iterator
 from types import GenericAlias
@@ -35,6 +36,7 @@ from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import REVERSED, Broadcast, Part
+from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.protocols import Protocols
 from spartan_ng.api.places import blockwise, taking
@@ -213,8 +215,22 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The strides NumPy would have, in bytes."""
+        """The strides NumPy would have, in bytes; setting them is deprecated, as in NumPy."""
         return self._layout().strides
+
+    @strides.setter
+    def strides(self, value: Any) -> None:
+        warn_user(
+            "Setting the strides on a NumPy array has been deprecated: np.lib.stride_tricks makes views",
+            DeprecationWarning,
+        )
+        if self._cell.frozen:
+            raise TypeError("the strides of a number cannot be set")
+        seen = self._lent().view()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            seen.strides = forced(value)
+        self._cell, self._views, self._state = over_buffer(seen, self.base)._cell, (), None
 
     @property
     def base(self) -> ndarray | None:

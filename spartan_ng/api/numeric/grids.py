@@ -16,6 +16,7 @@ from spartan_ng.api.base import creation, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, over_buffer, wrap, wrap_node
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting
@@ -191,17 +192,22 @@ def ix_(*args: Any) -> tuple[ndarray, ...]:
 
 def array_repr(arr: Any, *args: Any, **keywords: Any) -> str:
     """`repr` with options."""
-    return np.array_repr(as_handle(arr)._force(), *args, **keywords)
+    return np.array_repr(_to_show(arr), *args, **keywords)
 
 
 def array_str(a: Any, *args: Any, **keywords: Any) -> str:
     """`str` with options."""
-    return np.array_str(as_handle(a)._force(), *args, **keywords)
+    return np.array_str(_to_show(a), *args, **keywords)
 
 
 def array2string(a: Any, *args: Any, **keywords: Any) -> str:
     """Text with options."""
-    return np.array2string(as_handle(a)._force(), *args, **keywords)
+    return np.array2string(_to_show(a), *args, **keywords)
+
+
+def _to_show(a: Any) -> Any:
+    """What NumPy prints: the elements, and instances of derived classes as they are."""
+    return a if is_subclass(a) else as_handle(a)._force()
 
 
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:

@@ -12,7 +12,7 @@ from spartan_ng.api.base import creation, cumulative, joining, manipulation, red
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
-from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.dispatch import gathered, numpy_function, stays
 from spartan_ng.api.core.handle import Handle, assigned, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.layouts import lie
@@ -33,7 +33,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     """Each element several times."""
     a = as_handle(a)
     value = a._peek()
-    if value is not None and repeats.__class__ is int and 0 <= repeats * value.nbytes < config.small_bytes:
+    few = value is not None and repeats.__class__ is int and repeats >= 0
+    if few and (stays(value.dtype) or repeats * value.nbytes < config.small_bytes):
         return wrap(np.repeat(value, repeats, axis))
     a, where = manipulation.along(a, axis)
     given = converted(repeats, np.int64)

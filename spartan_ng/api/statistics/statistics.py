@@ -8,8 +8,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import manipulation, reductions
-from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.conversion import as_handle, numpys
+from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function, stays
 from spartan_ng.api.core.handle import Handle, numbers_here, wrap, wrap_node
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.warn import warn_user
@@ -211,8 +211,8 @@ def std(
     """The standard deviation."""
     a = as_handle(a)
     squared: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    if not isinstance(squared, Handle):  # an object, whose root is its own
-        root: Any = np.sqrt(squared)
+    if stays(a.dtype):  # the root of an object is its own
+        root: Any = fresh(np.sqrt(numpys(squared)))
         return root if out is None else stored("std", as_handle(root), out, casting="unsafe")
     result = ufuncs.sqrt(squared)
     if result.dtype != squared.dtype:  # integers that were asked for
