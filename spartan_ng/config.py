@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from spartan_ng.errors import OptionError
@@ -18,8 +20,8 @@ KERNELS = ("auto", "interpret", "numexpr", "compile")
 PRODUCTS = ("cuboid", "broadcast", "replication")
 """The ways to bring operands to the tasks of a product."""
 
-ENGINES = ("dask", "ray")
-"""Engines of others that plans run on."""
+ENGINES = tuple(sorted(m.name for m in iter_modules([str(Path(__file__).parent / "backends/engines/kinds")])))
+"""Engines of others that plans run on: a file each, and nothing else names them."""
 
 MASTER_VARIABLE = "SPARTAN_NG_MASTER"
 """Environment variable with the address of the master that programs connect to."""

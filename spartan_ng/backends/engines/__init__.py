@@ -44,7 +44,7 @@ def local(engine: str, workers: int, threads: int) -> AbstractContextManager[dic
 
 def _module(engine: str) -> Any:
     try:
-        return import_module(f"spartan_ng.backends.engines.{engine}")
+        return import_module(f"spartan_ng.backends.engines.kinds.{engine}")
     except ImportError as error:
         raise ConnectionFailed(
             f"{engine} is not installed ({error}): pip install 'spartan-ng[{engine}]'"

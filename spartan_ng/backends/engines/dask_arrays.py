@@ -11,7 +11,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.engines.backend import EngineBackend
-from spartan_ng.backends.engines.dask import DaskEngine
+from spartan_ng.backends.engines.kinds.dask import DaskEngine
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.worker.tasks import Made, read
