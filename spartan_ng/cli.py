@@ -18,16 +18,16 @@ import click
 
 from spartan_ng.config import (
     ENGINES,
-    KEYS_VARIABLE,
     LOG_JSON_VARIABLE,
     LOG_LEVEL_VARIABLE,
     MASTER_VARIABLE,
     TRACE_VARIABLE,
 )
 from spartan_ng.errors import ConnectionFailed, SpartanError
+from spartan_ng.launchers.asking import ASKING
 from spartan_ng.launchers.children import LEAVE_S, mind_worker, run_script
 from spartan_ng.launchers.command import COMMANDS
-from spartan_ng.launchers.options import Bytes, of_each_worker
+from spartan_ng.launchers.options import Bytes, access_of, insecurely, of_each_worker, with_keys
 from spartan_ng.logs import LEVELS, set_up
 
 if TYPE_CHECKING:
@@ -51,18 +51,6 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-_keys = click.option(
-    "--keys",
-    type=click.Path(file_okay=False),
-    envvar=KEYS_VARIABLE,
-    help="Directory that `spartan-ng keygen` wrote; required for any tcp:// address.",
-)
-_insecure = click.option(
-    "--insecure", is_flag=True, help="Serve over TCP without keys: whoever reaches a port may run code here."
-)
-_master_address = click.option(
-    "--master", "address", envvar=MASTER_VARIABLE, help="The master's address; by default this user's own."
-)
 _log_level = click.option(
     "--log-level",
     type=click.Choice(LEVELS),
@@ -118,8 +106,8 @@ def main() -> None:
     help="Where to serve; port * is any free one. By default a socket of this user's own, or with keys "
     "tcp://127.0.0.1:7077.",
 )
-@_keys
-@_insecure
+@with_keys
+@insecurely
 @click.option(
     "--page",
     is_flag=False,
@@ -160,7 +148,7 @@ def master(
 
     set_up(log_level, log_json)
     limit_heaps()
-    access = _access(keys, "server", insecure)
+    access = access_of(keys, "server", insecure)
     server = _when_free(lambda: MasterServer(address, access)) if standby else MasterServer(address, access)
     _warn(access, server.address)
     if announce is not None:
@@ -199,8 +187,8 @@ def _when_free(start: Callable[[], MasterServer]) -> MasterServer:
 @click.option("--threads", type=click.IntRange(1), help="Threads for computing; all cores by default.")
 @click.option("--memory", type=Bytes(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
 @click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
-@_keys
-@_insecure
+@with_keys
+@insecurely
 @_log_level
 @_log_json
 @_lifeline
@@ -243,7 +231,7 @@ def worker(
     limit_blas(threads or cores)  # several workers share a host's cores
     with _failing(nannied):
         address = address or own_address()
-        access = _access(keys, "worker", insecure)
+        access = access_of(keys, "worker", insecure)
         server = WorkerServer(address, threads or cores, memory, access, bind)
     _warn(access, address)
     server.leaves_stuck = nannied is not None
@@ -264,14 +252,6 @@ def _failing(nannied: int | None) -> Iterator[None]:
         raise
     except OSError as error:  # a name that is not known yet, or a network that is not there
         raise click.ClickException(f"the master cannot be looked for: {error}") from error
-
-
-def _access(keys: str | None, role: str, insecure: bool) -> Access:
-    """What a process with these options has to prove who it is."""
-    from spartan_ng.wire.access import Access
-    from spartan_ng.wire.keys import Keys
-
-    return Access(Keys.load(os.path.expanduser(keys), role) if keys else None, insecure)
 
 
 def _warn(access: Access, address: str) -> None:
@@ -434,133 +414,6 @@ def run(
     sys.exit(code)
 
 
-@main.command()
-@click.argument("directory", type=click.Path(file_okay=False))
-@click.option("--client", metavar="NAME", help="Let in one more client: its files are in DIRECTORY/NAME.")
-@click.option("--worker", metavar="NAME", help="The same for a worker.")
-@click.option("--admin", metavar="NAME", help="The same for a client that may stop the cluster.")
-@click.option("--list", "show", is_flag=True, help="Show who may connect.")
-def keygen(directory: str, client: str | None, worker: str | None, admin: str | None, show: bool) -> None:
-    """Write CurveZMQ keys to DIRECTORY, the master's folder of keys.
-
-    Others need `server.key` and the secret of their role, `worker.key_secret` or `client.key_secret`, in a
-    folder that nobody else can read. A running master lets in new keys by itself.
-
-    \b
-    Examples:
-        spartan-ng keygen ~/keys
-        spartan-ng keygen ~/keys --client alice     (give ~/keys/alice to alice)
-        spartan-ng keygen ~/keys --list
-    """
-    from spartan_ng.wire import keys
-
-    at = os.path.expanduser(directory)
-    named = [(n, r) for n, r in ((client, "client"), (worker, "worker"), (admin, "admin")) if n]
-    if show:
-        for name, role in keys.listed(at):
-            click.echo(f"{role:<7} {name}")
-        return
-    written = [p for name, role in named for p in keys.keygen_for(at, name, role)] or keys.keygen(at)
-    for path in written:
-        click.echo(str(path))
-
-
-@main.command()
-@click.argument("directory", type=click.Path(file_okay=False))
-@click.argument("name")
-def revoke(directory: str, name: str) -> None:
-    """Let the holder of the key NAME in no more; a running master cuts its connections within seconds.
-
-    \b
-    Example:
-        spartan-ng revoke ~/keys alice
-    """
-    from spartan_ng.wire import keys
-
-    click.echo(f"removed {keys.revoke(os.path.expanduser(directory), name)}")
-
-
-@main.command()
-@_master_address
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
-@_keys
-@_insecure
-def stop(address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
-    """Stop a cluster: its workers, then its master. With keys, it takes those of an admin.
-
-    \b
-    Example:
-        spartan-ng stop --master tcp://10.0.0.1:7077 --keys ~/keys
-    """
-    from spartan_ng.backends.link import Link
-    from spartan_ng.wire.access import own_address
-
-    link = Link(address or own_address(), _access(keys, "admin", insecure), timeout, "admin")
-    link.open()
-    link.shut_down()
-
-
-@main.command()
-@click.argument("worker")
-@_master_address
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait until it has left.")
-@_keys
-@_insecure
-def drain(worker: str, address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
-    """Have WORKER leave a cluster, a number or a label of `spartan-ng status`. Programs take their tiles from
-    it first, so that nothing is lost. With keys, it takes those of an admin.
-
-    \b
-    Example:
-        spartan-ng drain 3
-    """
-    from spartan_ng.backends.link import Link
-    from spartan_ng.wire.access import own_address
-
-    link = Link(address or own_address(), _access(keys, "admin", insecure), timeout, "admin")
-    link.open()
-    try:
-        members = link.status().members.members
-        names = {**{m.label: m.name for m in members}, **{str(i): m.name for i, m in enumerate(members)}}
-        if worker not in names:
-            there = f"there are {', '.join(names)}" if names else "there are none"
-            raise click.ClickException(f"no worker is called {worker!r}; {there}")
-        if not link.drain(names[worker], timeout):
-            raise click.ClickException(f"worker {worker} has not left within {timeout:g} s")
-    finally:
-        link.close()
-
-
-@main.command()
-@_master_address
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
-@_keys
-@_insecure
-def status(address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
-    """Show the workers, clients and jobs of a cluster.
-
-    \b
-    Example:
-        spartan-ng status --master tcp://10.0.0.1:7077 --keys ~/keys
-    """
-    from spartan_ng.backends.cluster import ClusterBackend
-    from spartan_ng.wire.access import own_address
-
-    directory = os.path.expanduser(keys) if keys else None
-    address = address or own_address()
-    backend = ClusterBackend.connect(address, directory, timeout_s=timeout, workers=0, insecure=insecure)
-    found = backend.status()
-    backend.close()
-    click.echo(f"master {address}, membership {found.members.epoch}")
-    for rank, member in enumerate(found.members.members):
-        memory = f"{member.memory_bytes / 2**30:.1f} GiB" if member.memory_bytes else "no memory limit"
-        click.echo(f"worker {rank}: {member.label}, {member.address}, {member.threads} threads, {memory}")
-    for client in found.clients:
-        click.echo(f"client: {client}")
-    for job, state in found.jobs:
-        click.echo(f"job {job}: {state}")
-
-
 class _Apps(click.Group):
     """The apps of the table, and the demo."""
 
@@ -590,7 +443,7 @@ def app() -> None:
     """
 
 
-for one in COMMANDS:
+for one in (*COMMANDS, *ASKING):
     main.add_command(one)
 
 

@@ -1,10 +1,17 @@
-"""Options of commands that start workers."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
+
+from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
+
+if TYPE_CHECKING:
+    from spartan_ng.wire.access import Access
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -38,3 +45,25 @@ def of_each_worker(command: Callable[..., None]) -> Callable[..., None]:
     )
     memory = click.option("--memory", type=Bytes(), help="Budget of each worker for tiles, as 8G.")
     return threads(memory(command))
+
+
+with_keys = click.option(
+    "--keys",
+    type=click.Path(file_okay=False),
+    envvar=KEYS_VARIABLE,
+    help="Directory that `spartan-ng keygen` wrote; required for any tcp:// address.",
+)
+insecurely = click.option(
+    "--insecure", is_flag=True, help="Serve over TCP without keys: whoever reaches a port may run code here."
+)
+of_master = click.option(
+    "--master", "address", envvar=MASTER_VARIABLE, help="The master's address; by default this user's own."
+)
+
+
+def access_of(keys: str | None, role: str, insecure: bool) -> Access:
+    """What a process with these options has to prove who it is."""
+    from spartan_ng.wire.access import Access
+    from spartan_ng.wire.keys import Keys
+
+    return Access(Keys.load(os.path.expanduser(keys), role) if keys else None, insecure)
