@@ -7,7 +7,6 @@ The loop's thread owns `WorkerState`; job threads hand their results to it. Ever
 from __future__ import annotations
 
 import logging
-import resource
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -59,6 +58,7 @@ from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.plans import decode_plan
 from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.wire.values import pack, unpack
+from spartan_ng.worker.descriptors import Lack, raise_limit
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.store import Store, read_region
@@ -167,7 +167,7 @@ class WorkerServer:
         bind: str | None = None,
         runner: MakeRunner = Executor,
     ) -> None:
-        _raise_descriptor_limit()
+        raise_limit()
         self._identity = new_identity()
         self.name = name_of("worker", self._identity)
         access = access or Access()
@@ -220,6 +220,8 @@ class WorkerServer:
         self.loop.every(_LOOK_S, self._look)
         self.loop.every(_PRESS_S, self._press)
         self.loop.every(_TIDY_S, self._report)
+        self._lack = Lack()
+        self.loop.every(_TIDY_S, self._look_for_descriptors)
         self._telling = Telling(self._tell)
         self.loop.every(_TELL_S, self._telling.tell)
 
@@ -446,6 +448,13 @@ class WorkerServer:
                 self._begun[job] = (begun, text)
                 self._tell(Doing(job, encodable(text)))
 
+    def _look_for_descriptors(self) -> None:
+        """Users' functions may have taken all that there are."""
+        if self.leaves_stuck and self._lack.lasts(bool(self._begun), len(self.store.complete())):
+            _log.warning("there are no descriptors left, and no job runs; this worker is replaced")
+            self.error = WorkerStuck("users' functions keep all descriptors")
+            self.loop.stop()
+
     def _press(self) -> None:
         """Interrupt functions whose parts have been told to stop; a part that never does takes us with it."""
         for job, since in self._pressed.items():
@@ -567,9 +576,3 @@ def _load_plan(blob: Blob, client: str) -> Plan:
 
 def _own_key(client: str, plan_key: str) -> str:
     return f"{client}:{plan_key}"
-
-
-def _raise_descriptor_limit() -> None:
-    """Each shared segment and each spilled tile has a file descriptor."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -3,6 +3,8 @@
 import errno
 import os
 import resource
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from spartan_ng.errors import (
     ConnectionFailed,
     MemoryBudgetError,
     OutOfResources,
+    SpartanError,
     UserFunctionError,
 )
 from spartan_ng.graph import build
@@ -137,3 +140,30 @@ def test_what_goes_wrong_with_a_connection_is_said(one):
     with pytest.raises(ConnectionFailed, match="is given up: KeyError: 'NOT SET'"):
         works(client)
     client.close()
+
+
+@pytest.fixture
+def another():
+    yield from start(1)
+
+
+def test_a_worker_whose_descriptors_a_function_keeps_is_replaced(another):
+    """Whoever comes next would have nothing to connect or to hold tiles with."""
+    client = another.connect()
+    (before,) = client.status().members.members
+    with suppress(SpartanError):  # what it makes has no place
+        evaluate(Session(client), user(hoard, build.constant(np.ones((1000, 100)))))
+    until(lambda: [m.label for m in client.status().members.members] not in ([], [before.label]))
+    works(client)
+    client.close()
+
+
+def hoard(tile):
+    """Leave this process no descriptor."""
+    kept = vars(sys).setdefault("kept", [])
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
+    with suppress(OSError):
+        while True:
+            kept.append(os.eventfd(0))
+    return tile
