@@ -22,6 +22,7 @@ from spartan_ng.api.algebra import linalg
 from spartan_ng.api.algebra.contractions import *
 from spartan_ng.api.algebra.matrices import *
 from spartan_ng.api.algebra.products import *
+from spartan_ng.api.base.constants import *
 from spartan_ng.api.base.creation import *
 from spartan_ng.api.base.cumulative import *
 from spartan_ng.api.base.joining import *
@@ -118,6 +119,7 @@ __all__ += _api.files.compression.__all__
 __all__ += _api.algebra.contractions.__all__
 __all__ += _api.statistics.covariances.__all__
 __all__ += _api.coverage.__all__
+__all__ += _api.base.constants.__all__
 __all__ += _api.base.creation.__all__
 __all__ += _api.base.cumulative.__all__
 __all__ += _api.core.dispatch.__all__

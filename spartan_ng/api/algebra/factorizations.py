@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import settle, wrap, wrap_node
@@ -55,7 +55,7 @@ def tall_qr(a: ndarray, vectors: bool = True) -> tuple[ndarray | None, ndarray]:
     kind = np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
     groups = max(1, min(GROUPS, m // (2 * n)))
     rows = -(-m // groups)
-    padding = creation.zeros((groups * rows - m, n), a.dtype)
+    padding = constants.zeros((groups * rows - m, n), a.dtype)
     padded = joining.concatenate([a, padding]) if padding.size else a
     outputs = (((rows, n), kind), ((n, n), kind))
     q, r = on_stack("qr positive", [padded.reshape(groups, rows, n)], outputs, check=False)
@@ -100,7 +100,7 @@ def _solved(factor: ndarray, rows: ndarray, lower: bool, unit: bool = False) -> 
     n, m = rows.shape
     groups = min(GROUPS, n)
     each = -(-n // groups)
-    padded = joining.concatenate([rows, creation.zeros((groups * each - n, m), rows.dtype)])
+    padded = joining.concatenate([rows, constants.zeros((groups * each - n, m), rows.dtype)])
     (found,) = on_stack(
         "triangular",
         [padded.reshape(groups, each, m)],
@@ -126,7 +126,7 @@ def large_cholesky(a: ndarray, kind: np.dtype[Any]) -> ndarray:
             below = _solved(ufuncs.conjugate(corner), rest[w:, :w], lower=True)
             rest = rest[w:, w:] - products.matmul(below, adjoint(below))
             column = joining.concatenate([corner, below])
-        columns.append(joining.concatenate([creation.zeros((lo, w), kind), column]) if lo else column)
+        columns.append(joining.concatenate([constants.zeros((lo, w), kind), column]) if lo else column)
     return joining.concatenate(columns, 1)
 
 

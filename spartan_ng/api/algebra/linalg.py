@@ -25,7 +25,7 @@ from spartan_ng.api.algebra.factorizations import (
 )
 from spartan_ng.api.algebra.norms import matrix_norm, norm, svdvals, vector_norm
 from spartan_ng.api.algebra.products import matmul, tensordot, vecdot
-from spartan_ng.api.base import creation, manipulation, reductions
+from spartan_ng.api.base import constants, manipulation, reductions
 from spartan_ng.api.base.manipulation import matrix_transpose
 from spartan_ng.api.base.stacks import on_stack, probed
 from spartan_ng.api.core.conversion import as_handle
@@ -159,7 +159,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     x, residuals, rank, s = on_stack("lstsq", [left, right], outputs, rcond=rcond)
     rank = np.int32(int(rank))
     if rank < n or m <= n:
-        return x, creation.empty((0,), real), rank, s
+        return x, constants.empty((0,), real), rank, s
     if left.shape[0] < m:
         residuals = reductions.sum(ufuncs.square(ufuncs.absolute(b - products.matmul(a, x))), 0)
     return x, residuals.astype(real, copy=False), rank, s
@@ -352,7 +352,7 @@ def cond(x: Any, p: Any = None) -> Any:
         except LinAlgError:
             if a.ndim > 2:
                 return gathered(np.linalg.cond, a, p)
-            ratio = creation.full((), np.nan)[()]
+            ratio = constants.full((), np.nan)[()]
     defined = reductions.any(ufuncs.isnan(a), (-2, -1))
     return where(ufuncs.isnan(ratio) & ~defined, np.inf, ratio)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap, wrap_node
@@ -99,7 +99,7 @@ def diag(v: Any, k: int = 0) -> ndarray:
     if v.ndim != 1:
         raise ValueError(f"Input must be 1- or 2-d, not of shape {v.shape}.")
     n = v.shape[0] + abs(k)
-    out = creation.zeros((n, n), v.dtype)
+    out = constants.zeros((n, n), v.dtype)
     flat = out.reshape(-1)
     start = k if k >= 0 else -k * n
     flat[start : start + v.shape[0] * (n + 1) : n + 1][: v.shape[0]] = v
@@ -120,7 +120,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
         raise ValueError(f"x must be a one-dimensional array or sequence, not of shape {x.shape}.")
     n = x.shape[0] if N is None else N
     if n == 0:
-        return creation.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
+        return constants.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
     return joining.stack(columns if increasing else columns[::-1], axis=1)
 

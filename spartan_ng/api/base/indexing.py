@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation
+from spartan_ng.api.base import constants
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import Basic, basic_steps, is_stretched
@@ -335,7 +335,7 @@ def flat_positions(shape: tuple[int, ...], key: Any) -> ndarray:
     arrays, rest, first = keys.placed(parsed)
     lines = keys.index_shape(parsed, arrays)
     ndim = len(rest) + len(lines)
-    total = creation.zeros((*lines, *(1,) * (len(rest) - first)), np.int64)
+    total = constants.zeros((*lines, *(1,) * (len(rest) - first)), np.int64)
     for i in arrays:
         e = parsed.entries[i]
         if e.axis >= 0:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, joining, manipulation, reductions
+from spartan_ng.api.base import constants, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.graph import build
@@ -39,7 +39,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
     bits = (bits != 0).astype(np.uint8)
     missing = -bits.shape[-1] % 8
     if missing:
-        margin = creation.zeros((*bits.shape[:-1], missing), np.uint8)
+        margin = constants.zeros((*bits.shape[:-1], missing), np.uint8)
         bits = joining.concatenate([bits, margin], -1)
     octets = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8)) << _SHIFTS[bitorder]
     return manipulation.moveaxis(reductions.sum(octets, -1, np.uint8), -1, where)
@@ -59,7 +59,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
             raise ValueError(f"-ve count too large: {count} of {n} bits")
         wanted = count if count >= 0 else n + count
         if wanted > n:
-            margin = creation.zeros((*bits.shape[:-1], wanted - n), np.uint8)
+            margin = constants.zeros((*bits.shape[:-1], wanted - n), np.uint8)
             bits = joining.concatenate([bits, margin], -1)
         bits = bits[..., :wanted]
     return manipulation.moveaxis(bits, -1, where)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, reductions
+from spartan_ng.api.base import constants, creation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, assigned, copied, wrap, wrap_node
@@ -90,7 +90,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any)
         for c in conditions[1:]:
             rest = rest | c
         conditions.append(~rest)
-    out = creation.zeros_like(x)
+    out = constants.zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):
         out[condition] = function(x[condition], *args, **keywords) if callable(function) else function
     return out

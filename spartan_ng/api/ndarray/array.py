@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api.base import creation, indexing, joining, manipulation, reductions
+from spartan_ng.api.base import constants, creation, indexing, joining, manipulation, reductions
 from spartan_ng.api.core.chains import Basic, bounded, full_shape, is_read_only
 from spartan_ng.api.core.conversion import as_handle, forced, in_order
 from spartan_ng.api.core.deriving import Deriving
@@ -108,7 +108,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         if buffer is None and (strides is not None or not np.dtype(dtype).itemsize):
             return wrap(np.ndarray(shape, dtype, None, 0, strides, order))  # type: ignore[return-value]
         if buffer is None:
-            return creation.empty(shape, dtype, order or "C")  # type: ignore[return-value]
+            return constants.empty(shape, dtype, order or "C")  # type: ignore[return-value]
         memory = buffer._lent() if isinstance(buffer, Handle) else buffer
         return over_buffer(np.ndarray(shape, dtype, memory, offset, strides, order), buffer)  # type: ignore[return-value]
 
@@ -156,7 +156,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             )
         if self.dtype.kind == "c":
             return self._see(Part("imag"))
-        zeros = creation.zeros_like(self)
+        zeros = constants.zeros_like(self)
         if self._cell.frozen:
             return zeros[()]  # type: ignore[no-any-return]
         zeros.setflags(write=False)

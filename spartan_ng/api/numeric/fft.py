@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, joining
+from spartan_ng.api.base import constants, creation, joining
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, wrap_node
@@ -54,7 +54,7 @@ def _fitted(a: ndarray, length: int, axis: int) -> ndarray:
     shape, before = a.shape, (slice(None),) * axis
     if shape[axis] >= length:
         return a if shape[axis] == length else a[(*before, slice(length))]
-    more = creation.zeros((*shape[:axis], length - shape[axis], *shape[axis + 1 :]), a.dtype)
+    more = constants.zeros((*shape[:axis], length - shape[axis], *shape[axis + 1 :]), a.dtype)
     return joining.concatenate([a, more], axis)
 
 

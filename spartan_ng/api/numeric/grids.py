@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import matrices
-from spartan_ng.api.base import creation, joining, manipulation
+from spartan_ng.api.base import constants, creation, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, over_buffer, wrap, wrap_node
@@ -96,7 +96,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = shape_tuple(dimensions)
     dtype = np.dtype(dtype)
     grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
-    return grids if sparse else joining.stack(grids) if grids else creation.zeros((0,), dtype)
+    return grids if sparse else joining.stack(grids) if grids else constants.zeros((0,), dtype)
 
 
 @numpy_function(np.fromfunction)
@@ -171,7 +171,7 @@ def _plane(arr: Any) -> tuple[int, int]:
 
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[ndarray, ...]:
     """The indices of what a function such as `triu` leaves of an (n, n) array of ones."""
-    return sorting.nonzero(mask_func(creation.ones((n, n), int), k) != 0)
+    return sorting.nonzero(mask_func(constants.ones((n, n), int), k) != 0)
 
 
 @numpy_function(np.ix_)

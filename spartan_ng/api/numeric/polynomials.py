@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import linalg, matrices
-from spartan_ng.api.base import creation, joining, manipulation, reductions
+from spartan_ng.api.base import constants, creation, joining, manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
@@ -57,24 +57,24 @@ def roots(p: Any) -> Any:
         raise ValueError(f"Input must be a rank-1 array, not of shape {p.shape}")
     first, last = rearranging.nonzero_ends(p)
     if last <= first:
-        return creation.zeros(0)
+        return constants.zeros(0)
     trailing = p.size - last
     p = p[first:last]
     p = p if p.dtype.kind in "fc" else p.astype(float)
     n = p.size
     if n < 2:
-        return creation.zeros(trailing, p.dtype)
+        return constants.zeros(trailing, p.dtype)
     below = matrices.eye(n - 2, n - 1, dtype=p.dtype)
     companion = joining.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
     found = linalg.eigvals(companion)
-    return joining.concatenate([found, creation.zeros(trailing, found.dtype)]) if trailing else found
+    return joining.concatenate([found, constants.zeros(trailing, found.dtype)]) if trailing else found
 
 
 def _sum(name: str, a1: Any, a2: Any) -> Any:
     """A sum or difference of coefficients, the shorter filled with leading zeros."""
     a, b = _vector(a1), _vector(a2)
     n = max(len(a), len(b))
-    a, b = (joining.concatenate([creation.zeros(n - len(x), x.dtype), x]) for x in (a, b))
+    a, b = (joining.concatenate([constants.zeros(n - len(x), x.dtype), x]) for x in (a, b))
     return a + b if name == "polyadd" else a - b
 
 
@@ -98,7 +98,7 @@ def polymul(a1: Any, a2: Any) -> Any:
     parts = []
     for p in (_vector(a1), _vector(a2)):
         first, last = rearranging.nonzero_ends(p)
-        parts.append(p[first:] if first < last else creation.zeros(1, p.dtype))
+        parts.append(p[first:] if first < last else constants.zeros(1, p.dtype))
     return filters.convolve(parts[0], parts[1])
 
 
@@ -203,7 +203,7 @@ def polyval(p: Any, x: Any) -> Any:
         return np.polyval(forced(p), x)
     coefficients = p._force() if isinstance(p, Handle) else np.asarray(p)
     x = as_handle(x)
-    y = creation.zeros_like(x)
+    y = constants.zeros_like(x)
     for c in coefficients:
         y = y * x + c
     return y

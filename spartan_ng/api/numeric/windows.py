@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation
+from spartan_ng.api.base import constants, creation
 from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import i0, where
@@ -25,9 +25,9 @@ def _window(M: Any, made: Callable[[Any, ndarray], Any]) -> ndarray:
     """What is made of a window's length and its indices, from 1 - M to M - 1 by twos; 1 for a single one."""
     M = _length(M)
     if M < 1:
-        return creation.zeros(0, M.dtype)
+        return constants.zeros(0, M.dtype)
     if M == 1:
-        return creation.ones(1, M.dtype)
+        return constants.ones(1, M.dtype)
     return made(M, creation.arange(1 - M, M, 2, dtype=M.dtype))  # type: ignore[no-any-return]
 
 
@@ -67,7 +67,7 @@ def kaiser(M: Any, beta: float) -> ndarray:
     """The Kaiser window, made of Bessel functions."""
     M = _length(M)
     if M == 1:
-        return creation.ones(1, M.dtype)
+        return constants.ones(1, M.dtype)
     n = creation.arange(0, M, dtype=M.dtype)
     alpha = (M - 1) / 2.0
     return i0(beta * ufuncs.sqrt(1 - ((n - alpha) / alpha) ** 2.0)) / np.i0(beta)

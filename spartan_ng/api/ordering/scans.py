@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions, segments
+from spartan_ng.api.base import constants, cumulative, joining, manipulation, reductions, segments
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -109,9 +109,9 @@ def ewma(x: Any, alpha: float, axis: int = 0, adjust: bool = True) -> ndarray:
         raise ValueError(f"ewma: alpha is {alpha}, not in (0, 1]")
     a = as_handle(x)
     where = build.axis_index(axis, a.ndim)
-    decay = creation.full(a.shape, 1.0 - alpha)
+    decay = constants.full(a.shape, 1.0 - alpha)
     if adjust:
-        weights: ndarray = cumsumprod(creation.ones(a.shape), decay, where)
+        weights: ndarray = cumsumprod(constants.ones(a.shape), decay, where)
         means: ndarray = cumsumprod(a, decay, where) / weights
         return means
     first = (slice(None),) * where + (slice(0, 1),)
@@ -161,10 +161,10 @@ def run_lengths(x: Any) -> tuple[ndarray, ndarray]:
     if a.ndim != 1:
         raise ShapeError(f"run_lengths: shape {a.shape} has not one axis")
     if a.size == 0:
-        return a.copy(), creation.zeros(0, np.intp)
-    changed = joining.concatenate([creation.ones(1, bool), a[1:] != a[:-1]])
+        return a.copy(), constants.zeros(0, np.intp)
+    changed = joining.concatenate([constants.ones(1, bool), a[1:] != a[:-1]])
     starts = sorting.flatnonzero(changed)
-    ends = joining.concatenate([starts[1:], creation.full(1, a.size, np.intp)])
+    ends = joining.concatenate([starts[1:], constants.full(1, a.size, np.intp)])
     return a[changed], ends - starts
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.base import constants, creation, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
@@ -71,21 +71,21 @@ def unique(
     changed = line[1:] != line[:-1]
     if equal_nan and a.dtype.kind in "fcmM":
         changed = changed & ~(ufuncs.isnan(line[1:]) & ufuncs.isnan(line[:-1]))
-    first = joining.concatenate([creation.ones(1, bool), changed])
+    first = joining.concatenate([constants.ones(1, bool), changed])
     out = [line[first]]
     if return_index and order is not None:
         out.append(order[first])
     if return_inverse and order is not None:
         rank = cumulative.cumsum(first.astype(np.intp)) - 1
         node = build.scatter(
-            creation.zeros(flat.size, np.intp)._node(),
+            constants.zeros(flat.size, np.intp)._node(),
             build.cast(order._node(), np.dtype(np.int64)),
             rank._node(),
         )
         out.append(make(Cell(node=build.reshape(node, a.shape))))
     if return_counts:
         starts = sorting.flatnonzero(first)
-        out.append(joining.concatenate([starts[1:], creation.full(1, flat.size, np.intp)]) - starts)
+        out.append(joining.concatenate([starts[1:], constants.full(1, flat.size, np.intp)]) - starts)
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -122,7 +122,7 @@ def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
     """
     lines = manipulation.moveaxis(a, axis, 0)
     rows = lines.reshape(a.shape[axis], prod(lines.shape[1:]))
-    rank = creation.zeros(rows.shape[0], np.intp)
+    rank = constants.zeros(rows.shape[0], np.intp)
     for k in range(rows.shape[1] if rows.shape[0] else 0):
         values, place = unique(rows[:, k], return_inverse=True)
         distinct, rank = unique(rank * values.size + place, return_inverse=True)
@@ -173,7 +173,7 @@ def isin(
     if kind == "table" or a.dtype.hasobject or tests.dtype.hasobject:
         return by_numpy(np.isin, a, tests, assume_unique, invert, kind=kind)  # type: ignore[no-any-return]
     if tests.size == 0:
-        return creation.full(a.shape, invert, bool)
+        return constants.full(a.shape, invert, bool)
     common = np.result_type(a.dtype, tests.dtype)
     line, a = sorting.sort(tests.astype(common)), a.astype(common)
     place = ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1)

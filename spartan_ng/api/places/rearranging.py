@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.base import constants, creation, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
@@ -185,7 +185,7 @@ def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
         return flat[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
     if repeated and flat.size:
         return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
-    more = creation.zeros(size - flat.size, flat.dtype)
+    more = constants.zeros(size - flat.size, flat.dtype)
     return joining.concatenate([flat, more]).reshape(lengths)
 
 
@@ -224,7 +224,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
         return joining.concatenate([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where)
     order = np.argsort(places, kind="mergesort")
     total = n + places.size
-    is_new = creation.zeros(total, bool)
+    is_new = constants.zeros(total, bool)
     is_new[places[order] + np.arange(places.size)] = True
     rank = cumulative.cumsum(is_new)  # how many new slices there are up to each
     slots = logic.where(
@@ -249,7 +249,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     if not isinstance(obj, Handle) and np.ndim(obj) == 0 and hasattr(obj, "__index__"):
         at = bounded(obj, n, where)
         return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
-    kept = creation.ones(n, bool)
+    kept = constants.ones(n, bool)
     if not (isinstance(obj, list | tuple) and not obj):
         kept[list(obj) if isinstance(obj, tuple) else obj] = False
     return a.compress(kept, where)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.base import constants, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import copied
@@ -272,7 +272,7 @@ def _quantile(
         raise ValueError(f"q must have elements or one axis, not shape {fractions.shape}")
     if not fractions.size:
         one = _quantile(a, np.zeros(1), axis, None, method, keepdims, weights, skips)
-        none = creation.zeros(fractions.shape + one.shape[1:], one.dtype)
+        none = constants.zeros(fractions.shape + one.shape[1:], one.dtype)
         return stored("quantile", none, out, casting="unsafe", broadcast=True)
     if weights is None:
         lines = _sorted_lines(a, axis, skips)
