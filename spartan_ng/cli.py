@@ -27,12 +27,11 @@ from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.launchers.asking import ASKING
 from spartan_ng.launchers.children import LEAVE_S, mind_worker, run_script
 from spartan_ng.launchers.command import COMMANDS
-from spartan_ng.launchers.options import Bytes, access_of, insecurely, of_each_worker, with_keys
+from spartan_ng.launchers.options import Bytes, access_of, insecurely, of_each_worker, warn_of, with_keys
 from spartan_ng.logs import LEVELS, set_up
 
 if TYPE_CHECKING:
     from spartan_ng.master.server import MasterServer
-    from spartan_ng.wire.access import Access
 
 
 _STANDBY_S = 0.25
@@ -150,7 +149,7 @@ def master(
     limit_heaps()
     access = access_of(keys, "server", insecure)
     server = _when_free(lambda: MasterServer(address, access)) if standby else MasterServer(address, access)
-    _warn(access, server.address)
+    warn_of(access, server.address)
     if announce is not None:
         with open(announce, "w", encoding="ascii") as file:
             file.write(server.address + "\n")
@@ -233,7 +232,7 @@ def worker(
         address = address or own_address()
         access = access_of(keys, "worker", insecure)
         server = WorkerServer(address, threads or cores, memory, access, bind)
-    _warn(access, address)
+    warn_of(access, address)
     server.leaves_stuck = nannied is not None
     server.prints = Prints.install(server.tell_printed)
     _serve(server, lifeline, nannied)
@@ -252,16 +251,6 @@ def _failing(nannied: int | None) -> Iterator[None]:
         raise
     except OSError as error:  # a name that is not known yet, or a network that is not there
         raise click.ClickException(f"the master cannot be looked for: {error}") from error
-
-
-def _warn(access: Access, address: str) -> None:
-    """Say at each start that there is no protection, where there is none."""
-    if access.is_open and not address.startswith("ipc://"):
-        click.echo(
-            f"Warning: no keys protect {address}: whoever reaches it may run code as user {os.geteuid()}, "
-            "and read all data (--insecure)",
-            err=True,
-        )
 
 
 def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> None:

@@ -67,3 +67,13 @@ def access_of(keys: str | None, role: str, insecure: bool) -> Access:
     from spartan_ng.wire.keys import Keys
 
     return Access(Keys.load(os.path.expanduser(keys), role) if keys else None, insecure)
+
+
+def warn_of(access: Access, address: str) -> None:
+    """Say at each start that there is no protection, where there is none."""
+    if access.is_open and not address.startswith("ipc://"):
+        click.echo(
+            f"Warning: no keys protect {address}: whoever reaches it may run code as user {os.geteuid()}, "
+            "and read all data (--insecure)",
+            err=True,
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked
-from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like
+from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
     Handle,
@@ -17,7 +17,6 @@ from spartan_ng.api.core.handle import (
     converted_node,
     copied,
     make,
-    numbers_here,
     wrap,
     wrap_masked,
     wrap_node,

@@ -21,6 +21,7 @@ from spartan_ng.api.core.kinds import (
 )
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
+from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -208,3 +209,11 @@ def check_wraps(a: Any) -> None:
         raise SubclassError(f"universal functions of {type(a).__name__} are its __array_ufunc__'s")
     if wraps(a):
         raise SubclassError(f"results of {type(a).__name__} are made by its __array_wrap__")
+
+
+def numbers_here(a: Any) -> Any:
+    """The value of a small array of numbers that is on the driver, which NumPy works on at once; or None."""
+    value = a._peek() if isinstance(a, Handle) else None
+    if type(value) is not np.ndarray or not value.nbytes <= config.small_bytes > 0:
+        return None
+    return value if value.dtype.kind in "biufc" else None

@@ -356,14 +356,6 @@ def wrap(value: Any) -> ndarray:
     return h  # type: ignore[no-any-return]
 
 
-def numbers_here(a: Any) -> Any:
-    """The value of a small array of numbers that is on the driver, which NumPy works on at once; or None."""
-    value = a._peek() if isinstance(a, Handle) else None
-    if type(value) is not np.ndarray or not value.nbytes <= config.small_bytes > 0:
-        return None
-    return value if value.dtype.kind in "biufc" else None
-
-
 def scalar(value: Any) -> ndarray:
     """What stands for a NumPy scalar: numbers and records are ours; texts, times and objects stay."""
     if value.__class__ in NUMERIC:

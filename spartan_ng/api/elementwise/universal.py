@@ -21,11 +21,12 @@ from spartan_ng.api.core.conversion import (
     in_order,
     is_array_like,
     is_override,
+    numbers_here,
     wraps,
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
 from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import Handle, copied, numbers_here, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, scalar, wrap, wrap_masked, wrap_node
 from spartan_ng.api.core.kinds import SubclassError
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import (

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import manipulation, reductions
-from spartan_ng.api.core.conversion import as_handle, numpys
+from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function, stays
-from spartan_ng.api.core.handle import Handle, numbers_here, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
