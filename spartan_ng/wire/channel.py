@@ -21,8 +21,9 @@ Heard = Literal["new", "old", "gap"]
 _HEADER = struct.Struct("<?QQ")
 """Whether a message follows, the number of the sender's last message, the number up to which it has ours."""
 
-_CONFIRM_BYTES = 64 * 1024
-"""So much is received before it is confirmed without being asked."""
+_CONFIRM_BYTES = 1 << 20
+"""So much is received before it is confirmed by a message of its own, which answers, and a look each second,
+mostly make superfluous."""
 _MESSAGE_BYTES = 256
 """What a message counts for, besides its frames."""
 

@@ -5,8 +5,9 @@ free segments come and go with clients, and are bounded; what is left of clients
 
 What a process loads once is loaded before: a worker that has a stage compiled maps 50 MB of libraries and a
 thread then, at a time that the machine's load decides, and holds a process that compiles for half a minute.
-And as many clients as there may be are at work at once before, for as many jobs as later: Python's allocator
-keeps an arena of 1 MB as long as one object lies in it, so that a program has what it once had at most.
+And as many clients as there may be are at work at once before, for as many jobs as later, and leave together:
+Python's allocator keeps an arena of 1 MB as long as one object lies in it, so that a program has what it once
+had at most.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ CLIENTS = 6
 """At a time: a client mostly waits."""
 _WARMING = 8
 """Rounds of so many clients before anything is compared."""
+_TOGETHER_S = 300.0
+"""One that failed is waited for no longer."""
 _SAMPLE_S, _SAMPLES = 1.0, 5
 _SETTLED = 0.25
 """What is held after so much of the time is compared with the end."""
@@ -104,14 +107,16 @@ def compiled(session: Session) -> None:
 JOBS = (summed, product, scanned, mapped, failing, moved)
 
 
-def life(cluster: LocalCluster, jobs: int, number: int) -> int:
-    """One client, and so many jobs of it, drawn by its number; their number."""
+def life(cluster: LocalCluster, jobs: int, number: int, others: threading.Barrier | None = None) -> int:
+    """One client, and so many jobs of it, drawn by its number; their number. It leaves when `others` do."""
     rng = np.random.default_rng(number)
     backend = cluster.connect()
     try:
         session = Session(backend)
         for kind in rng.integers(0, len(JOBS), jobs):
             JOBS[kind](session, rng)
+        if others is not None:
+            others.wait()
     finally:
         backend.close()
     return jobs
@@ -130,8 +135,11 @@ class Soak:
 
     def _warm(self) -> None:
         """Have every process load what it loads once, and this one what so many clients take together."""
+        together = partial(
+            life, self.cluster, JOBS_A_CLIENT, others=threading.Barrier(CLIENTS, timeout=_TOGETHER_S)
+        )
         with ThreadPoolExecutor(CLIENTS) as pool:
-            list(pool.map(partial(life, self.cluster, JOBS_A_CLIENT), range(_WARMING * CLIENTS)))
+            list(pool.map(together, range(_WARMING * CLIENTS)))
         backend = self.cluster.connect()
         compiled(Session(backend))
         backend.close()
