@@ -26,6 +26,9 @@ x=np.zeros(2); x[...]=np.array([1,"s"],dtype=object); r=x
 a=np.array([1,None,"a",3],dtype=object); r=a[np.array([0,2])].tolist()
 a=np.array([1,None,"a",3],dtype=object).reshape(2,2); r=a[[0,1],[1,0]].tolist()
 a=np.array([1,2,3],dtype=object); r=a[a>1]
+np.array(np.array([""]*10,dtype=object),dtype="S").dtype.str
+np.array(np.array([1,"ab"],dtype=object),dtype="U")
+x=np.zeros((),'f2'); from numpy._core._rational_tests import rational; x[()]=rational(1,2); r=x
 """
 NOTHING = """
 x=np.zeros(4,dtype=[('I',int),('S','S0')]); x['S']=['a','b','c','d']; r=x['S'].dtype.str

@@ -92,7 +92,8 @@ def _pytest(suite: Suite, file: str, folder: Path) -> int:
     command += ["-c", str(ini), "--rootdir", str(suite.root), "--record", str(folder / "record")]
     command += [f"--timeout={_HANG_S}", "--timeout-method=signal", *suite.options]
     path = os.pathsep.join(p for p in (str(PROJECT), os.environ.get("PYTHONPATH")) if p)
-    environment = {**os.environ, **suite.environment, "PYTHONPATH": path}
+    scripts = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    environment = {**os.environ, **suite.environment, "PYTHONPATH": path, "PATH": scripts}
     try:
         done = subprocess.run(
             [*command, str(suite.root / file)],

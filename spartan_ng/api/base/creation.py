@@ -84,7 +84,8 @@ def array(
             return wrap(value.copy("K"))
     if isinstance(object, Handle) and not is_sparse(object):
         value = object._peek() if dtype is not None else None
-        if value is not None and value.nbytes <= config.small_bytes:  # lengths of text are NumPy's to find
+        if value is not None and (stays(value.dtype) or value.nbytes <= config.small_bytes):
+            # lengths of text are NumPy's to find
             if not copy and same_bytes(value.dtype, as_dtype(dtype)):
                 return object  # type: ignore[return-value]
             return wrap(np.array(value, dtype, order=order, ndmin=ndmin))  # type: ignore[call-overload]

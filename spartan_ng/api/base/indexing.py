@@ -239,7 +239,8 @@ def _held(number: Any, dtype: np.dtype[Any]) -> Any:
     """A scalar as NumPy sets elements to it, where that is no cast: a number that integers may not hold is
     computed now, for NumPy's error, and times become texts or no numbers."""
     beyond = dtype.kind in "iu" and number.dtype.kind in "iufc" and not np.can_cast(number.dtype, dtype)
-    if not beyond and not (number.dtype.kind in "mM" and dtype.kind in "biufcSU"):
+    times = number.dtype.kind in "mM" and dtype.kind in "biufcSU"
+    if not (beyond or times or (stays(number.dtype) and not stays(dtype))):
         return number
     return _as_element(forced(number)[()], dtype)
 
