@@ -7,7 +7,8 @@ import zmq
 from spartan_ng.errors import AuthenticationFailed, ConnectionFailed, MasterUnreachable, VersionMismatch
 from spartan_ng.wire.messages import Refused
 
-_REFUSED = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+REFUSED = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+"""After these ZeroMQ connects no more."""
 _KINDS = {"version": VersionMismatch, "rate": ConnectionFailed}
 _CLOSED = 3
 """Handshakes that the other end closes without a reason, before that is taken for a refusal: where keys are
@@ -35,7 +36,7 @@ class Handshake:
             self._reached = True
         elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._done = True
-        elif event in _REFUSED:
+        elif event in REFUSED:
             self._refused = True
         elif event == zmq.EVENT_DISCONNECTED and self._reached and not self._done:
             self._closed += 1

@@ -28,6 +28,7 @@ from spartan_ng.errors import (
     MasterUnreachable,
     OutOfResources,
     VersionMismatch,
+    WorkerUnreachable,
 )
 from spartan_ng.graph import build
 from spartan_ng.master.server import MasterServer
@@ -141,6 +142,33 @@ def test_a_client_cannot_be_a_worker_or_an_admin(keyed, keys):
     for role in ("worker", "admin"):
         with pytest.raises(AuthenticationFailed, match=f"client is no '{role}'"):
             Link(keyed.address, access, 10.0, role).open()
+
+
+def test_a_worker_may_hear_of_keys_later_than_they_of_it(keys):
+    """Who is not let in tries again, and so comes in as soon as he may."""
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    worker = WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))
+    with running(server, worker):
+        client = ClusterBackend.connect(server.address, keys)
+        door = worker._tiles._port.door
+        known, door.users = door.users, {}
+        x = np.ones((200, 100))
+        tell = lambda: setattr(door, "users", known)  # noqa: E731
+        once(lambda: any(link.is_refused for link in client._link.peers._links.values()), tell)
+        assert evaluate(Session(client), total(build.constant(x))) == x.sum()
+        client.close()
+
+
+def test_a_worker_that_never_lets_us_in_is_an_error(keys):
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    worker = WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))
+    with running(server, worker):
+        client = ClusterBackend.connect(server.address, keys)
+        worker._tiles._port.door.users = {}
+        client._link.peers.timeout_s = 0.5
+        with config.override(retries=0), pytest.raises(WorkerUnreachable, match=r"is not let in for 0\.5 s"):
+            evaluate(Session(client), total(build.constant(np.ones((200, 100)))))
+        client.close()
 
 
 def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):

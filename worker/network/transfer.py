@@ -31,6 +31,7 @@ from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, Work
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import NOTHING, encode
+from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
@@ -73,6 +74,8 @@ _LOOK_S = 1.0
 """How often connections are looked at."""
 _GREET_S = 5.0
 """A greeting without an answer is repeated after this long."""
+_TRY_S = 0.1
+"""Who does not let us in is asked again after this long: ZeroMQ would not."""
 
 _MAPPINGS = 1024
 """Peers' segments that stay mapped, at most."""
@@ -92,6 +95,8 @@ class _Link:
     channel: Channel = field(default_factory=Channel)
     socket: Socket | None = None
     is_up: bool = False
+    is_refused: bool = False
+    """Whether the worker does not know our key: it may hear of it later than we have heard of the worker."""
     resumed: bool = False
     """Whether the worker knows our channel."""
 
@@ -277,7 +282,10 @@ class Peers:
         if self._links.get(peer) is not link:
             return
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            link.is_up = True
+            link.is_up, link.is_refused = True, False
+        elif event in REFUSED:
+            link.is_refused = True
+            self._loop.after(_TRY_S, partial(self._connect_again, peer, link))
         elif event == zmq.EVENT_DISCONNECTED and link.is_up:
             link.is_up = False
             link.down_since = self._loop.now()
@@ -313,7 +321,9 @@ class Peers:
     def _unreachable(self, link: _Link) -> WorkerUnreachable:
         return WorkerUnreachable(
             f"the worker {link.member.label} at {link.member.address} is a member of the cluster, but "
-            f"{self._hello.label or 'this process'} has not reached it for {self.timeout_s:g} s"
+            f"{self._hello.label or 'this process'} "
+            + ("is not let in" if link.is_refused else "has not reached it")
+            + f" for {self.timeout_s:g} s"
         )
 
     def _receive(self, peer: str, link: _Link, socket: Socket, frames: Sequence[Buffer]) -> None:
