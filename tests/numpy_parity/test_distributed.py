@@ -104,3 +104,17 @@ def test_a_rare_option_says_that_it_falls_back(workers, name, monkeypatch):
         warnings.simplefilter("error", np.FallbackWarning)
         PARTS[name](np, operands)
     same(got, PARTS[name](numpy, calls.operands()), name)
+
+
+@pytest.mark.parametrize("dtype", [">u8", ">f4", ">c16", ">M8[D]"])
+def test_numbers_have_the_byte_order_of_the_machine(workers, dtype):
+    plain = numpy.array([3, 1, 2]).astype("i8").astype(dtype)
+    with np.config.override(small_bytes=0):
+        a = np.array(plain)
+        found = [a[np.argmax(a != a[0])], a[1:][1]]
+        if dtype[1] in "fc":
+            found.append(np.median(a))
+    wanted = [plain[1], plain[2], plain[2]]
+    for ours, theirs in zip(found, wanted, strict=False):
+        assert (ours.dtype, numpy.asarray(ours)) == (theirs.dtype, theirs)
+        assert ours.dtype.isnative

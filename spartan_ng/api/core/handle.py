@@ -377,6 +377,8 @@ def wrap_node(node: Node) -> ndarray:
     note(node)
     if node.shape:
         return make(Cell(node=node))
+    if not node.dtype.isnative:
+        node = build.cast(node, node.dtype.newbyteorder("="))
     h = _new(Late.number)
     h._cell, h._views, h._state = Cell(node=node, frozen=True), (), None
     return h  # type: ignore[no-any-return]

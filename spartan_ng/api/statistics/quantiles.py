@@ -167,7 +167,7 @@ def _median(
     if lines.values.shape[-1] == 0:
         return mean(a, axis, None, out, keepdims)
     n = lines.count
-    kind = a.dtype if a.dtype.kind in "fcm" else np.dtype(np.float64)
+    kind = a.dtype.newbyteorder("=") if a.dtype.kind in "fcm" else np.dtype(np.float64)
     middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
     result = lines.result(mean(middle, 0, kind), keepdims)
     found = result if result.ndim or keepdims else result[()]
