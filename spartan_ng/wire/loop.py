@@ -246,6 +246,7 @@ class Loop:
         socket.linger = 0
         socket.sndhwm = 0  # readers ask for what they get, so queues are bounded by requests
         socket.rcvhwm = 0
+        socket.sndtimeo = 0  # nothing waits: where nobody can be sent to, nobody may ever come
         socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
         socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
         socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
@@ -298,7 +299,7 @@ def _longest(socket: Socket, serves: bool) -> int:
 
 
 def send(socket: Socket, message: Message, to: bytes | None = None) -> bool:
-    """Send a message, large buffers without copies; False where a router's receiver is gone."""
+    """Send a message, large buffers without copies; False where nobody is there to send to."""
     return send_frames(socket, encode(message), to)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from spartan_ng.wire.access import Access, Door, private_folder
+from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.framing import (
     ACCEPTED_BYTES,
     LONG_ACCEPTED_BYTES,
@@ -14,6 +15,7 @@ from spartan_ng.wire.framing import (
     OWN_FRAME_BYTES,
     join,
 )
+from spartan_ng.wire.keys import Keys, keygen
 from spartan_ng.wire.loop import Loop, send_frames
 from spartan_ng.wire.pieces import whole
 
@@ -81,3 +83,20 @@ def test_much_may_be_on_its_way_over_a_local_socket(pair):
         (connection,) = pair.loop.connections(socket)
         with connection._socket() as end:
             assert end.getsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF) == 2 * min(1 << 20, allowed)
+
+
+def test_nothing_is_sent_to_who_does_not_let_us_in(tmp_path):
+    """ZeroMQ would wait for ever for another to connect to, and the loop with it."""
+    loop = Loop()
+    try:
+        keygen(tmp_path / "keys")
+        server = Keys.load(tmp_path / "keys", "server")
+        assert server.own is not None, "who serves has a pair"
+        _, address = loop.router("tcp://127.0.0.1:*", Access(server), server.own, Door())
+        events: list[int] = []
+        access = Access(Keys.load(tmp_path / "keys", "client"))
+        dealer = loop.dealer(address, b"reader", access, server.server_public, events.append)
+        while not {*events} & {*REFUSED} or send_frames(dealer, [HEADER]):
+            loop.turn()
+    finally:
+        loop.close()
