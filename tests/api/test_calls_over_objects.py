@@ -46,6 +46,7 @@ np.random.choice([[1,2],[3,4]],3)
 np.random.choice([1,2,3],(-1,1))
 np.random.default_rng(3).integers([-1],-2,endpoint=True)
 np.random.default_rng(3).integers([-1,0],5,endpoint=True)
+np.random.default_rng(3).integers(0,-10,size=(3,0),endpoint=True)
 """
 BUFFERS = """
 import array; s=array.array('d',[1,2,3]); a=np.asarray(s); b=a*2; s[0]=100; r=(b, a)

@@ -181,7 +181,8 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._draw("integers", (low, high), size, dtype, endpoint=True)
         if size is None and (dtype is int or dtype is bool) and _scalars(low, high):  # Python's own
             return self._numpy.integers(low, high, None, dtype, endpoint)  # type: ignore[no-any-return]
-        if endpoint and _scalars(low, high) and low > high:
+        some = size is None or 0 not in shape_tuple(size)
+        if endpoint and _scalars(low, high) and low > high and some:
             self._numpy.integers(low, high, None, dtype, True)  # its error
         if self._blocks is not None and _scalars(low, high) and low >= high + bool(endpoint):
             raise ValueError("low > high" if endpoint else "low >= high")
