@@ -117,8 +117,9 @@ class Link:
         self._is_up = False
         """Whether it has let us in, and has told us of its workers."""
         self._lost_at: float | None = None
-        self._losses = 0
         """Since when there is no master, where we had one."""
+        self._ends = False
+        """Whether the next loss of the master is what we have asked for."""
         self.holding: Callable[[], tuple[Sequence[int], int]]
         """The arrays that we have on the workers, and the last number of any; called on a thread of ours."""
         self.hand_over: Callable[[Members], None]
@@ -275,10 +276,10 @@ class Link:
 
     def shut_down(self) -> None:
         """Have the cluster end, if we are an admin; leave once the master has told all, and gone."""
-        before = self._losses
+        self._ends = True
         self._loop.call(lambda: self._send(Shutdown()))
         with self._changed:
-            self._changed.wait_for(lambda: self._losses > before or self._error is not None, self._timeout_s)
+            self._changed.wait_for(lambda: self._error is not None, self._timeout_s)
         self.close()
 
     def close(self) -> None:
@@ -381,9 +382,9 @@ class Link:
         if self._error is not None:
             return
         self._is_greeted = self._is_up = False
-        with self._changed:
-            self._losses += 1
-            self._changed.notify_all()
+        if self._ends:
+            self._fail(ConnectionFailed(f"the cluster at {self.address} has ended"))
+            return
         if self._lost_at is None:
             self._lost_at = self._loop.now()
             _log.warning("the connection to the master at %s is lost; it is made again", self.address)

@@ -332,7 +332,7 @@ def python(text):
 def test_a_fork_runs_programs():
     said = python("""
         import os, numpy as np
-        from spartan_ng.kernels.body import KINDS
+        from spartan_ng.kernels.rows import KINDS
         from spartan_ng.plan.plan import Row
         row = Row("program", "(a0 * a0) + a0", (0,), ("f8",), np.dtype("f8"), (50_000,), (0,))
         evaluate, x = KINDS["program"](row), np.arange(50_000.0)

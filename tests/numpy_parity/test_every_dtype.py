@@ -97,6 +97,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "max initial": lambda np, x: np.max(x, axis=0, initial=2),
     "max out": lambda np, x: np.max(x, axis=0, out=np.zeros(x.shape[1:])),
     "mean": lambda np, x: np.mean(x, axis=0),
+    "mean O": lambda np, x: np.mean(x, axis=0, dtype=object),
     "mean f4": lambda np, x: np.mean(x, axis=-1, dtype="f4"),
     "median": lambda np, x: np.median(x),
     "median keep": lambda np, x: np.median(x, axis=0, keepdims=True),
@@ -135,6 +136,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "sort_complex": lambda np, x: np.sort_complex(x),
     "square": lambda np, x: np.square(x),
     "std": lambda np, x: np.std(x),
+    "std O": lambda np, x: np.std(x, axis=0, dtype=object),
     "std i8": lambda np, x: np.std(x, dtype="i8"),
     "std f4": lambda np, x: np.std(x, axis=0, dtype="f4"),
     "sum": lambda np, x: np.sum(x, axis=0),
@@ -154,6 +156,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "unravel_index": lambda np, x: np.unravel_index(x, (9, 9)),
     "unwrap": lambda np, x: np.unwrap(x),
     "var": lambda np, x: np.var(x, axis=0, ddof=1),
+    "var O": lambda np, x: np.var(x, axis=0, dtype=object),
     "where": lambda np, x: np.where(x == 1, x, 2.5),
 }
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import manipulation, reductions
-from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
-from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function, stays
+from spartan_ng.api.core.conversion import as_handle, numbers_here
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.warn import warn_user
@@ -57,7 +57,7 @@ def mean(
         if value is not None:
             return wrap(value.mean(axis, None, None, _plain_keepdims(keepdims)))
     a = as_handle(a)
-    if _counts(where):
+    if _of_objects(a, dtype) or _counts(where):
         return by_numpy(np.mean, a, axis, dtype, out=out, keepdims=_plain_keepdims(keepdims), where=where)  # type: ignore[no-any-return]
     where = _elements_where(a, where)
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
@@ -117,7 +117,7 @@ def var(
 ) -> ndarray:
     """The variance: the mean of squared distances from the mean."""
     a = as_handle(a)
-    if a.dtype.hasobject or _counts(where):
+    if _of_objects(a, dtype) or _counts(where):
         found = by_numpy(
             np.var, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
         )
@@ -161,6 +161,11 @@ def var(
     result = ufuncs.divide(total, rest)
     target = np.dtype(np.float16) if half else total.dtype
     return stored("var", result if result.dtype == target else result.astype(target), out, casting="unsafe")
+
+
+def _of_objects(a: ndarray, dtype: Any) -> bool:
+    """Whether elements are objects, or are to be."""
+    return bool(a.dtype.hasobject or (dtype is not None and np.dtype(dtype).hasobject))
 
 
 def one_of(ddof: float, correction: Any) -> float:
@@ -210,10 +215,12 @@ def std(
 ) -> ndarray:
     """The standard deviation."""
     a = as_handle(a)
+    if _of_objects(a, dtype):  # whose root is their own
+        found = by_numpy(
+            np.std, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+        return found if out is None else stored("std", as_handle(found), out, casting="unsafe")
     squared: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    if stays(a.dtype):  # the root of an object is its own
-        root: Any = fresh(np.sqrt(numpys(squared)))
-        return root if out is None else stored("std", as_handle(root), out, casting="unsafe")
     result = ufuncs.sqrt(squared)
     if result.dtype != squared.dtype:  # integers that were asked for
         result = result.astype(squared.dtype)
