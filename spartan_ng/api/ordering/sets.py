@@ -115,19 +115,44 @@ def _of_values(values: Any, a: ndarray, inverse: bool, counts: bool) -> Any:
     return tuple(out)
 
 
+def _ranked_together(ranks: list[Any]) -> Any:
+    """The rank of each row of columns of ranks side by side: neighbours become one, until one is left."""
+    columns = joining.concatenate(ranks, axis=1)
+    while columns.shape[1] > 1:
+        pairs = columns.shape[1] // 2
+        left, right = columns[:, 0 : 2 * pairs : 2], columns[:, 1 : 2 * pairs : 2]
+        ranked = _ranked(left * columns.shape[0] + right)
+        columns = joining.concatenate([ranked, columns[:, 2 * pairs :]], axis=1)
+    return columns
+
+
+def _ranked(columns: Any) -> Any:
+    """Of each element, how many distinct ones of its column are less; NaNs are equal."""
+    across = creation.arange(columns.shape[1])
+    order = sorting.argsort(columns, 0, kind="stable")
+    lines = columns[order, across]
+    before, after = lines[:-1], lines[1:]
+    steps = ufuncs.not_equal(before, after)
+    if columns.dtype.kind in "fcmM":
+        steps = ufuncs.logical_and(steps, ufuncs.logical_or(before == before, after == after))
+    first = constants.zeros((1, columns.shape[1]), np.intp)
+    counted = cumulative.cumsum(joining.concatenate([first, steps.astype(np.intp)]), 0)
+    return counted[sorting.argsort(order, 0), across]
+
+
 def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
     """The distinct slices along an axis, in lexicographic order, and on request what `unique` gives besides.
 
-    Slices are ranked by ever more of their elements, until no two are equal.
+    Slices are ranked by ever more of their elements, twice as many each time, until no two are equal.
     """
     lines = manipulation.moveaxis(a, axis, 0)
     rows = lines.reshape(a.shape[axis], prod(lines.shape[1:]))
-    rank = constants.zeros(rows.shape[0], np.intp)
-    for k in range(rows.shape[1] if rows.shape[0] else 0):
-        values, place = unique(rows[:, k], return_inverse=True)
-        distinct, rank = unique(rank * values.size + place, return_inverse=True)
-        if distinct.size == rows.shape[0]:
-            break
+    rank: Any = constants.zeros((rows.shape[0], 1), np.intp)
+    done, width = 0, 1
+    while done < rows.shape[1] and rows.shape[0] and (not done or int(rank.max()) + 1 < rows.shape[0]):
+        rank = _ranked_together([rank, _ranked(rows[:, done : done + width])])
+        done, width = done + width, 2 * width
+    rank = rank.reshape(-1)
     if a.dtype.kind in "fcmM":  # slices with NaN are never equal, but stand where others would
         holes = reductions.any(ufuncs.isnan(rows), 1)
         own = ufuncs.multiply(holes, creation.arange(1, rows.shape[0] + 1))
