@@ -161,6 +161,9 @@ def _check_exactly(a: ndarray, b: ndarray, out: Any) -> None:
 @numpy_function(np.vdot)
 def vdot(a: Any, b: Any, /) -> ndarray:
     """The dot product of flat vectors, the first one conjugated."""
+    known = small_values((a, b), broadcast=False)
+    if known is not None:
+        return wrap(np.vdot(*known))
     a, b = as_handle(a).ravel(), as_handle(b).ravel()
     return dot(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)
 

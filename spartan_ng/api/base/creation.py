@@ -226,7 +226,8 @@ def astype(
 ) -> ndarray:
     """The elements as another dtype."""
     if not isinstance(x, Handle | np.ndarray | np.generic):
-        raise TypeError(f"Input should be a NumPy array. It is of type {type(x)}.")
+        kind = AttributeError if np.isscalar(x) else TypeError  # as NumPy, which asks Python's numbers
+        raise kind(f"astype: the input should be an array or one of its elements, not a {type(x).__name__}")
     if isinstance(copy, np._CopyMode):
         raise ValueError("_CopyMode enum is not allowed for astype function. Use true/false instead.")
     x = as_handle(x)

@@ -180,10 +180,12 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     if known is not None:
         return wrap(np.isclose(*known, equal_nan))  # type: ignore[call-overload]
     x, y = operand(a), operand(b)
-    if isinstance(y, Handle) and y.dtype.kind in "biu":
+    if isinstance(b, int):  # which unsigned integers may not hold
+        y = float(b)
+    elif isinstance(y, np.generic) and y.dtype.kind in "biu":
+        y = y.astype(np.result_type(y.dtype, 1.0))
+    elif isinstance(y, Handle) and y.dtype.kind in "biu":
         y = as_handle(y, np.result_type(y.dtype, 1.0))
-    elif isinstance(y, int):  # which unsigned integers may not hold
-        y = float(y)
     _check_tolerances(forced(atol), forced(rtol))
     far = ufuncs.absolute(ufuncs.subtract(x, y))
     size = ufuncs.absolute(y) if isinstance(y, Handle | np.generic) else abs(y)  # Python's stay weak

@@ -218,7 +218,7 @@ def argwhere(a: Any) -> ndarray:
     a = as_handle(a)
     if a.ndim == 0:
         return wrap(np.argwhere(a._force()))
-    return joining.stack(nonzero(a), axis=1)
+    return joining.stack(nonzero(a)).T  # so they lie in memory, as NumPy's do
 
 
 @numpy_function(np.searchsorted, whole=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, indexing, manipulation
+from spartan_ng.api.base import constants, creation, indexing, manipulation
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.dispatch import numpy_function
@@ -175,8 +175,11 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     index = converted(indices, np.int64, "same_kind")
     n = a.shape[where]
     _check_mode(mode)
-    index = _moved(index, n, mode) if n else index
-    result = a[(*(slice(None),) * where, index)] if where else a[index]
+    if prod(a.shape[:where]):
+        index = _moved(index, n, mode) if n else index
+        result = a[(*(slice(None),) * where, index)] if where else a[index]
+    else:
+        result = _nothing(a, where, index.shape)
     element = a.ndim == 1 and not index.ndim and a.dtype.hasobject
     if out is None and (element or not isinstance(result, Handle)):  # an object, maybe an array, or a text
         return result  # type: ignore[no-any-return]
@@ -184,6 +187,11 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
     result = result.copy() if result._views else result
     return stored("take", lie(result, None) if result.ndim > 1 else result, out)
+
+
+def _nothing(a: ndarray, axis: int, shape: tuple[int, ...]) -> ndarray:
+    """What indices take of an array without elements before `axis`: NumPy looks at none of them."""
+    return constants.zeros((*a.shape[:axis], *shape, *a.shape[axis + 1 :]), a.dtype)
 
 
 def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
@@ -223,10 +231,13 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarr
     if mask.shape[0] < n:
         a = a[(*(slice(None),) * where, slice(0, mask.shape[0]))]
     elif mask.shape[0] > n:
-        if mask[n:].any():
+        if prod(a.shape[:where]) and mask[n:].any():
             raise IndexError(f"index {n} or more is out of bounds for axis {where} with size {n}")
-        mask = mask[:n]
-    result = a[(*(slice(None),) * where, mask)] if where else a[mask]
+        mask = mask[:n] if prod(a.shape[:where]) else mask
+    if prod(a.shape[:where]):
+        result = a[(*(slice(None),) * where, mask)] if where else a[mask]
+    else:
+        result = _nothing(a, where, (int(mask.sum()),))
     if result._cell.value is not None and result.ndim > 1:
         lie(result, None)
     if out is None:

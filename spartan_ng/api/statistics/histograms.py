@@ -173,7 +173,7 @@ def histogram(
         )
     if given is not None and given.dtype.kind not in "biufc":
         return gathered(np.histogram, a, bins, range, density, weights)  # type: ignore[no-any-return]
-    if given is not None and np.ndim(bins):  # NumPy says which weights it cannot add up
+    if given is not None and given.size and np.ndim(bins):  # NumPy says which weights it cannot add up
         np.histogram(np.zeros(1), [0, 1], weights=np.zeros(1, given.dtype))
     edges = _edges(x, bins, range, weights)
     if given is not None and given.dtype.kind in "fc" and np.ndim(bins):
