@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -270,7 +271,8 @@ class ClusterBackend:
             values=pack(tuple(small)) if small else NOTHING,
         )
         try:
-            done = self._await(submit.job, self._link.submit(plan, submit, drops), len(plan.stages), progress)
+            begin = partial(self._link.submit, plan, submit, drops)
+            done = self._await(submit.job, begin, len(plan.stages), progress)
         except BaseException:
             for _, number in keys:  # of parts that were done when the master was lost
                 self._link.release(number)
@@ -496,9 +498,13 @@ class ClusterBackend:
 
     # --- jobs
 
-    def _await(self, job: str, events: JobEvents, stages: int, progress: Progress | None) -> JobDone:
-        """Wait for the end of a job; an interrupt stops it first."""
+    def _await(
+        self, job: str, begin: Callable[[JobEvents], None], stages: int, progress: Progress | None
+    ) -> JobDone:
+        """Begin a job and wait for its end; an interrupt stops it first, whenever it comes."""
+        events: JobEvents = queue.SimpleQueue()
         try:
+            begin(events)
             while True:
                 try:
                     event = events.get(timeout=_CHECK_S)

@@ -186,13 +186,11 @@ class Link:
         if self._error is not None:
             raise self._error
 
-    def submit(self, plan: Plan, message: Submit, drops: int) -> JobEvents:
-        """Start a job over arrays that were there after so many `drops`; what becomes of it arrives in the
-        queue."""
+    def submit(self, plan: Plan, message: Submit, drops: int, events: JobEvents) -> None:
+        """Start a job over arrays that were there after so many `drops`; what becomes of it arrives in
+        `events`."""
         self.check()
-        events: JobEvents = queue.SimpleQueue()
         self._loop.call(lambda: self._submit(plan, message, drops, events))
-        return events
 
     def new_job(self) -> str:
         """A job name of ours."""

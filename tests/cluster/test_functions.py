@@ -180,6 +180,24 @@ def test_ctrl_c_leaves_a_function_that_never_stops_and_so_do_the_workers(three, 
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
+def test_ctrl_c_may_come_as_soon_as_a_job_has_begun(two, tmp_path, monkeypatch):
+    """Before anybody waits for it: it is stopped all the same."""
+    started = tmp_path / "started"
+    submit = two._link.submit
+
+    def submitted(*arguments):
+        submit(*arguments)
+        raise KeyboardInterrupt
+
+    node = build.constant(rng.random((60, 4)))
+    with monkeypatch.context() as patch:
+        patch.setattr(two._link, "submit", submitted)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(Session(two), total(user(endless_in_python(started.touch), node)))
+    until(lambda: two.status().jobs == ())
+    np.testing.assert_allclose(evaluate(Session(two), total(node)), expected(node))
+
+
 def test_what_functions_print_comes_to_the_program_with_the_workers_name(session, shared, capsys):
     def speaks(tile):
         print("hello from", tile.shape[1], "columns")
