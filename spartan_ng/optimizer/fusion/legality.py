@@ -1,8 +1,8 @@
 """What may stand in one pass: the only place that says so.
 
-The search asks it of each operator beside what reads it, and of the passes that may end in each, and so has
-no candidate that is refused later; what forms stages asks it of the stages as they grow, and what merges
-them, of two that read the same array. A node may be computed in a pass where
+The search asks it of each operator beside what reads it, and of the passes that may end in each; what forms
+stages asks it of the stages as they grow, and what merges them, of two that read the same array. A node may
+be computed in a pass where
 
 - the pass sees it under one name: all in the pass that read it agree on the labels of its axes;
 - block by block no work is repeated: domain dimensions that the node does not follow stay whole in each

@@ -3,7 +3,7 @@
 Two operators that fit each other may still not stand in one pass, as its domain is that of the operator it
 ends in: a value may be seen along other axes there, or in two ways. So a pass is followed from its end down
 over all references, and `legality` is asked what may join. What a plan computes in a pass is among that, so
-nothing that is chosen is refused when stages are formed.
+that what is chosen can be formed; but where a choice leaves a scan open, that may keep another from its pass.
 """
 
 from __future__ import annotations
