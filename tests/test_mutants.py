@@ -6,12 +6,14 @@ import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.mutants import switch
 from tests.mutants.sites import SWITCH, drawn, sites, switched
+from tests.mutants.tree import CORE, is_chosen
 
 TEXT = '''"""A module."""
 
@@ -51,6 +53,12 @@ def test_every_kind_of_fault_is_found_and_nothing_that_does_not_run() -> None:
         ("'é' == 'é'", "'é' != 'é'"),
         ("'é' == 'é' and (not x < low) and (x <= 10)", "'é' == 'é' or not x < low or x <= 10"),
     }
+
+
+def test_what_is_compiled_from_its_text_is_not_chosen() -> None:
+    kernels = Path("spartan_ng/kernels/compiled")
+    assert is_chosen(kernels / "folds.py", CORE)
+    assert not is_chosen(kernels / "loops/prefixes.py", CORE)
 
 
 @pytest.mark.parametrize("site", sites("m.py", TEXT), ids=lambda s: s.after)

@@ -35,6 +35,8 @@ CORE = (
     "spartan_ng/api/core/views.py",
 )
 """What is worth a fault by default: the rooms where answers come about, and the core of the API."""
+_COMPILED = Path("spartan_ng/kernels/compiled/loops")
+"""Read as texts and compiled: a switch cannot be asked for from inside."""
 _SCHEMA = """
 create table site (number integer primary key, body text);
 create table test (name text primary key, file text, seconds real, passed integer);
@@ -60,7 +62,7 @@ def prepare(root: Path, place: Path, paths: Sequence[str], count: int, seed: int
     for name in names:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, tree / name, follow_symlinks=False)
-    files = [n for n in names if n.endswith(".py") and any(Path(n).is_relative_to(p) for p in paths)]
+    files = [n for n in names if n.endswith(".py") and is_chosen(Path(n), paths)]
     chosen = drawn(root, files, count, seed)
     by_path: dict[str, list[tuple[int, Site]]] = defaultdict(list)
     for number, site in enumerate(chosen):
@@ -73,6 +75,11 @@ def prepare(root: Path, place: Path, paths: Sequence[str], count: int, seed: int
         state.executemany(
             "insert into site values (?, ?)", ((i, json.dumps(asdict(s))) for i, s in enumerate(chosen))
         )
+
+
+def is_chosen(name: Path, paths: Sequence[str]) -> bool:
+    """Whether faults may be drawn in a file."""
+    return any(name.is_relative_to(p) for p in paths) and not name.is_relative_to(_COMPILED)
 
 
 def connected(place: Path) -> sqlite3.Connection:
