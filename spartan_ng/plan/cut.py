@@ -36,6 +36,7 @@ from spartan_ng.plan.plan import (
     Join,
     MergeParts,
     Plan,
+    Read,
     Row,
     ScanTile,
     Slot,
@@ -75,6 +76,8 @@ class Cut:
         self.also: list[tuple[int, int]] = []
         self.copies: dict[tuple[int, Tiling], int] = {}
         """The slots of arrays' second copies, by the array's own slot and the copy's tiling."""
+        self.originals: dict[int, int] = {}
+        """The array's own slot, by that of any second copy."""
 
     def plan(self, key: str, drafts: Sequence[Draft], tilings: Tilings) -> Plan:
         """The plan of all drafts."""
@@ -137,6 +140,7 @@ class Cut:
             self.also.append(wanted)
             self.slots.append(replace(self.slots[slot], tiling=tiling))
             self.inputs.append(len(self.slots) - 1)
+            self.originals[len(self.slots) - 1] = slot
         return self.inputs[self.leaves + self.also.index(wanted)]
 
     def _copied(self, slot: int, tiling: Tiling, tilings: Tilings) -> int:
@@ -145,6 +149,7 @@ class Cut:
             array = self.slots[slot]
             self.slots.append(replace(array, tiling=tiling))
             new = self.copies[slot, tiling] = len(self.slots) - 1
+            self.originals[new] = slot
             moved = sum(c.moved_bytes for c in tilings.copies if (c.array, c.tiling) == (slot, tiling))
             write = Write((new,), 0, tuple(range(len(array.shape))))
             stage = Fused("copy", array.shape, tiling, (plain_read(slot, array),), (), (write,))
@@ -338,6 +343,12 @@ class Cut:
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid, (), length)
         self._emit(merge, moved)
 
+    def _moved(self, read: Read, domain: tuple[int, ...], grid: Tiling) -> int:
+        """Bytes that a grid's tasks pull for an operand, an array or a second copy of one."""
+        _, arrays = self.sketched
+        array = arrays[self.originals.get(read.slot, read.slot)]
+        return moved_bytes(read, self.slots[read.slot], domain, grid, array.nbytes)
+
     def _scan(self, draft: Draft, grid: Tiling, read_bytes: int, combine_bytes: tuple[int, ...]) -> None:
         """The cascades where the axis is cut, then each part's own cumulative aggregate, then what combines
         its folds."""
@@ -346,10 +357,7 @@ class Cut:
         (axis,) = scan.params
         totals, offsets, moved = None, None, read_bytes
         if grid.parts[axis] > 1:
-            _, arrays = self.sketched
-            moves = [
-                moved_bytes(r, self.slots[r.slot], draft.domain, grid, arrays[r.slot].nbytes) for r in reads
-            ]
+            moves = [self._moved(r, draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
             brought = [
                 m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)

@@ -117,3 +117,16 @@ def test_a_readers_copy_is_the_best_that_brute_force_finds():
         assert found.cost_ns == best.cost_ns
         assert found.exact
         assert len(found.copies) == (budget > 0)
+
+
+def test_a_scan_reads_copies(running):
+    """Its cascade charges for what the copies' arrays take, of however many there are."""
+    a = np.arange(1000.0) % 7
+    x = sp.array(a) * 2
+    least, low, high = sp.persist(x.max() - 9, x.min() - 1, x.max() + 1)
+    assert least._node().data.tiling is not None, "on a worker"
+    found = np.asarray(sp.cumsum(sp.where(x > least, high, low)))
+    plan, stats = running.last_run
+    assert sum(s.name == "copy" for s in plan.stages) == 3
+    assert plan.predicted_bytes == tuple(s.bytes_moved for s in stats.stages)
+    np.testing.assert_array_equal(found, np.cumsum(np.where(a * 2 > 3, 13, -1)))
