@@ -39,13 +39,17 @@ def planned(root: Node, workers: int, tiling: str | None = None, fan: int = 32) 
 def run(root: Node, workers: int, tiling: str | None, fan: int = 32) -> tuple[np.ndarray, list[int], Plan]:
     """The value, the bytes that each stage has moved, and the plan."""
     plan = planned(root, workers, tiling, fan)
-    backend = SimulatedBackend(workers)
+    return *_run(plan, root), plan
+
+
+def _run(plan: Plan, root: Node) -> tuple[np.ndarray, list[int]]:
+    backend = SimulatedBackend(plan.workers)
     try:
         refs = [n.data for n in topological([root]) if n.data is not None]
         for ref, slot in zip(refs, plan.inputs, strict=True):
             backend.upload(ref, plan.slots[slot].tiling)
         (ref,), stats = backend.run(plan, refs)
-        return backend.value(ref), [s.bytes_moved for s in stats.stages], plan
+        return backend.value(ref), [s.bytes_moved for s in stats.stages]
     finally:
         backend.close()
 
@@ -225,6 +229,26 @@ def test_large_scans_are_folded_block_by_block(
                     np.testing.assert_allclose(found, wanted, rtol=1e-10)
                     (tile,) = [s for s in plan.stages if isinstance(s, ScanTile)]
                     assert [w.reducer is None for w in tile.writes] == [False]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f8"])
+@pytest.mark.parametrize("shape", [(6, 5, 40), (96, 4), (500,)])
+def test_scans_are_folded_in_units_whatever_pieces_their_totals_had(
+    shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fold that keeps last bits takes a tile as one piece, behind totals of many."""
+    monkeypatch.setattr(scans, "_LARGE", 16)
+    monkeypatch.setattr(scans, "_NEIGHBOURS", 1)
+    x = np.random.default_rng(9).integers(0, 3, shape).astype(dtype)
+    for axis in range(len(shape)):
+        for tiling in ("row", "column", "block"):
+            value = build.cast(build.scan("add", leaf(x), axis), np.dtype("f8"))
+            settings = Settings(Profile(workers=3), tiling, reproducible=True)
+            for fold in ("add", "logaddexp"):
+                root = build.fold(fold, value, (len(shape) - 1,))
+                found, _ = _run(lower(topological([root]), [root], settings, repr(settings)), root)
+                wanted = getattr(np, fold).reduce(np.cumsum(x, axis).astype("f8"), len(shape) - 1)
+                np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("workers", [4, 64])

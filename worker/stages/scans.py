@@ -160,7 +160,7 @@ def _scan(
     known: list[list[State]] | None,
 ) -> list[States]:
     """Scan a tile into its place, and give the states of what is folded; `known` has the states of each
-    piece's chunks, where a stage has made them."""
+    piece's chunks, where a stage has made them: whose pieces may be others if this one's are not cut."""
     ordered = task.ordered
     assert ordered is not None, "prepared with the program"
     cut, axis = ordered.cut, ordered.axis
@@ -168,8 +168,9 @@ def _scan(
     layout = _laid_out(box_shape(cut.box), ordered.rows[-1].dtype) if out is None else out
     compiled = None if ordered.exact else trusted_scan(ordered, operands, layout, ex.errstate)
     carries: list[State | None] = []
-    totals = known or _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
-    for piece, found in zip(cut.pieces, totals, strict=True):
+    if known is None or len(cut.chunks) == 1:
+        known = _totals(ex, run, ordered, compiled, operands, list(cut.chunks[:-1]))
+    for piece, found in zip(cut.pieces, known, strict=True):
         place = _place(piece, cut.box, axis)
         carry = None if before is None else tuple(s[place] for s in before)
         carries.append(carry)
