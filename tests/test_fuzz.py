@@ -151,6 +151,29 @@ def test_what_rounding_does_not_reach_must_be_equal():
     assert not is_sound(a, a[::-1])
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("call", ["sum({})", "cumsum({})", "dot({}, N.ones(1000, 'f4'))", "mean({}) * 1000"])
+@pytest.mark.parametrize("kept", [1, 1e-3])
+def test_sums_may_be_a_few_units_of_their_conditions_away(call, dtype, kept):
+    """The sum of magnitudes in the last bits of the dtype that is added up in, also where it cancels."""
+    draw = f"(N.random.default_rng(3).random(1000) * (1 - 2j)).astype({dtype!r})"
+    text = draw if kept == 1 else f"N.append({draw}[:500], {draw}[:500] * {kept - 1})"
+    program = judged(1, [Line(f"a0 = np.array({text})"), Line(f"a1 = np.{call.format('a0')}", Rounding.SUMS)])
+    assert program is not None
+    values = program.expected["a1"]
+    unit = numpy.finfo(dtype).eps * numpy.abs(program.expected["a0"].plain).sum().astype(dtype)
+    for sign in (1, -1):
+        assert mismatch(values.plain + numpy.asarray(sign * 2 * unit, dtype), values) is None
+        assert mismatch(values.plain + numpy.asarray(sign * 50 * unit, dtype), values) is not None
+
+
+@pytest.mark.parametrize("call", ["mean(a0)", "sum(a0)", "average(a0)", "fft.fft(a0)[:1]"])
+def test_what_cancels_to_nothing_is_in_no_program(call):
+    lines = [Line("a0 = np.array(N.append(N.arange(9) / 7, -N.arange(9) / 7))")]
+    assert judged(1, [*lines, Line("a1 = np.sum(a0 * 7)", Rounding.SUMS)]) is None
+    assert judged(1, [*lines, Line(f"a1 = np.{call}", Rounding.ALWAYS)]) is None
+
+
 def test_a_place_that_nothing_fits_draws_another_call():
     import random
 

@@ -4,6 +4,7 @@ In a row's text `{word}` is drawn by the function of that word in `drawing.PLACE
 `{a|b|c}` is one of several texts, and what stands between `<<` and `>>` may be left out. The first array of a
 row is its subject, which the places after it fit. What `reshape` and `ravel` give is written to only where
 their subject lies in C order for NumPy: of others, the layouts of all results before decide if they copy.
+Columns that `nonzero` and its like give are copied: NumPy's are views of one array (docs/differences.md).
 """
 
 from __future__ import annotations
@@ -135,14 +136,14 @@ _EXACT = (
     "np.compress({line mask}, {it}, axis={that axis})",
     "np.extract({array} != 0, {it})",
     "np.{flatnonzero|argwhere}({array})",
-    "np.nonzero({lines})[{0|-1}]",
-    "np.where({lines} != 0)[0]",
+    "np.nonzero({lines})[{0|-1}].copy()",
+    "np.where({lines} != 0)[0].copy()",
     "np.count_nonzero({array}<<, axis={axes}>><<, keepdims={flag}>>)",
-    "np.unravel_index(np.arange({array}.size)[:4], {it}.shape)[0]",
+    "np.unravel_index(np.arange({array}.size)[:4], {it}.shape)[0].copy()",
     # sorting, searching, sets
     "{array}.{argmin|argmax}()",
     "{array}.argsort(kind='stable')",
-    "{array}.nonzero()[0]",
+    "{array}.nonzero()[0].copy()",
     "np.sort({array}, None).searchsorted({scalar})",
     "{array}.round(<<{0|1}>>)",
     "np.sort({array}, axis={axis}<<, kind='{stable|heapsort|quicksort}'>>)",
@@ -201,6 +202,7 @@ _EXACT = (
     "bool({array}.{any|all}())",
     "{lines}.tolist()[0]",
     "int(np.argmax({real}))",
+    "float({element})",
     "{array} if np.any({it} > 1) else {any}",
     "[x * 2 for x in {lines}][-1]",
     "np.array([x for x in {lines}])",
@@ -222,6 +224,7 @@ _SUMS = (
     "np.cumsum({number}, axis={axis})[...]",
     "np.sum(np.cumsum({number}, axis={axis}), axis={that axis})",
     "np.cumsum(np.flip({lines}, axis={axis}), axis={that axis})",
+    "np.cumsum({target number}, axis={axis}, out={it})",
     "np.add.accumulate({number}, axis={axis})",
     "np.add.reduceat({lines}, {starts}, axis={that axis})",
     "np.trace({matrix})",
@@ -231,7 +234,6 @@ _SUMS = (
     "{few stacked} @ np.swapaxes({it}<<[:1]>>, -1, -2)",
     "np.matmul({few stacked}<<[:, None]>>, np.swapaxes({it}, -1, -2))",
     "({matrix} @ {factor}).{T|sum(axis=0)|sum()}",
-    "np.linalg.multi_dot([{few lines}, {it}.T, {it}])",
     "np.{inner|tensordot}({few lines}, {it}.T<<, axes=1>>)",
     "np.inner({few lines}, {it})",
     "np.vdot({array}, {same})",
@@ -247,8 +249,7 @@ _SUMS = (
     "np.histogram({real}, bins=[-3, -1, 0, 1, 4], weights={it})[0]",
     "np.cross({three}, {it} + 1)",
     "np.polyval([1, 2, -1], {real})",
-    "np.linalg.matrix_power({square}, {0|1|2|3})",
-    "float(np.sum({real}))",
+    "np.linalg.matrix_power({square}, {0|1|2})",
 )
 _ROUNDED = (
     "np.{sqrt|exp|expm1|log1p|sin|cos|tanh|arctan|cbrt|exp2|log|arcsinh|sinh}({real})",
@@ -278,6 +279,8 @@ _ROUNDED = (
     "np.{abs|angle}({inexact})",
     "{number}.{mean|var|std}(<<axis={axis}>>)",
     "np.round({real}, {0|1})",
+    "np.linalg.multi_dot([{few lines}, {it}.T, {it}])",
+    "np.linalg.matrix_power({square}, 3)",
     "np.linalg.norm({number}<<, axis={axis}>>)",
     "np.linalg.{det|inv|pinv}({square} + 9 * np.eye({it}.shape[0]))",
     "np.linalg.solve({square} + 9 * np.eye({it}.shape[0]), {it})",
@@ -327,7 +330,6 @@ _WRITES = (
     "{target lines}[::-1][1:] = {fits scalar}",
     "{plain target}.reshape(-1)[:2] = {fits scalar}",
     "np.multiply.at({target}, {first places}, {fits scalar})",
-    "np.cumsum({target number}, axis={axis}, out={it})",
     "{target} {+|-|*}= {fits whole}",
     "{target} {+|-|*}= {scalar}",
     "{target}.sort(axis={axis})",

@@ -174,15 +174,26 @@ def _fits_scalar(d: Draw) -> str:
 
 def _assigned(d: Draw, shape: tuple[int, ...]) -> str:
     """A value for a part of the subject: what its dtype can hold."""
-    dtype = numpy.asarray(d.value).dtype
+    dtype, masked = numpy.asarray(d.value).dtype, _is_mask(d)
 
     def fits(v: Any) -> bool:
+        if masked and numpy.may_share_memory(v, d.value):  # NumPy may read what it has overwritten
+            return False
         try:
             return bool(numpy.broadcast_shapes(v.shape, shape) == shape) and is_held(v, dtype)
         except ValueError:
             return False
 
     return _fits_scalar(d) if d.random.random() < 0.3 else d.name(fits)
+
+
+def _is_mask(d: Draw) -> bool:
+    """Whether the key that was drawn is a single mask."""
+    try:
+        found = d.evaluate(d.key)
+    except Nothing:
+        return False
+    return isinstance(found, numpy.ndarray) and found.dtype == bool
 
 
 def is_held(v: Any, dtype: numpy.dtype[Any]) -> bool:
@@ -230,6 +241,7 @@ def _einsum(d: Draw) -> str:
 
 PLACES: dict[str, Callable[[Draw], str]] = {
     "array": _kind("biufc"),
+    "element": lambda d: d.take(lambda v: v.ndim == 0 and v.dtype.kind in "biuf"),
     "number": _kind("iufc"),
     "real": _kind("biuf"),
     "integer": _kind("iu"),

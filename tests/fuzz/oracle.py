@@ -4,6 +4,10 @@ Every program is run three times by NumPy: as it is, and with each result that r
 little, at random, to one side and to the other. Where the runs differ, they say how well-conditioned a value
 is, and what differs in kind (a comparison, an order, a shape, an error) depends on rounding, and is left out
 of programs. Where they do not differ, rounding has no part in a value, and answers must be equal.
+
+By how much a result is moved follows from what becomes of it if the operands' last bits are others: all of
+them moved upwards (a sum then moves by units of the sum of magnitudes, its condition), or to either side at
+random. It is moved by some units of its own, too. A unit is that of the dtype that is added up in.
 """
 
 from __future__ import annotations
@@ -13,13 +17,15 @@ from typing import Any
 
 import numpy
 
-from tests.fuzz.program import Line, Rounding
+from tests.fuzz.program import Line, Rounding, execute, numpys
 
-_MOVES = {2: 2.0**-8, 4: 2.0**-18, 8: 2.0**-43, 16: 2.0**-43}
-"""By how much results are moved, relative to the largest of them; by the bytes of a real number."""
+_UNITS = {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52, 16: 2.0**-52}
+"""The last bit of 1.0, by the bytes of a real number."""
+_OWN = {Rounding.SUMS: 1, Rounding.ALWAYS: 8}
+"""By how many units results are moved, relative to the largest of them, whatever their operands."""
 _SOUND = {2: 2.0**-4, 4: 2.0**-8, 8: 2.0**-18, 16: 2.0**-18}
 """By how much of the largest element two runs may differ: beyond it a program is too badly conditioned."""
-_SAFETY = 16
+_SAFETY = 8
 """The answer may be so many times as far away as the moved runs are."""
 _LARGEST = {2: 2.0**9, 4: 2.0**24, 8: 2.0**60, 16: 2.0**60}
 """What finite numbers may reach: beyond it, they soon overflow in one order of work and not in another."""
@@ -72,11 +78,55 @@ def _on_grid(a: Any) -> bool:
     return all(bool((p * 4 == numpy.rint(p * 4)).all()) and bool(numpy.isfinite(p).all()) for p in parts)
 
 
-def noise_for(a: Any, random: numpy.random.Generator) -> Any:
-    """By how much to move each element of a result."""
+def noise_for(line: Line, operands: dict[str, Any], result: Any, random: numpy.random.Generator) -> Any:
+    """By how much to move each element of a result of such operands; None where that cannot be said."""
+    result = numpy.asarray(result)
+    unit = _UNITS[real_bytes(result.dtype)]
+    most = size_of(result) * unit * _OWN[line.rounding]
+    for upwards in (True, False):
+        error = _error(
+            line, {n: _beside(v, result.dtype, upwards, random) for n, v in operands.items()}, result
+        )
+        if error is None:
+            return None
+        most += error
+    noise = numpy.zeros(result.shape, result.dtype)
+    for part in _parts(noise):
+        part[...] = (
+            random.choice((-1.0, 1.0), part.shape) * random.uniform(0.5, 1, part.shape) * (most or unit)
+        )
+    return noise
+
+
+def _beside(a: Any, result: numpy.dtype[Any], upwards: bool, random: numpy.random.Generator) -> Any:
+    """An operand with other last bits, in a dtype in which its call may add; more of them for more elements,
+    as errors of sums that are added one by one grow with the root of their number."""
     dtype = numpy.asarray(a).dtype
-    most = size_of(a) or 1.0
-    return (random.uniform(-1, 1, numpy.shape(a)) * most * _MOVES[real_bytes(dtype)]).astype(dtype)
+    if dtype.kind not in "fc":
+        return a
+    wide = max(real_bytes(dtype), real_bytes(result))
+    found = numpy.array(a, f"{dtype.kind}{wide * (2 if dtype.kind == 'c' else 1)}")
+    units = _UNITS[wide] * (1 + found.size**0.5 / 32)
+    with numpy.errstate(all="ignore"):
+        for part in _parts(found):
+            signs = 1.0 if upwards else random.choice((-1.0, 1.0), part.shape)
+            part[...] += numpy.where(numpy.isfinite(part), numpy.abs(part) * signs * units, 0).astype(
+                part.dtype
+            )
+    return found.item() if isinstance(a, float | complex) and not isinstance(a, numpy.generic) else found[()]
+
+
+def _error(line: Line, operands: dict[str, Any], result: Any) -> float | None:
+    """How far a line's result for other operands is from its result; None where it is of another kind."""
+    environment = {**numpys(), **operands}
+    if execute(line, environment) is not None or line.defines is None:
+        return None
+    found = numpy.asarray(environment[line.defines])
+    if found.shape != result.shape or found.dtype.kind != result.dtype.kind:
+        return None
+    if not numpy.array_equal(numpy.isfinite(found), numpy.isfinite(result)):
+        return None
+    return _distance(found, result)
 
 
 def moved(a: Any, noise: Any) -> Any:
@@ -117,7 +167,7 @@ def mismatch(found: Any, values: Values) -> str | None:
     if a.dtype.kind not in "fc" or (_same(a, up) and _same(a, down)):
         return _first(found, a)
     spread = max(_distance(a, up), _distance(a, down))
-    allowed = _SAFETY * (spread + size_of(a) * _MOVES[real_bytes(a.dtype)] / 8)
+    allowed = _SAFETY * (spread + size_of(a) * _UNITS[real_bytes(a.dtype)] / 2)
     if not _same_kinds(found, a) or _distance(found, a) > allowed:
         return f"{_first(found, a)}, {_distance(found, a):.3g} away, allowed {allowed:.3g}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy
@@ -32,7 +33,7 @@ class Triplet:
         return False
 
     def _line(self, line: Line) -> bool:
-        operands = [numpy.copy(self.plain[name]) for name in line.uses if name in self.plain]
+        operands = {name: copy(self.plain[name]) for name in line.uses if name in self.plain}
         plain, up, down = (execute(line, e) for e in (self.plain, self.up, self.down))
         if plain is not None or up is not None or down is not None:
             return type(plain) is type(up) is type(down) and not isinstance(plain, MemoryError)
@@ -43,8 +44,10 @@ class Triplet:
                 return False
             if numpy.ndim(result) > _MOST_AXES:
                 return False
-            if is_moved(line, operands, result):
-                noise = noise_for(result, self._random)
+            if is_moved(line, list(operands.values()), result):
+                noise = noise_for(line, operands, result, self._random)
+                if noise is None:
+                    return False
                 self.up[name] = moved(self.up[name], noise)
                 self.down[name] = moved(self.down[name], -noise)
         names = arrays_of(self.plain) if line.writes or name is None else {name: None}

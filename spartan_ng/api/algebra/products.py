@@ -225,6 +225,10 @@ def vecdot(
         return stored("vecdot", found, out, casting=casting, broadcast=True)
     if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
+    known = small_values((a, b))
+    if known is not None:
+        found = wrap(np.vecdot(*known, axis=axis, keepdims=keepdims, dtype=dtype, casting=casting))  # type: ignore[call-overload]
+        return stored("vecdot", found, out, casting=casting, broadcast=True)
     if axis != -1:
         a, b = (manipulation.moveaxis(x, axis, -1) for x in (a, b))
     a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
