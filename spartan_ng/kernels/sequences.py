@@ -40,7 +40,7 @@ class Steps(Sequence[Span]):
             start, stop, step = i.indices(self._len)
             assert step == 1, "parts are taken in order"
             if stop <= start:
-                return Steps(0, 0, self._size)
+                return ()
             return Steps(self[start][0], self[stop - 1][1], self._size)
         k = self._first + range(self._len)[i]
         return max(k * self._size, self._lo), min((k + 1) * self._size, self._hi)

@@ -55,8 +55,8 @@ def _rows(node: Node) -> int:
 def _expected(node: Node, nnz: Mapping[Node, float]) -> float:
     """Non-zeros of a result from those of its sparse operands."""
     operands = [i for i in node.inputs if i in nnz]
-    if not operands or node.size == 0:
-        return float(node.size)
+    if node.size == 0:
+        return 0.0
     if node.op in VIEWS or len(operands) == 1:
         return min(nnz[operands[0]] * node.size / max(operands[0].size, 1), node.size)
     sample = _sampled(node, operands)

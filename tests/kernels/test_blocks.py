@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from unittest.mock import patch
@@ -67,6 +68,23 @@ def test_blocks_that_are_told_are_those_that_are_listed(
     middle = len(listed) // 2
     assert tuple(told[1:middle][1:]) == listed[1:middle][1:]
     assert told[-1] == listed[-1]
+
+
+@examples(200)
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 9), st.data())
+def test_steps_that_are_told_are_those_that_are_listed(
+    lo: int, length: int, size: int, data: st.DataObject
+) -> None:
+    """And so are some of them that follow each other, and some of those, wherever they begin and end."""
+    listed = steps(lo, lo + length, size)
+    assert isinstance(listed, list)
+    told: Sequence[tuple[int, int]] = sequences.Steps(lo, lo + length, size)
+    for _ in range(3):
+        assert list(told) == listed
+        assert len(told) == len(listed)
+        bounds = st.none() | st.integers(-len(listed) - 1, len(listed) + 1)
+        key = slice(data.draw(bounds), data.draw(bounds))
+        told, listed = told[key], listed[key]
 
 
 def test_a_long_pass_is_cut_in_little_memory() -> None:

@@ -132,7 +132,7 @@ class _Builder:
     def _take_sides(self, row: Row, sides: dict[int, Side]) -> bool:
         """Note the dense operands of a map; whether all operands are dense, or the driver, or sampled."""
         for a in row.args:
-            if self._is_dense(a) and len(self._shape(a)) <= 2:
+            if self._is_dense(a):
                 follows = [n > 1 for n in (1, 1, *self._shape(a))[-2:]]
                 sides[a] = Side(a, code(self.dtypes[a]), follows[self.axis], follows[1 - self.axis])
             elif a != self.stage.driver and not (a >= self.first and self.stage.rows[a - self.first].sampled):

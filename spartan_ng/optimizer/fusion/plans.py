@@ -201,21 +201,16 @@ class PlanCosts:
                     waits[j] |= before
         groups: list[int] = []
         waiting: list[int] = []
-        placed = 0
         for i in plan.templates:
             near = beside.get(i, 0)
-            if near & placed:
-                for k, group in enumerate(groups):
-                    if near & group and not (waiting[k] >> i & 1 or waits[i] & group):
-                        groups[k] |= 1 << i
-                        waiting[k] |= waits[i]
-                        break
-                else:
-                    near = 0
-            if not near & placed:
+            for k, group in enumerate(groups if near else ()):
+                if near & group and not (waiting[k] >> i & 1 or waits[i] & group):
+                    groups[k] |= 1 << i
+                    waiting[k] |= waits[i]
+                    break
+            else:
                 groups.append(1 << i)
                 waiting.append(waits[i])
-            placed |= 1 << i
         return groups
 
     def _beside(self, plan: _Plan) -> dict[int, int]:

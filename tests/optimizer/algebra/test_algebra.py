@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -215,6 +216,55 @@ def test_parts_of_products_keep_the_kind_of_what_is_not_finite(end: str) -> None
         for value in (np.asarray(found), np.asarray(reference.evaluate(applied(found._node())[0])[0].value)):
             for test in (np.isnan, np.isposinf, np.isneginf):
                 np.testing.assert_array_equal(test(value), test(expected))
+
+
+@examples(200)
+@given(data=st.data(), rows=st.integers(1, 5), columns=st.integers(1, 5))
+def test_a_slice_of_a_flat_product_is_summed_alone_where_it_is_a_diagonal(
+    data: st.DataObject, rows: int, columns: int
+) -> None:
+    start = data.draw(st.integers(0, rows * columns - 1))
+    step = data.draw(st.sampled_from([columns + 1, columns + 1, columns, columns + 2, 1]))
+    n = data.draw(st.integers(1, len(range(start, rows * columns, step))))
+    places = [divmod(start + k * step, columns) for k in range(n)]
+    i, j = places[0]
+    key = slice(start, start + (n - 1) * step + 1, step)
+
+    def run(xp: Any, a: Any, b: Any) -> Any:
+        return (a @ b).reshape(-1)[key]
+
+    a, b = A[:rows, :3], B[:3, :columns]
+    with lazy():
+        (found,), fired = applied(*nodes(run, a, b))
+    if min(rows, columns) > 1:  # a vector is no matrix that is flat
+        assert bool(fired["diagonal of a product"]) == (places == [(i + k, j + k) for k in range(n)])
+    np.testing.assert_allclose(reference.evaluate([found])[0].value, run(np, a, b), rtol=1e-12)
+
+
+@examples(200)
+@given(data=st.data(), n=st.integers(1, 4), k=st.integers(1, 4))
+def test_comparisons_of_every_shape_are_what_they_are_in_products(
+    data: st.DataObject, n: int, k: int
+) -> None:
+    """What looks like a matrix of zeros and ones by label may lie along any axis, or be something else."""
+    shapes = [(n,), (n, 1), (1, n), (n, k), (k, n), (1,), (1, 1)]
+    labels = random.integers(-1, k + 1, data.draw(st.sampled_from(shapes)))
+    turned, swapped = data.draw(st.booleans()), data.draw(st.booleans())
+    placed = data.draw(st.sampled_from([(k,), (k, 1), (1, k)]))
+
+    def run(xp: Any, labels: Any) -> Any:
+        numbers = xp.arange(k).reshape(placed)
+        matrix = numbers == labels if swapped else labels == numbers
+        matrix = (matrix.T if turned else matrix).astype(float)
+        return matrix @ xp.asarray(A[: matrix.shape[-1], :2])
+
+    try:
+        expected = run(np, labels)
+    except ValueError:
+        hypothesis.reject()
+    with lazy():
+        (found,), _ = applied(*nodes(run, labels))
+        np.testing.assert_array_equal(reference.evaluate([found])[0].value, expected)
 
 
 def test_a_loop_of_products_is_ordered_piece_by_piece() -> None:

@@ -81,9 +81,9 @@ def _indicator(node: Node, rows: int, readers: Readers) -> tuple[Node, int] | No
         return None
     n, k = node.shape[rows], node.shape[1 - rows]
     for labels, numbers in (node.inputs, node.inputs[::-1]):
-        is_line = labels.size == n and labels.shape[rows - 2 :] == ((n, 1) if rows == 0 else (n,))
+        # As many labels as there are lines lie along them where the numbers lie along the other axis.
         counts = numbers.size == k and (numbers.shape[-1] == k) == (rows == 0) and _counts(numbers, k)
-        if is_line and counts and labels.dtype.kind in "iu" and labels.dtype != np.uint64:
+        if labels.size == n and counts and labels.dtype.kind in "iu" and labels.dtype != np.uint64:
             return build.reshape(labels, (n,)), k
     return None
 

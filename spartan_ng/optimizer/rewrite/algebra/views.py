@@ -76,10 +76,11 @@ def diagonal_of_product(node: Node, readers: Readers) -> Node | None:
         return None
     *lead, row, column = c.lo
     (start, step), n = node.params[-1], node.shape[-1]
-    rows, columns = c.sizes[row], c.sizes[column]
+    columns = c.sizes[column]
     i, j = divmod(start, columns)
     apart = (row in c.la) != (column in c.la) and (row in c.lb) != (column in c.lb)
-    inside = i + n <= rows and j + n <= columns and (step == columns + 1 or n == 1)
+    # What lies in the columns lies in the rows, too: the slice is one of the flat matrix.
+    inside = j + n <= columns and (step == columns + 1 or n == 1)
     if not (apart and inside):
         return None
     cuts = {row: (i, 1, n), column: (j, 1, n)}
