@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -159,10 +160,20 @@ class Soak:
         clients = -(-self.jobs // JOBS_A_CLIENT)
         first = max(1, int(clients * _SETTLED))
         for numbers in (range(first), range(first, clients)):
+            due = iter(numbers)
             with ThreadPoolExecutor(CLIENTS) as pool:
-                for future in [pool.submit(self.client, n) for n in numbers]:
+                for future in [pool.submit(self._lives, due) for _ in range(CLIENTS)]:
                     future.result()
             self.looks.append(self._idle())
+
+    def _lives(self, numbers: Iterator[int]) -> None:
+        """One life after another. A queue of all of them would be most of what this program holds."""
+        while (number := self._next(numbers)) is not None:
+            self.client(number)
+
+    def _next(self, numbers: Iterator[int]) -> int | None:
+        with self._lock:
+            return next(numbers, None)
 
     @property
     def minutes(self) -> float:
