@@ -117,3 +117,35 @@ def test_elements_that_a_mask_leaves_out_raise_no_warnings(case, n):
             p = xp.asarray(numpy.arange(n) % 5 - 1.0)
             found.append(numpy.asarray(FILTERED[case](xp, p)))
     numpy.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+CHOSEN = {
+    "divide": lambda xp, x, y, chosen, **out: xp.divide(x, y, where=chosen, **out),
+    "divide numbers": lambda xp, x, y, chosen, **out: xp.divide(1, y, where=chosen, **out),
+    "sqrt": lambda xp, x, y, chosen, **out: xp.sqrt(y - 1, where=chosen, **out),
+    "log": lambda xp, x, y, chosen, **out: xp.log(y, where=chosen, **out),
+    "power": lambda xp, x, y, chosen, **out: xp.power(y, -1, where=chosen, **out),
+    "rest": lambda xp, x, y, chosen, **out: xp.remainder(x, y, where=chosen, **out),
+    "rest of integers": lambda xp, x, y, chosen, **out: xp.remainder(7, y.astype(int), where=chosen, **out),
+    "as f4": lambda xp, x, y, chosen, **out: xp.divide(x, y, where=chosen, dtype="f4", **out),
+}
+
+
+@pytest.mark.parametrize("state", ["warn", "raise"])
+@pytest.mark.parametrize("has_out", [True, False])
+@pytest.mark.parametrize("n", [7, LARGE])
+@pytest.mark.parametrize("case", CHOSEN)
+def test_elements_that_where_leaves_out_are_not_computed(case, n, has_out, state):
+    """Quotients where there is something to divide by: NumPy's own way to be safe."""
+    found = []
+    for xp in (numpy, np):
+        x = xp.arange(float(n))
+        y = xp.asarray(numpy.arange(n) % 5 * 1.0)
+        out = {"out": xp.full(n, -7.0)} if has_out else {}
+        with warnings.catch_warnings(), xp.errstate(all=state, under="ignore"):
+            warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", "'where' used without 'out'")
+            warnings.filterwarnings("ignore", ".*'where' used without 'out', expect zeros")
+            given = numpy.asarray(CHOSEN[case](xp, x, y, y > 0, **out))
+        found.append(given if has_out or not given.ndim else given[numpy.arange(n) % 5 > 0])
+    numpy.testing.assert_allclose(found[1], found[0], rtol=1e-6)

@@ -3,6 +3,7 @@ pandas, matplotlib."""
 
 from __future__ import annotations
 
+import operator
 import os
 import subprocess
 import sys
@@ -55,6 +56,47 @@ def test_other_libraries_have_their_turn(mode):
     a = np.array(X)
     assert numpy.add(a, Stranger()) == "theirs"  # type: ignore[call-overload]
     assert numpy.concatenate([a, Stranger()]) == "theirs"
+
+
+class Asked:
+    """What says which function it is asked for, at which place it stands, and whether in place."""
+
+    def __array_ufunc__(self, function, method, *inputs, **keywords):
+        return function.__name__, method, [i is self for i in inputs], sorted({*keywords} - {"axes"})
+
+
+class Refusing:
+    """What has operators of its own, and wants no functions."""
+
+    __array_ufunc__ = None
+
+    def _theirs(self, other, *_):
+        return "theirs"
+
+    __radd__ = __rpow__ = __rmatmul__ = __rdivmod__ = __rand__ = __rlshift__ = _theirs
+
+
+BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift"]
+OPERATORS = {
+    **{name: getattr(operator, name) for name in BINARY},
+    **{f"in place {name}": getattr(operator, f"i{name.rstrip('_')}") for name in BINARY},
+    **{f"reflected {name}": lambda a, b, name=name: getattr(operator, name)(b, a) for name in BINARY},
+    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "rshift")},
+    "divmod": divmod,
+    "reflected divmod": lambda a, b: divmod(b, a),
+}
+
+
+@pytest.mark.parametrize("theirs", [Asked, Refusing])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_ask_whoever_says_what_functions_are(mode, name, theirs):
+    found = []
+    for a in (X.copy(), np.array(X)):
+        try:
+            found.append(OPERATORS[name](a, theirs()))
+        except TypeError:
+            found.append(TypeError)
+    assert found[0] == found[1]
 
 
 class Told(NDArrayOperatorsMixin):

@@ -34,23 +34,39 @@ DTYPES = [
     "c8",
     "c16",
     "m8[s]",
+    "M8[D]",
     "O",
 ]
+WITH_HOLES = ["f2", "f4", "f8", "g", "c8", "c16", "m8[s]", "M8[D]"]
+"""Dtypes with an element that is no number."""
 SHAPES = [(), (5,), (0,), (3, 4), (4, 4), (2, 0)]
 
+Case = tuple[str, tuple[int, ...], bool]
+"""A dtype, a shape, and whether some elements are no numbers."""
 DRAWN = 24
 """Cases of each call that a run of the tests draws."""
-WITHOUT = {"digitize": ["m8[s]"], "pad mean": ["m8[s]"]}
-"""Dtypes that NumPy takes or refuses by accident: empty durations among floats, the mean of some."""
+WITHOUT = {"digitize": ["m8[s]", "M8[D]"], "pad mean": ["m8[s]"], "full text": ["M8[D]"]}
+"""Dtypes that NumPy takes or refuses by accident: no durations or dates among floats, the mean of some;
+which of two errors comes first."""
+WITHOUT_HOLES = {"quantile": ["f2"], "tensordot": ["c8", "c16"]}
+"""NumPy's dtype depends on whether there is a NaN; BLAS has its own infinite complex numbers."""
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "angle": lambda np, x: np.angle(x),
     "angle degrees": lambda np, x: np.angle(x, deg=True),
+    "argmin": lambda np, x: np.argmin(x),
+    "argpartition": lambda np, x: np.sort(x.ravel()[np.argpartition(x.ravel(), 1)[:2]]),
+    "argsort": lambda np, x: np.argsort(x, axis=0, kind="stable"),
     "array of objects": lambda np, x: np.array(x, dtype=object, ndmax=0),
     "argmax": lambda np, x: np.argmax(x, axis=0),
     "asfortranarray": lambda np, x: np.asfortranarray(x),
     "ascontiguousarray": lambda np, x: np.ascontiguousarray(x),
     "average": lambda np, x: np.average(x, axis=0),
+    "array_equal": lambda np, x: np.array_equal(x, x),
+    "array_equal nan": lambda np, x: np.array_equal(x, x, equal_nan=True),
+    "allclose": lambda np, x: np.allclose(x, x, equal_nan=True),
+    "astype M8": lambda np, x: x.astype("M8[h]"),
+    "astype f4": lambda np, x: x.astype("f4"),
     "bincount": lambda np, x: np.bincount(numpy.arange(5), weights=x),
     "choose": lambda np, x: np.choose([0, 1, 1], [x[..., :3], 7]),
     "choose floats": lambda np, x: np.choose([0, 1, 1], [x[..., :3], 7.5]),
@@ -74,6 +90,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "fft out complex": lambda np, x: np.fft.fft(x, out=np.zeros(x.shape, "c16")),
     "fill_diagonal": lambda np, x: _after(x, lambda a: np.fill_diagonal(a, 3)),
     "fill_diagonal empty": lambda np, x: _after(x, lambda a: np.fill_diagonal(a, numpy.array([]), True)),
+    "fmax reduce": lambda np, x: np.fmax.reduce(x, axis=None),
+    "fmin": lambda np, x: np.fmin(x, x[::-1] if x.ndim else x),
     "flip": lambda np, x: np.flip(x),
     "full": lambda np, x: np.full(3, 300, x.dtype),
     "full of": lambda np, x: np.full((2, 5), x, "f4"),
@@ -87,15 +105,22 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "insert two": lambda np, x: np.insert(x, numpy.array([[1, 2]]), 1, axis=-1),
     "interp": lambda np, x: np.interp(x, [1, 2, 3], [4, 5, 7]),
     "isclose": lambda np, x: np.isclose(x, x),
+    "isfinite": lambda np, x: np.isfinite(x),
+    "isin": lambda np, x: np.isin(x, x.ravel()[:3]),
+    "isnan": lambda np, x: np.isnan(x),
     "iscomplex": lambda np, x: np.iscomplex(x),
     "isneginf": lambda np, x: np.isneginf(x),
     "kron": lambda np, x: np.kron(x, x),
     "kron number": lambda np, x: np.kron(x, 2),
     "linspace": lambda np, x: np.linspace(x, 7, 5),
     "logspace": lambda np, x: np.logspace(0, 2, 3, base=x),
+    "lexsort": lambda np, x: np.lexsort((x, x)),
+    "max": lambda np, x: np.max(x, axis=0),
+    "maximum accumulate": lambda np, x: np.maximum.accumulate(x),
     "max initial out": lambda np, x: np.max(x, axis=0, initial=0.5, out=np.zeros(x.shape[1:])),
     "max initial": lambda np, x: np.max(x, axis=0, initial=2),
     "max out": lambda np, x: np.max(x, axis=0, out=np.zeros(x.shape[1:])),
+    "min where": lambda np, x: np.min(x, axis=0, where=x == x, initial=x.ravel()[0]),
     "mean": lambda np, x: np.mean(x, axis=0),
     "mean O": lambda np, x: np.mean(x, axis=0, dtype=object),
     "mean f4": lambda np, x: np.mean(x, axis=-1, dtype="f4"),
@@ -104,8 +129,19 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "nan_to_num": lambda np, x: np.nan_to_num(x),
     "nan_to_num wide": lambda np, x: np.nan_to_num(x, nan=numpy.zeros((2, 5))),
     "nanmax": lambda np, x: np.nanmax(x),
+    "nanargmax": lambda np, x: np.nanargmax(x),
+    "nanargmin": lambda np, x: np.nanargmin(x, axis=0),
+    "nancumprod": lambda np, x: np.nancumprod(x),
+    "nancumsum": lambda np, x: np.nancumsum(x, axis=0),
     "nanmean": lambda np, x: np.nanmean(x, axis=0),
     "nanmedian": lambda np, x: np.nanmedian(x),
+    "nanmedian rows": lambda np, x: np.nanmedian(x, axis=-1),
+    "nanmin": lambda np, x: np.nanmin(x, axis=0),
+    "nanpercentile": lambda np, x: np.nanpercentile(x, 30, axis=0),
+    "nanprod": lambda np, x: np.nanprod(x),
+    "nanquantile": lambda np, x: np.nanquantile(x, 0.3),
+    "nanstd": lambda np, x: np.nanstd(x, axis=0),
+    "nanvar": lambda np, x: np.nanvar(x),
     "nansum": lambda np, x: np.nansum(x),
     "negative": lambda np, x: -x,
     "pad": lambda np, x: np.pad(x, 2),
@@ -134,6 +170,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "sinc": lambda np, x: np.sinc(x),
     "sort": lambda np, x: np.sort(x, axis=0),
     "sort_complex": lambda np, x: np.sort_complex(x),
+    "setdiff1d": lambda np, x: np.setdiff1d(x, x.ravel()[:2]),
+    "subtract": lambda np, x: x - x[..., ::-1],
     "square": lambda np, x: np.square(x),
     "std": lambda np, x: np.std(x),
     "std O": lambda np, x: np.std(x, axis=0, dtype=object),
@@ -151,6 +189,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "trace": lambda np, x: np.trace(x),
     "trapezoid": lambda np, x: np.trapezoid(x),
     "trunc": lambda np, x: np.trunc(x),
+    "union1d": lambda np, x: np.union1d(x, x),
     "unique": lambda np, x: np.unique(x),
     "unique counts": lambda np, x: np.unique(x, return_counts=True, return_inverse=True, return_index=True),
     "unravel_index": lambda np, x: np.unravel_index(x, (9, 9)),
@@ -167,22 +206,26 @@ def _after(a: Any, change: Callable[[Any], Any]) -> Any:
     return a
 
 
-def _values(dtype: str, shape: tuple[int, ...]) -> Any:
+def _values(dtype: str, shape: tuple[int, ...], has_holes: bool) -> Any:
+    """Elements in no order; some of them no numbers, and infinite ones among floats."""
     count = int(numpy.prod(shape))
     found = (numpy.arange(count) * 3 % 7).astype(dtype)
     if numpy.dtype(dtype).kind in "ifcg":
         found[1::3] = -found[1::3]
     if numpy.dtype(dtype).kind == "c":
         found[::2] += 2j
+    if has_holes:
+        found[1::4] = "NaT" if found.dtype.kind in "mM" else numpy.nan
+        found[2::5] = found[2::5] if found.dtype.kind in "mM" else numpy.inf
     return found.reshape(shape)
 
 
-def _said(np: Any, call: Callable[[Any, Any], Any], dtype: str, shape: tuple[int, ...]) -> Any:
+def _said(np: Any, call: Callable[[Any, Any], Any], case: Case) -> Any:
     """What a call gives, as NumPy's arrays; or the class of its exception, as NumPy's users know it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            given = call(np, np.array(_values(dtype, shape)))
+            given = call(np, np.array(_values(*case)))
             many = given if isinstance(given, tuple | list) else [given]
             return [numpy.asarray(g) for g in many]
         except Exception as error:  # noqa: BLE001 (its class is the answer)
@@ -219,18 +262,25 @@ def _differs(got: Any, wanted: Any) -> Iterator[str]:
 @pytest.mark.parametrize("name", CALLS)
 def test_as_numpy(name, mode):
     """A part of the cases, another one each time; `python -m tests.numpy_parity.test_every_dtype` is all."""
-    cases = [c for c in product(DTYPES, SHAPES) if c[0] not in WITHOUT.get(name, ())]
-    found = differences(name, random.sample(cases, DRAWN))
+    found = differences(name, random.sample(cases(name), DRAWN))
     assert not found, "\n".join(found)
+
+
+def cases(name: str) -> list[Case]:
+    """All that a call is asked for."""
+    every = [(*c, False) for c in product(DTYPES, SHAPES)] + [(*c, True) for c in product(WITH_HOLES, SHAPES)]
+    without = {(d, has) for d in WITHOUT.get(name, ()) for has in (False, True)}
+    without |= {(d, True) for d in WITHOUT_HOLES.get(name, ())}
+    return [c for c in every if (c[0], c[2]) not in without]
 
 
 def differences(name, cases):
     """Where a call differs from NumPy's."""
     call = CALLS[name]
     found = []
-    for dtype, shape in cases:
-        wanted = _said(numpy, call, dtype, shape)
-        found += [f"{name} {dtype} {shape}: {d}" for d in _differs(_said(np, call, dtype, shape), wanted)]
+    for case in cases:
+        wanted = _said(numpy, call, case)
+        found += [f"{name} {case}: {d}" for d in _differs(_said(np, call, case), wanted)]
     return found
 
 
@@ -238,6 +288,5 @@ if __name__ == "__main__":
     for small_bytes in (np.config.small_bytes, 0):
         with np.config.override(small_bytes=small_bytes):
             for name in sys.argv[1:] or CALLS:
-                cases = [c for c in product(DTYPES, SHAPES) if c[0] not in WITHOUT.get(name, ())]
-                for line in differences(name, cases):
+                for line in differences(name, cases(name)):
                     print("lazy:" if not small_bytes else "eager:", line)

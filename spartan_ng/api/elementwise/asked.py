@@ -123,6 +123,29 @@ def asked_of(fn: ufunc, dtype: Any, signature: Any, sig: Any) -> Asked | None:
     return Asked(dtypes, "signature", signature)
 
 
+def chosen(function: np.ufunc, operands: tuple[Any, ...], where: Any, **keywords: Any) -> Any:
+    """NumPy's function of elements that a mask chooses: no others raise or warn, and theirs is zero."""
+    weak = WEAK if any(type(o) not in WEAK for o in operands) else ()
+    found = function(*(o if type(o) in weak else np.ravel(o)[:0] for o in operands), **keywords)
+    shape = np.broadcast_shapes(*map(np.shape, (*operands, where)))
+    outs = tuple(np.zeros(shape, f.dtype) for f in (found if type(found) is tuple else (found,)))
+    return function(*operands, out=outs, where=where, **keywords)
+
+
+@functools.lru_cache(maxsize=4096)
+def harmless(name: str, kinds: tuple[Any, ...]) -> int | None:
+    """An element, of 1, 0 and 2, that raises nothing in place of every array; None if there is none."""
+    for one in (1, 0, 2):
+        operands = [one if k in WEAK else np.ones((), k) * one for k in kinds]
+        try:
+            with np.errstate(all="raise"):
+                getattr(np, name)(*operands)
+        except (FloatingPointError, TypeError):
+            continue
+        return one
+    return None
+
+
 def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
     name = {"_full": "__call__", "_outer": "outer"}.get(method.__name__, method.__name__)

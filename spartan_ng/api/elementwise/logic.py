@@ -182,9 +182,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     x, y = operand(a), operand(b)
     if isinstance(b, int):  # which unsigned integers may not hold
         y = float(b)
-    elif isinstance(y, np.generic) and y.dtype.kind in "biu":
+    elif isinstance(y, np.generic) and y.dtype.kind in "biuM":  # dates and floats have no common dtype
         y = y.astype(np.result_type(y.dtype, 1.0))
-    elif isinstance(y, Handle) and y.dtype.kind in "biu":
+    elif isinstance(y, Handle) and y.dtype.kind in "biuM":
         y = as_handle(y, np.result_type(y.dtype, 1.0))
     _check_tolerances(forced(atol), forced(rtol))
     far = ufuncs.absolute(ufuncs.subtract(x, y))
@@ -273,7 +273,8 @@ def isreal(x: Any) -> ndarray:
 @numpy_function(np.iscomplex)
 def iscomplex(x: Any) -> ndarray:
     """Whether elements have an imaginary part."""
-    return as_handle(x).imag != 0
+    x = as_handle(x)
+    return x.imag != 0 if iscomplexobj(x) else constants.zeros_like(x, bool)
 
 
 @numpy_function(np.isrealobj)

@@ -35,6 +35,7 @@ from spartan_ng.api.core.operands import (
     dtypes_first,
     has_objects,
     kind_of,
+    mask_of,
     operand,
     small_values,
     stay_small,
@@ -49,7 +50,9 @@ from spartan_ng.api.elementwise.asked import (
     asked_of,
     asking_others,
     check_exponents,
+    chosen,
     dtypes_of,
+    harmless,
     keywords_of,
     weak_value,
 )
@@ -230,6 +233,22 @@ class ufunc:
             return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask), True)
         return lying_as(wrap_node(self.node(operands, asked, casting, kinds)), *operands)
 
+    def _safe(self, args: tuple[Any, ...], where: Any) -> tuple[Any, ...]:
+        """Operands that have an element of no consequence where a mask leaves them out."""
+        operands = tuple(map(operand, args))
+        mask = mask_of(where)
+        arrays = [o for o in operands if isinstance(o, Handle)]
+        dense = all(a.format == "dense" and a.dtype.kind in "biufc" for a in (mask, *arrays))
+        one = harmless(self.__name__, tuple(map(kind_of, operands))) if dense else None
+        if one is None or common_mask([mask, *operands]) is not None:
+            return operands
+        return tuple(
+            wrap_node(build.map_("where", mask._node(), o._node(), build.constant(o.dtype.type(one))))
+            if isinstance(o, Handle)
+            else o
+            for o in operands
+        )
+
     def node(
         self,
         operands: list[Any],
@@ -328,10 +347,12 @@ class ufunc:
             else dtypes_first(self.np, args, outs[0], casting)
         ):
             known = small_values(args)
-            if known is not None:
+            if where is not True and (known is not None or is_strict()):
+                found = by_numpy(chosen, self.np, args, where, casting=casting, **keywords_of(asked))
+            elif known is not None:
                 found = self._now(known, casting=casting, **keywords_of(asked))
             else:
-                found = self._lazy(args, asked, casting)
+                found = self._lazy(args if where is True else self._safe(args, where), asked, casting)
         results = found if self.nout > 1 else (found,)
         if as_array:
             results = tuple(map(copied, results))

@@ -54,6 +54,13 @@ def _theirs(numpys: Any, a: Any, b: Any) -> Any:
     return numpys(a, b)
 
 
+def _theirs_in_place(numpys: Any, a: Any, other: Any) -> Any:
+    """The same in place, where refusing functions is an error."""
+    if isinstance(other, np.ndarray) or not hasattr(other, "__array_ufunc__"):
+        return NotImplemented
+    return numpys(a, other, out=a)
+
+
 _KINDS = dict.fromkeys(("add", "subtract", "multiply"), "iufc") | {
     "divide": "fc",
     "floor_divide": "iuf",
@@ -161,15 +168,17 @@ class Arithmetic(Handle):
 
     __rmul__ = _operator(ufuncs.multiply, reflected=True)
 
-    def __divmod__(self, other: Any) -> tuple[ndarray, ndarray]:
-        return ufuncs.divmod(self, other) if is_operand(other) else NotImplemented
+    def __divmod__(self, other: Any) -> Any:
+        return ufuncs.divmod(self, other) if is_operand(other) else _theirs(np.divmod, self, other)
 
-    def __rdivmod__(self, other: Any) -> tuple[ndarray, ndarray]:
-        return ufuncs.divmod(other, self) if is_operand(other) else NotImplemented
+    def __rdivmod__(self, other: Any) -> Any:
+        return ufuncs.divmod(other, self) if is_operand(other) else _theirs(np.divmod, other, self)
 
     def __pow__(self, other: Any, mod: Any = None) -> ndarray:
-        if not is_operand(other) or mod is not None:
+        if mod is not None:
             return NotImplemented
+        if not is_operand(other):
+            return _theirs(np.power, self, other)  # type: ignore[no-any-return]
         x = self._peek()
         temporary = type(x) is np.ndarray and sys.getrefcount(self) == temporaries.OF_FIRST
         if temporary and LEAST_BYTES <= x.nbytes <= config.small_bytes and temporaries.is_own(self, x):
@@ -181,15 +190,15 @@ class Arithmetic(Handle):
 
     __rpow__ = _operator(ufuncs.power, reflected=True)
 
-    def __matmul__(self, other: Any) -> ndarray:
+    def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Handle):
             product = products.quick(np.matmul, self, other)
             if product is not None:
                 return product
-        return products.matmul(self, other) if is_operand(other) else NotImplemented
+        return products.matmul(self, other) if is_operand(other) else _theirs(np.matmul, self, other)
 
-    def __rmatmul__(self, other: Any) -> ndarray:
-        return products.matmul(other, self) if is_operand(other) else NotImplemented
+    def __rmatmul__(self, other: Any) -> Any:
+        return products.matmul(other, self) if is_operand(other) else _theirs(np.matmul, other, self)
 
     __and__ = _operator(ufuncs.bitwise_and)
     __rand__ = _operator(ufuncs.bitwise_and, reflected=True)
@@ -277,8 +286,10 @@ class Arithmetic(Handle):
         return _in_place(ufuncs.right_shift, self, other)
 
     def __imatmul__(self, other: Any) -> ndarray:
-        if self._cell.frozen or not is_operand(other):
+        if self._cell.frozen:
             return NotImplemented
+        if not is_operand(other):
+            return _theirs_in_place(np.matmul, self, other)  # type: ignore[no-any-return]
         if not self.ndim or np.ndim(other) < 2:
             raise ValueError(
                 "inplace matrix multiplication requires the first operand to have at least one and the "
@@ -309,8 +320,10 @@ def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarra
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
     """`a op= other`; a scalar is not changed, Python rebinds the name to the result instead."""
-    if a._cell.frozen or not is_operand(other):
+    if a._cell.frozen:
         return NotImplemented  # type: ignore[no-any-return]
+    if not is_operand(other):
+        return _theirs_in_place(function.np, a, other)  # type: ignore[no-any-return]
     target = a._open()
     if target is not None and target.nbytes <= config.small_bytes:
         known = other if type(other) in _NUMBERS else other._peek() if isinstance(other, Handle) else None

@@ -71,7 +71,7 @@ def warned_of_nan(result: ndarray) -> ndarray:
 
 def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> ndarray:
     """`fmin` or `fmax`, with NumPy's warning."""
-    if not has_nan(a):
+    if not has_holes(a):
         plain = {"fmin": "minimum", "fmax": "maximum"}[name]
         return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
     result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
@@ -90,6 +90,11 @@ def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial:
 def has_nan(a: ndarray) -> bool:
     """Whether the dtype has a NaN."""
     return a.dtype.kind in "fc"
+
+
+def has_holes(a: ndarray) -> bool:
+    """Whether the dtype has a NaN or a NaT: extremes and order skip both, sums NaN only."""
+    return a.dtype.kind in "fcmM"
 
 
 def _filled(a: Any, fill: Any) -> ndarray:

@@ -21,7 +21,7 @@ from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
-from spartan_ng.api.statistics.nans import has_nan, warned_of_nan
+from spartan_ng.api.statistics.nans import has_holes, warned_of_nan
 from spartan_ng.api.statistics.statistics import mean, weights_like
 from spartan_ng.graph import build
 
@@ -113,11 +113,16 @@ class _Lines:
     def result(self, found: ndarray, keepdims: bool) -> ndarray:
         """What was found, or NaN where a line has it, or nothing else."""
         if self.skips:
-            found = warned_of_nan(logic.where(self.count == 0, found.dtype.type(np.nan), found))
-        elif self.values.dtype.kind in "fcmM":
+            found = warned_of_nan(logic.where(self.count == 0, _hole_of(found.dtype), found))
+        elif has_holes(self.values):
             last = self.values[..., -1]
             found = logic.where(ufuncs.isnan(last), last, found)
         return copied(found.reshape(self.kept)) if keepdims else found
+
+
+def _hole_of(dtype: np.dtype[Any]) -> Any:
+    """NaN or NaT."""
+    return np.array("NaT" if dtype.kind in "mM" else np.nan).astype(dtype)[()]
 
 
 def _flat_lines(a: ndarray, axis: Any) -> ndarray:
@@ -157,7 +162,7 @@ def nanmedian(
     keeps = keepdims is not _NONE and keepdims
     if not a.size:
         return by_numpy(np.nanmean, a, axis, None, out, keeps)  # type: ignore[no-any-return]
-    return _median(a, axis, out, keeps, has_nan(a) and a.size > 0, broadcast=True)
+    return _median(a, axis, out, keeps, has_holes(a), broadcast=True)
 
 
 def _median(
@@ -210,7 +215,7 @@ def nanquantile(
     keepdims = keepdims is not _NONE and keepdims
     if not a.size:
         return by_numpy(np.nanmean, a, axis, None, out, keepdims)  # type: ignore[no-any-return]
-    return _quantile(a, q, axis, out, method, keepdims, weights, has_nan(a) and a.size > 0)
+    return _quantile(a, q, axis, out, method, keepdims, weights, has_holes(a))
 
 
 @numpy_function(np.percentile, whole=True)
