@@ -84,8 +84,9 @@ def on_stack(
 def _checked(name: str, lines: ndarray) -> ndarray:
     """The evaluated lines, or LinAlgError where one is marked as failed."""
     failed = reductions.any(lines[..., -1] != 0)
-    ref, flag = run([lines._node(), failed._node()])
-    lines._settle(ref)
+    node = lines._node()
+    ref, flag = run([node, failed._node()])
+    lines._settle(ref, node)
     if value_of(flag):
         raise np.linalg.LinAlgError(MATRIX_FUNCTIONS[name].failure)
     return lines

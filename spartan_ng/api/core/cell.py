@@ -3,12 +3,17 @@
 A value whose leaf is in a lazy graph must not change under it: a write first asks whether the leaf is
 still alive. What is to be computed from it is computed then, as NumPy would have done long before; where that
 does not set it free, or it is small, the value is copied (copy on write).
+
+Threads may write to parts of one array: one at a time changes what a cell stands for. Nothing is evaluated
+meanwhile, since what is evaluated may be a user's function that writes; so whoever has evaluated a cell's
+node finds out whether the cell still holds it.
 """
 
 from __future__ import annotations
 
 import mmap
 import sys
+import threading
 import weakref
 from typing import Any
 
@@ -26,6 +31,9 @@ _PICKS = 8
 """So many single elements are read from a lazy array before it is evaluated for them."""
 _PICKED_BYTES = 1 << 28
 """Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
+
+changes = threading.RLock()
+"""Held while what a cell stands for is changed."""
 
 
 class Masked:
@@ -131,20 +139,27 @@ class Cell:
         if self.shared:
             array = np.array(self.value)
             return build.data(ArrayRef(array.shape, array.dtype, value=array))
-        if self._node is None:
-            if self.masked is not None:
-                self._node = self.masked.compact()
-                self.masked = None
-                live[self._node] = weakref.ref(self)
-            elif self.blank:
-                zero = build.constant(np.zeros((), self.value.dtype))
-                self._node = build.broadcast(zero, self.value.shape)
-            else:
-                self._take_possession()
-                array = np.asarray(self.value)
-                source = self.source if self.borrowed else None
-                self._node = build.data(ArrayRef(array.shape, array.dtype, value=array, source=source))
-        return self._node
+        node = self._node
+        if node is not None:
+            return node
+        masked = self.masked
+        kept = None if masked is None else masked.compact()
+        with changes:
+            if self._node is None:
+                self._node = self._leaf() if kept is None else kept
+                if kept is not None:
+                    self.masked = None
+                    live[kept] = weakref.ref(self)
+            return self._node
+
+    def _leaf(self) -> Node:
+        """The value as a graph takes it."""
+        if self.blank:
+            return build.broadcast(build.constant(np.zeros((), self.value.dtype)), self.value.shape)
+        self._take_possession()
+        array = np.asarray(self.value)
+        source = self.source if self.borrowed else None
+        return build.data(ArrayRef(array.shape, array.dtype, value=array, source=source))
 
     def _take_possession(self) -> None:
         """Copy a value that somebody else may still write to: what is built on it must not change."""
@@ -176,7 +191,8 @@ class Cell:
             return
         self.picks += 1
         if self.picks > _PICKS and self._node.nbytes <= _PICKED_BYTES and config.small_bytes and in_process():
-            self.adopt(run([self._node])[0])
+            node = self._node
+            self.adopt(run([node])[0], node)
 
     def rebind(self, node: Node) -> None:
         """Become another lazy value (of the same shape and dtype)."""
@@ -188,8 +204,13 @@ class Cell:
         self._node = node
         live[node] = weakref.ref(self)
 
-    def adopt(self, ref: ArrayRef) -> None:
-        """Become the evaluated form of the same elements."""
+    def adopt(self, ref: ArrayRef, node: Node) -> None:
+        """Become the evaluated form of a node, unless that is what it stands for no more."""
+        with changes:
+            if self.holds(node):
+                self._adopt(ref)
+
+    def _adopt(self, ref: ArrayRef) -> None:
         self.masked = None
         self.picks = 0
         self._node = build.data(ref)
@@ -208,12 +229,23 @@ class Cell:
 
         A value that a graph has captured is copied if it is small, or if the graph cannot be evaluated here.
         """
+        with changes:
+            target, ref = self._target()
+        if ref is not None:
+            release(ref)
+            del ref
+            with changes:
+                target, _ = self._target(may_wait=False)
+        return target
+
+    def _target(self, may_wait: bool = True) -> tuple[Any, ArrayRef | None]:
+        """The value for a write in place, or the leaf whose readers are to be evaluated before."""
         if self.value is None or self.frozen:
-            return None
+            return None, None
         if self.shared:
             if not self.value.flags.writeable:
                 raise ValueError("assignment destination is read-only")
-            return self.value
+            return self.value, None
         if self.blank:  # what a graph has taken is the constant, not this memory
             self.blank, self._node = False, None
         node = self._node
@@ -222,19 +254,16 @@ class Cell:
             self._node = None
             del node
             ref = watch()
-            if ref is not None and self.value.nbytes > config.small_bytes:
+            if ref is not None and may_wait and self.value.nbytes > config.small_bytes:
                 self._node = build.data(ref)  # stays if a reader raises: it still needs what it would read
-                if not writes_in_place():
-                    return None
-                release(ref)
-                self._node = None
+                return None, ref if writes_in_place() else None
             del ref
             if watch() is not None:
                 self.value = private_copy(self.value)
         if self.borrowed or not self.value.flags.writeable:
             self.value = private_copy(self.value)
             self.borrowed = False
-        return self.value
+        return self.value, None
 
 
 def _may_change(value: Any) -> bool:

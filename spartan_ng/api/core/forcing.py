@@ -38,8 +38,8 @@ _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 class Adopter(Protocol):
     """A cell, as this module sees it."""
 
-    def adopt(self, ref: ArrayRef) -> None:
-        """Become the evaluated form of the same elements."""
+    def adopt(self, ref: ArrayRef, node: Node) -> None:
+        """Become the evaluated form of a node, unless that is what it stands for no more."""
         ...
 
     def holds(self, node: Node) -> bool:
@@ -78,7 +78,7 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     with as_noted(order):
         refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
     for node, cell in kept:
-        cell.adopt(refs[node])
+        cell.adopt(refs[node], node)
     return [refs[n] for n in nodes]
 
 
@@ -90,14 +90,15 @@ def once(node: Node) -> Any:
 
 def release(ref: ArrayRef) -> None:
     """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
-    waiting = {node: cell for node, watch in list(live.items()) if (cell := watch()) and cell.holds(node)}
+    nodes = [node for key in live.keyrefs() if (node := key()) is not None]  # others may add theirs
+    waiting = {n: cell for n in nodes if (watch := live.get(n)) and (cell := watch()) and cell.holds(n)}
     reading: set[Node] = set()
     for node in topological(list(waiting)):
         if node.data is ref or not reading.isdisjoint(node.inputs):
             reading.add(node)
     readers = [node for node in waiting if node in reading and node.data is None]
     for node, value in zip(readers, run(readers), strict=True):
-        waiting[node].adopt(value)
+        waiting[node].adopt(value, node)
 
 
 def value_of(ref: ArrayRef) -> Any:

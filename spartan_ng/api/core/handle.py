@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell, Masked, order_of
+from spartan_ng.api.core.cell import Cell, Masked, changes, order_of
 from spartan_ng.api.core.chains import appended, is_stretched, layout_of, shortened, written
 from spartan_ng.api.core.errstate import is_strict, note, quieten
 from spartan_ng.api.core.forcing import run, value_of
@@ -94,12 +94,13 @@ class Handle:
         value = self._peek()
         if value is not None:
             return value
-        ref = self._node().data
+        node = self._node()
+        ref = node.data
         if ref is None:
-            (ref,) = run([self._node()])
-            self._settle(ref)
+            (ref,) = run([node])
+            self._settle(ref, node)
         elif ref.value is not None and not self._views:
-            self._cell.adopt(ref)
+            self._cell.adopt(ref, node)
         value = self._peek()
         if value is not None:  # with the cell's order of axes
             return value
@@ -202,11 +203,11 @@ class Handle:
     def _replace(self, node: Node) -> None:
         """Let the cell have a new node, in which what is shown has the elements of `node`."""
         cell = self._cell
-        if not self._views:
-            cell.rebind(converted_node(node, cell.dtype))
-        else:
-            node = converted_node(node, self.dtype)
-            cell.rebind(written(cell.node, self._views, node))
+        node = converted_node(node, self.dtype)
+        if self._views:
+            cell.node  # noqa: B018 - counts what a mask keeps, before others wait
+        with changes:
+            cell.rebind(written(cell.node, self._views, node) if self._views else node)
 
     def _write(self, value: Handle) -> None:
         """Replace all elements by those of `value`, broadcast to the shape."""
@@ -234,11 +235,11 @@ class Handle:
         base._force()
         return cell.value is not None
 
-    def _settle(self, ref: ArrayRef) -> None:
-        """Take the evaluated form of what is shown."""
+    def _settle(self, ref: ArrayRef, node: Node) -> None:
+        """Take the evaluated form of a node, if it is what is shown."""
         if not self._views:
-            self._cell.adopt(ref)
-        elif self._state is self._cell.node:
+            self._cell.adopt(ref, node)
+        elif self._state is self._cell.node and self._shown is node:
             self._shown = build.data(ref)
 
     def _in_place(self) -> Any:
@@ -430,10 +431,10 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
 
 def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
-    waiting = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
-    waiting = [h for h in waiting if h._node().data is None]
-    for h, ref in zip(waiting, run([h._node() for h in waiting]), strict=True):
-        h._settle(ref)
+    handles = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
+    waiting = [(h, n) for h in handles if (n := h._node()).data is None]
+    for (h, node), ref in zip(waiting, run([n for _, n in waiting]), strict=True):
+        h._settle(ref, node)
 
 
 def assigned(value: Handle, shape: tuple[int, ...]) -> Node:
