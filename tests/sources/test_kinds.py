@@ -342,9 +342,58 @@ def test_a_map_of_a_file_that_gets_shorter_is_an_error_and_no_signal(tmp_path: P
     assert float((kept * 2).sum()) == 2 * big.sum()
     os.replace(tmp_path / "old.npy", path)
     os.truncate(path, 1000)
-    for step in (x.sum, (x - 3).sum, x.argmax, lambda: np.sort(x)[0], lambda: np.compute(x[::7] * 2)):
+    for step in (
+        x.sum,
+        lambda: (x - 3).sum(),
+        x.argmax,
+        lambda: np.sort(x)[0],
+        lambda: np.compute(x[::7] * 2),
+    ):
         with pytest.raises(SourceError, match=r"x\.npy has changed since it was opened"):
             float(numpy.max(step()))
+
+
+READS = {
+    "element": lambda x: x[5_000_000],
+    "number": lambda x: x.item(5_000_000),
+    "rows": lambda x: x[2:5] + 1,
+    "picked": lambda x: x[[1, 5_000_000]],
+    "numpy": numpy.asarray,
+    "first": lambda x: next(iter(x)),
+    "view made before": None,
+    "list": lambda x: x[:3].tolist(),
+    "text": repr,
+}
+
+
+@pytest.mark.parametrize("length", [6_000_000, 10])
+@pytest.mark.parametrize("name", READS)
+def test_elements_of_a_file_that_another_has_written_over_are_not_read(tmp_path, name, length) -> None:
+    """NumPy has read the file; a map has not, and may not show what stands there now."""
+    path = tmp_path / "x.npy"
+    numpy.save(path, numpy.arange(6_000_000.0))
+    x = np.load(path)
+    seen = x[4_000_000:]
+    assert x[3] == 3.0
+    numpy.save(path, numpy.zeros(length))  # takes longer than a file is trusted
+    os.utime(path)
+    read = READS[name] or (lambda _: seen[1])
+    with pytest.raises(SourceError, match=r"x\.npy has changed since it was opened"):
+        numpy.asarray(read(x))
+
+
+def test_a_map_that_is_only_read_refuses_writes(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    numpy.save(path, TABLE)
+    for write in (lambda a: a.__setitem__(0, 1), lambda a: a[1:].fill(2), lambda a: a.__iadd__(1)):
+        for xp in (numpy, np):
+            a = xp.load(path, mmap_mode="r")
+            assert not a.flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                write(a)
+        b = np.load(path, mmap_mode="r").copy()
+        write(b)
+    numpy.testing.assert_array_equal(numpy.load(path), TABLE)
 
 
 def test_files_shorter_than_they_should_be(tmp_path: Path) -> None:

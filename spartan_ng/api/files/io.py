@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -18,10 +19,14 @@ from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
+from spartan_ng.errors import SourceError
 from spartan_ng.sources import MappedFile, npz_member
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
+
+_TRUSTED_NS = 1_000_000
+"""A file that has not changed is asked again after so long: asking takes longer than reading an element."""
 
 
 @numpy_function(np.save)
@@ -100,9 +105,37 @@ def _mapped(path: str, options: dict[str, Any]) -> Any:
     return np.load(path, **options)
 
 
+class FileCell(Cell):
+    """A cell over a file's map, which finds out whether the file is what it was before it shows elements.
+
+    Whoever reads what is no longer there ends the process, and NumPy had read the file. Nobody rewrites a
+    file of this size within `_TRUSTED_NS`.
+    """
+
+    _held: Any = None
+    _asked_ns: int = 0
+
+    @property
+    def value(self) -> Any:
+        """The map; SourceError where the file has been written to."""
+        if self.source is not None:
+            now = time.monotonic_ns()
+            if now - self._asked_ns > _TRUSTED_NS:
+                if self.source.is_written_to():
+                    raise SourceError(f"{self.source} has changed since it was opened")
+                self._asked_ns = now
+        return self._held
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if value is not self._held:
+            self.source = None
+        self._held = value
+
+
 def _over_map(mapped: Any) -> Any:
     """A mapped file as an array that workers map, too."""
-    cell = Cell(np.asarray(mapped), borrowed=True)
+    cell = FileCell(np.asarray(mapped), borrowed=True)
     order = "C" if mapped.flags.c_contiguous else "F"
     with suppress(OSError):  # it is gone already: who needs it gets the driver's
         cell.source = MappedFile(mapped.filename, mapped.shape, mapped.dtype, mapped.offset, order)
@@ -146,7 +179,10 @@ def load(
     if isinstance(opened, np.ndarray):
         shown = opened.view(np.ndarray)
         shown.flags.writeable = mmap_mode is None
-        return make(Cell(shown, borrowed=mmap_mode is not None))
+        found = make(Cell(shown, borrowed=mmap_mode is not None))
+        if mmap_mode == "r":
+            found.setflags(write=False)
+        return found
     return Archive.of(opened) if isinstance(opened, np.lib.npyio.NpzFile) else opened
 
 
