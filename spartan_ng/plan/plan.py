@@ -183,7 +183,7 @@ class Fused:
     @property
     def is_sampled(self) -> bool:
         """Whether rows are computed at the driver's non-zeros."""
-        return self.driver >= 0 and any(row.sampled for row in self.rows)
+        return any(row.sampled for row in self.rows)
 
     @property
     def calls_users(self) -> bool:

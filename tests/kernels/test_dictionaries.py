@@ -113,3 +113,35 @@ def test_other_operands_are_left_to_numpy():
     v = RANDOM.random(values.shape[1]).astype("f4")
     np.testing.assert_allclose(dictionaries.multiply(X, v), X.toarray() @ v, rtol=1e-4)
     check(compress_columns(values), 0)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize("groups", ["together", "apart", "one", "many words"])
+def test_kernels_keep_to_their_scratch(groups, columns, monkeypatch):
+    """What a kernel asks for is all that it writes to, from either side and for the elements."""
+    rows = 5000
+    values = {
+        "together": lambda: compress_columns(wide(rows)),
+        "apart": lambda: apart(wide(rows)),
+        "one": lambda: compress_columns(table(rows)[:, :1]),
+        "many words": lambda: apart(RANDOM.integers(0, 2000, (rows, 3)) / 3),
+    }
+    X = values[groups]()
+    behind, made = 1 << 16, []
+    plain = dictionaries._table
+
+    def guarded(a, words, b, out, columns):
+        lines, kept = plain(a, words, b, out, columns)
+        scratch = kept[-1]
+        longer = np.concatenate([scratch, np.full(behind, 0x5A5A5A5A)])
+        made.append(longer)
+        lines[0, 6] = dictionaries._address(longer)
+        return lines, (kept, longer)
+
+    monkeypatch.setattr(dictionaries, "_table", guarded)
+    check(X, columns)
+    check(X[rows // 3 : rows - 7], columns)
+    np.testing.assert_array_equal(dictionaries.elements(X), X.toarray())
+    assert made
+    for longer in made:
+        assert (longer[-behind:] == 0x5A5A5A5A).all()

@@ -34,6 +34,7 @@ STEPS = [
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "LEAST", 1)
+    monkeypatch.setattr(scans, "_STRIP", 8)
 
 
 def read(x: np.ndarray, shape: tuple[int, ...], slot: int = 0) -> Read:

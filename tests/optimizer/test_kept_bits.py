@@ -27,6 +27,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "suffix sums": lambda x: np.flip(np.cumsum(np.flip(x))),
     "a lower triangle": lambda x: (x[:400, None] * np.cumsum(np.eye(400), axis=0)).sum(axis=0),
     "a part of a result": lambda x: (x * 3 + np.sqrt(x))[5:60_000:3].sum(),
+    "lines by sums of some": lambda x: (
+        (rows := x[:69_000].reshape(300, 230)) / rows.sum(axis=1, where=rows > 0.5, keepdims=True)
+    ),
     "the same twice": lambda x: (x * 1.1).sum() + (x * 1.1).mean() * (x * 1.1).var(),
 }
 

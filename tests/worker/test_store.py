@@ -46,6 +46,37 @@ def test_reads_park_until_the_tile_is_there():
     assert seen == ["a", "b"]
 
 
+@given(
+    st.sets(st.integers(0, 9)),
+    st.sets(st.integers(0, 9)),
+    st.integers(-1, 10),
+    st.integers(-1, 4),
+    st.booleans(),
+)
+def test_what_is_retained(kept, parked, last, last_job, decimal):
+    """Of an owner, and of nobody else, what comes later or is named; of its jobs, those that come later."""
+    store = Store()
+    jobs = [f"c/{n}" if decimal else f"c/{n}x" for n in range(5)]
+    keys = [(owner, n) for owner in ("c", "d", *jobs, "d/1", "cc") for n in range(10)]
+    for key in keys:
+        if key[0] != "c" or key[1] not in parked:
+            store.put(key, np.zeros(3))
+    told: set[int] = set()
+    for n in parked:
+        store.when_ready(("c", n), partial(told.add, n))
+    store.retain("c", kept, last, last_job)
+    here = set(store.complete())
+    stays = {n for n in range(10) if n > last or n in kept}
+    assert {n for owner, n in here if owner == "c"} == stays - parked
+    assert {owner for owner, _ in here if owner.startswith("c/")} == {
+        job for n, job in enumerate(jobs) if decimal and n > last_job
+    }
+    assert all(key in here for key in keys if key[0] in ("d", "d/1", "cc"))
+    for n in parked:
+        store.put(("c", n), np.zeros(3))
+    assert told == stays & parked
+
+
 def test_counted_reads_drop_the_tile_after_the_last():
     store = Store()
     store.put(("c/1", 1), np.zeros(3), reads=2)

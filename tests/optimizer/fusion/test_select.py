@@ -139,6 +139,26 @@ def test_descent_moves_all_points_of_a_value_at_once() -> None:
     assert descend(Valley(), [0b11, 0b01, 0b10], [0], 100).cost == 5
 
 
+def test_descent_ends_where_no_move_helps() -> None:
+    for seed in range(part(400)):
+        rng = random.Random(seed)
+        count = rng.randint(1, 7)
+        table = [rng.randint(0, 30) for _ in range(1 << count)]
+
+        class Costs:
+            def cost(self, mask: int, table: list[int] = table) -> int:
+                return table[mask]
+
+            def at_least(self, mask: int) -> int:
+                return 0
+
+        offered = [rng.randint(1, (1 << count) - 1) for _ in range(rng.randint(1, 6))]
+        found = descend(Costs(), offered, [0, rng.randrange(1 << count)], 1 << 20)
+        assert found.cost == table[found.mask] <= table[0]
+        for move in offered:
+            assert found.cost <= min(table[found.mask | move], table[found.mask & ~move])
+
+
 def test_a_search_starts_from_formed_stages_too() -> None:
     """Unlike both heuristics' assignments, stages store a value in a pass that computes it for another."""
     for count in (2, 9):

@@ -55,6 +55,24 @@ def test_exact_and_brute_find_the_best(solver, kind):
         assert solution.exact
 
 
+def test_greedy_finds_a_possible_choice_of_a_tree_if_there_is_one():
+    """What a choice makes impossible, near it and further on, is left out before it is chosen."""
+    possible = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        sizes = tuple(int(n) for n in rng.integers(1, 5, 7))
+        factors: dict[Scope, Table] = {}
+        for v in range(1, 7):
+            u = int(rng.integers(v))
+            table = rng.integers(0, 20, (sizes[u], sizes[v]))
+            factors[u, v] = np.where(rng.random(table.shape) < 0.5, FORBIDDEN, table)
+        problem = Problem(sizes, factors, FORBIDDEN, {})
+        is_possible = best_cost(problem) < FORBIDDEN
+        possible += is_possible
+        assert (greedy.solve(problem).cost < FORBIDDEN) == is_possible
+    assert 20 < possible < 180
+
+
 def test_greedy_is_never_below_the_best_and_its_bound_never_above():
     for seed in range(60):
         problem = random_problem(seed)
