@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -74,10 +75,7 @@ class Node:
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for s in self.shape:
-            n *= s
-        return n
+        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -107,7 +107,7 @@ class Body:
             tuple(sorted(group.whole)),
             tuple(sorted(group.uncut)),
             list(self._reads),
-            [replace(self._numbered(*r), sampled=i in sampled) for i, r in enumerate(self._rows)],
+            [self._numbered(*r, i in sampled) for i, r in enumerate(self._rows)],
             driver=driver,
         )
 
@@ -226,10 +226,10 @@ class Body:
     def _register(self, number: int) -> int:
         return number if number >= 0 else len(self._reads) - number - 1
 
-    def _numbered(self, node: Node, labels: Labels, args: tuple[int, ...]) -> Row:
+    def _numbered(self, node: Node, labels: Labels, args: tuple[int, ...], sampled: bool = False) -> Row:
         kind, fn, params = row_of(node)
         numbers = tuple(self._register(a) for a in args)
-        return Row(kind, fn, numbers, params, node.dtype, node.shape, labels, node.format)
+        return Row(kind, fn, numbers, params, node.dtype, node.shape, labels, node.format, sampled)
 
 
 def row_of(node: Node) -> tuple[str, Any, tuple[Any, ...]]:

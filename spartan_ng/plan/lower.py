@@ -113,7 +113,8 @@ class Lowering:
             for i, n in enumerate(self.nodes)
         ]
         wanted = {self.number[r] for r in self.roots}
-        arrays = [replace(a, outlives=a.outlives or i in wanted) for i, a in enumerate(arrays)]
+        for i in wanted:
+            arrays[i] = replace(arrays[i], outlives=True)
         stages = []
         for draft in drafts:
             stage = sketch_stage(draft, self.nodes, self.measured, self.settings.reproducible)

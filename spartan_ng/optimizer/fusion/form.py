@@ -36,8 +36,8 @@ from spartan_ng.optimizer.fusion.legality import (
 )
 from spartan_ng.optimizer.fusion.merge import (
     MOST_HOSTS,
+    Readers,
     add_result,
-    follows,
     kept_whole,
     largest_inputs,
     merge,
@@ -101,7 +101,7 @@ def _store(
         stage = _as_member(node, folds, users, demands, result)
         if stage is not None:
             stage.scan = node
-            stage.users |= {u: None for u in users if u is not stage}
+            result.serve(stage, (u for u in users if u is not stage))
             result.stored[node] = stage
             return
     chosen = _inside(node, users, demands, result) if joins else {}
@@ -113,14 +113,14 @@ def _store(
         stage = stage or _beside(node, readers, inside, demands)
         if stage is not None:
             inside.pop(stage, None)
-            stage.users |= {u: None for u in readers if u is not stage}
+            result.serve(stage, (u for u in readers if u is not stage))
             result.stored[node] = stage
             for other, labels in inside.items():
                 _join(node, other, labels, demands)
             return
     stage, seen = open_stage(node, is_fusible(node, cut_lines))
     _demand(node, stage, seen, demands)
-    stage.users = dict.fromkeys(readers)
+    result.serve(stage, readers)
     result.groups.append(stage)
     result.stored[node] = stage
     for other, labels in inside.items():
@@ -162,7 +162,7 @@ def _as_member(
             continue
         wanted = [d for d in demands[node] if d[0] is stage]
         target = _fusible_into(node, wanted, True, result, weighed=False)
-        if target is not None and not follows(stage, [u for u in users if u is not stage]):
+        if target is not None and stage not in Readers(u for u in users if u is not stage):
             ((_, labels),) = target
             if not unfollowed(stage, labels) <= stage.whole | kept_for(node, stage, labels):
                 continue  # cheap to compute again for each block, but then nobody's to store
@@ -181,11 +181,11 @@ def _beside(
     """
     if not may_stand_beside(node):
         return None
-    shape, largest = root(node), largest_inputs(node)
+    shape, largest, readers = root(node), largest_inputs(node), Readers(users)
     inputs = zip(node.inputs, shape.inputs, strict=True)
     for own, stage, seen in ((own, *d) for i, own in inputs if i in largest for d in _latest(demands[i])):
         if seen is not None and stage not in inside:
-            labels = place_beside(shape, own, stage, seen, users)
+            labels = place_beside(shape, own, stage, seen, readers)
             if labels is not None:
                 break
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -41,6 +41,8 @@ class Group:
     """Further results of the same pass."""
     users: dict[Group, None] = field(default_factory=dict)
     """Stages that read a result of this one."""
+    rank: int = 0
+    """More than that of any user: what a stage waits for ranks higher."""
     _held: set[Node] = field(default_factory=set)
     _counted: int = 0
     """So many of the members are in `_held`."""
@@ -82,6 +84,31 @@ class Grouping:
     stored: dict[Node, Group]
     drivers: Drivers = field(default_factory=dict)
     fusing: Fusing = field(default_factory=dict)
+    makers: dict[Group, dict[Group, None]] = field(default_factory=dict)
+    """For a stage, those whose results it reads. Not kept by the stage: stages that lead to each other would
+    keep arrays until somebody collects garbage."""
+
+    def serve(self, stage: Group, users: Iterable[Group]) -> None:
+        """Let further stages read results of a stage."""
+        for user in users:
+            stage.users[user] = None
+            self.makers.setdefault(user, {})[stage] = None
+        raised = [stage]
+        while raised:
+            one = raised.pop()
+            least = max((user.rank + 1 for user in one.users), default=0)
+            if one.rank < least:
+                one.rank = least
+                raised.extend(self.makers.get(one, ()))
+
+    def put(self, host: Group, stage: Group) -> None:
+        """Let a stage read and serve in the stead of another, which becomes part of it."""
+        for user in stage.users:
+            del self.makers[user][stage]
+        self.serve(host, stage.users)
+        for maker in self.makers.pop(stage, {}):
+            del maker.users[stage]
+            self.serve(maker, [host])
 
 
 Demand = tuple[Group, Labels | None]

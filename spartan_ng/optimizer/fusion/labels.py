@@ -152,7 +152,7 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
     """The labels of each input where the node's value has the labels `out`."""
     if node.op is Op.MAP:
         shape = node.shape
-        return tuple(out if i.shape == shape else _broadcast_labels(i, node, out) for i in node.inputs)
+        return tuple([out if i.shape == shape else _broadcast_labels(i, node, out) for i in node.inputs])
     if node.op is Op.FOLD:
         (axes,) = node.params
         kept = iter(out)
@@ -192,8 +192,13 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
 
 def _broadcast_labels(operand: Node, node: Node, out: Labels) -> Labels:
     """An operand's axes line up with the last axes; an axis that is stretched is seen whole."""
-    first = node.ndim - operand.ndim
-    return tuple(out[first + i] if n == node.shape[first + i] else WHOLE for i, n in enumerate(operand.shape))
+    return _stretched(operand.shape, node.shape, out)
+
+
+@lru_cache(maxsize=4096)
+def _stretched(shape: tuple[int, ...], over: tuple[int, ...], out: Labels) -> Labels:
+    first = len(over) - len(shape)
+    return tuple(out[first + i] if n == over[first + i] else WHOLE for i, n in enumerate(shape))
 
 
 def unit_reshape(node: Node) -> tuple[int, ...] | None:

@@ -16,6 +16,7 @@ Fusion plans (SystemML), section 3.2: the conditions of the templates Cell, Row 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from math import prod
 
 from spartan_ng.graph.node import Node, Op
@@ -94,15 +95,20 @@ def may_stand_beside(node: Node) -> bool:
 # --- what a block repeats, and holds -------------------------------------------------------------------
 
 
-def unfollowed(stage: Group, labels: Labels) -> set[int]:
+def unfollowed(stage: Group, labels: Labels) -> frozenset[int]:
     """The stage's dimensions that a node with `labels` does not follow."""
-    return {d for d, n in enumerate(stage.domain) if n > 1 and d not in labels}
+    return _unfollowed(stage.domain, labels)
 
 
-def kept_for(node: Node, stage: Group, labels: Labels) -> set[int]:
+@lru_cache(maxsize=4096)
+def _unfollowed(domain: tuple[int, ...], labels: Labels) -> frozenset[int]:
+    return frozenset(d for d, n in enumerate(domain) if n > 1 and d not in labels)
+
+
+def kept_for(node: Node, stage: Group, labels: Labels) -> frozenset[int]:
     """The stage's dimensions that stay whole, so that the node is not computed again for each block."""
     missing = unfollowed(stage, labels)
-    return set() if missing and repeats_cheaply(node) else missing
+    return frozenset() if missing and repeats_cheaply(node) else missing
 
 
 def repeats_cheaply(node: Node) -> bool:

@@ -11,8 +11,9 @@ Fusion plans (SystemML), section 2.2: the template MAgg, here over any results o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from math import prod
 
 from spartan_ng.graph.node import VIEWS, Node, Op
@@ -23,8 +24,6 @@ from spartan_ng.optimizer.fusion.legality import MOST_RESULTS, has_room, leaves_
 
 MOST_HOSTS = 16
 """Stages that are tried as the pass of what reads an array that they read, too."""
-_MOST_FOLLOWED = 256
-"""Stages looked at for a way around; beyond, there may be one."""
 
 
 def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, None]]) -> None:
@@ -37,32 +36,33 @@ def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, 
                     largest[stage] = max(largest.get(stage, 0), node.nbytes)
     shared = [n for n in order if len(demands[n]) > 1 and (n.op is Op.DATA or n in result.stored)]
     position = {node: i for i, node in enumerate(order)} if shared else {}
-    before: dict[Group, list[Group]] = {}
-    for stage in result.groups:
-        for user in stage.users:
-            before.setdefault(user, []).append(stage)
     gone: dict[Group, tuple[Group, Labels]] = {}
+    readers: dict[Group, Readers] = {}
+
+    def follows(host: Group, stage: Group) -> bool:
+        if stage not in readers:
+            readers[stage] = Readers(stage.users)
+        return host in readers[stage]
+
     for node in sorted(shared, key=lambda n: -n.nbytes):
         hosts: deque[tuple[Group, Labels]] = deque(maxlen=MOST_HOSTS)
         wanted = dict.fromkeys(_moved(demand, gone) for demand in demands[node])
         for stage, seen in sorted(wanted, key=lambda d: -prod(d[0].domain)):
             if stage in gone or seen is None or largest.get(stage, 0) > node.nbytes:
                 continue
-            place = next((p for h in hosts if (p := place_stage(stage, seen, *h)) is not None), None)
+            tried = [h for h in hosts if has_room(h[0])] if _may_move(stage) else []
+            places = (place_stage(stage, seen, *host) for host in tried)
+            apart = (p for p in places if p and not (follows(p[0], stage) or follows(stage, p[0])))
+            place = next(apart, None)
             if place is None:
                 hosts.append((stage, seen))
                 continue
             host, labels = place
             absorb(host, stage, labels, position)
+            result.put(host, stage)
+            readers.clear()
             gone[stage] = place
             largest[host] = max(largest.get(host, 0), largest.get(stage, 0))
-            for one in before.pop(stage, ()):
-                while one in gone:
-                    one, _ = gone[one]
-                if stage in one.users:
-                    del one.users[stage]
-                    one.users[host] = None
-                before.setdefault(host, []).append(one)
     result.groups = [g for g in result.groups if g not in gone]
     for node, stage in result.stored.items():
         while stage in gone:
@@ -86,17 +86,17 @@ def largest_inputs(node: Node) -> list[Node]:
 
 
 def place_beside(
-    shape: Root, own: Labels, stage: Group, seen: Labels, users: Iterable[Group]
+    shape: Root, own: Labels, stage: Group, seen: Labels, readers: Container[Group]
 ) -> Labels | None:
     """The stage's dimension for each of a node's own, if the node may be computed there.
 
-    `own` is how the node, over `shape`, sees one of its largest inputs, `seen` how the stage sees it; `users`
-    are the stages that will read the node.
+    `own` is how the node, over `shape`, sees one of its largest inputs, `seen` how the stage sees it;
+    `readers` are the stages that will read the node, through others or not.
     """
     if not has_room(stage) or len(own) != len(seen):
         return None
     labels = _match(shape.domain, own, seen)
-    if labels is None or not _leaves_enough(stage, labels, shape.whole) or follows(stage, users):
+    if labels is None or not _leaves_enough(stage, labels, shape.whole) or stage in readers:
         return None
     return labels
 
@@ -104,19 +104,19 @@ def place_beside(
 def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tuple[Group, Labels] | None:
     """The host, and its dimension for each of the stage's, if all of the stage may run there.
 
-    `seen` and `theirs` are how the two see one array that both read.
+    `seen` and `theirs` are how the two see one array that both read. Neither may wait for the other.
     """
-    if stage is host or not (has_room(stage) and has_room(host)) or stage.root.op is Op.RANDOM:
-        return None
-    if _is_copy(stage):
-        return None
-    if len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
+    if stage is host or len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
         return None
     labels = _match(stage.domain, seen, theirs)
     if labels is None or not _leaves_enough(host, labels, stage.whole):
         return None
-    waits = follows(host, stage.users) or follows(stage, host.users)
-    return None if waits else (host, labels)
+    return host, labels
+
+
+def _may_move(stage: Group) -> bool:
+    """Whether a stage may become part of another at all."""
+    return has_room(stage) and stage.root.op is not Op.RANDOM and not _is_copy(stage)
 
 
 def _is_copy(stage: Group) -> bool:
@@ -140,7 +140,6 @@ def absorb(host: Group, stage: Group, labels: Labels, position: Mapping[Node, in
         host.more.append(Result(r.node, relabelled(r.out, labels), inputs))
     host.members.sort(key=lambda m: -position[m[0]])
     host.recount()
-    host.users |= stage.users
 
 
 def add_result(stage: Group, node: Node, labels: Labels) -> None:
@@ -194,18 +193,26 @@ def relabelled(own: Labels, labels: Labels) -> Labels:
     return tuple(WHOLE if d == WHOLE else labels[d] for d in own)
 
 
-def follows(stage: Group, others: Iterable[Group]) -> bool:
-    """Whether a stage is one of `others` or reads, through whatever stages, what they store."""
-    seen: set[Group] = set()
-    waiting = list(others)
-    while waiting:
-        one = waiting.pop()
-        if one is stage or len(seen) > _MOST_FOLLOWED:
-            return True
-        if one not in seen:
-            seen.add(one)
-            waiting.extend(one.users)
-    return False
+class Readers(Container[Group]):
+    """Some stages, and those that read, through whatever stages, what they store.
+
+    They are followed as far as is asked, by falling rank, so that each is met once.
+    """
+
+    def __init__(self, stages: Iterable[Group]) -> None:
+        self._found = set(stages)
+        self._waiting = [(-stage.rank, id(stage), stage) for stage in self._found]
+        heapify(self._waiting)
+
+    def __contains__(self, stage: object) -> bool:
+        assert isinstance(stage, Group)
+        while stage not in self._found and self._waiting and -self._waiting[0][0] > stage.rank:
+            _, _, maker = heappop(self._waiting)
+            for user in maker.users:
+                if user not in self._found:
+                    self._found.add(user)
+                    heappush(self._waiting, (-user.rank, id(user), user))
+        return stage in self._found
 
 
 def users_first(groups: list[Group]) -> list[Group]:

@@ -18,7 +18,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.optimizer.fusion.costs import pass_ps
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.partitions import Partition
-from spartan_ng.optimizer.fusion.reach import reach
+from spartan_ng.optimizer.fusion.reach import Reach
 from spartan_ng.optimizer.fusion.tables import Tables
 from spartan_ng.optimizer.fusion.templates import Template
 
@@ -47,9 +47,12 @@ class PlanCosts:
         self.memo, self.partition, self.profile, self.merge = memo, partition, profile, merge
         self.tables = Tables(memo, partition, profile)
         self.bits = self.tables.bits
+        self._reaches: dict[int, tuple[Reach, int]] = {}
+        """For passes, by where they end, how far they reach, and the place that they were followed to."""
+        self._followed = [0] * len(partition.operators)
+        """For each operator the passes that were followed down to it,"""
         self._allowed = [0] * len(partition.operators)
-        """For each operator the passes, by where they end, that may compute it, as far as followed."""
-        self._followed = 0
+        """and those of them that may compute it."""
         self._work = [(p.compute, p.sampled) for p in self.tables.places]
         self._reading = [(t.read, t.sampled, t.wait) for t in self.tables.targets]
 
@@ -110,14 +113,12 @@ class PlanCosts:
         row, cell, outer = [0] * n, [0] * n, [0] * n
         stored = [p.required for p in places]
         plan = _Plan([0] * n, [0] * len(self.tables.targets), {})
-        allowed = self._allowed
+        followed, allowed = self._followed, self._allowed
         computed, readers = plan.computed, plan.readers
         for i in range(n - 1, -1, -1):
             place = places[i]
             r, c, o = row[i], cell[i], outer[i]
             if stored[i]:
-                if not self._followed >> i & 1:
-                    self._follow(i)
                 template = None
                 for end in place.ends:
                     if end.always or end.needs & ~mask:
@@ -132,26 +133,27 @@ class PlanCosts:
                     c |= 1 << i
             everyone = r | c | o
             computed[i] = everyone
-            for link in place.links:
-                t = link.target
+            for t, bit, by_row, by_cell, by_outer in place.links:
                 joins = 0
-                if t < n and not link.bit & mask:
-                    below, may = places[t], allowed[t]
-                    if link.row and (fused := r & may):
-                        joins |= fused
-                        if below.row:
-                            row[t] |= fused
-                        else:
-                            cell[t] |= fused
-                    if link.cell and (fused := c & may):
-                        joins |= fused
-                        cell[t] |= fused
-                    if link.outer and (fused := o & may):
-                        joins |= fused
-                        if below.outer:
-                            outer[t] |= fused
-                        else:
-                            cell[t] |= fused
+                if t < n and not bit & mask:
+                    rows = r if by_row else 0
+                    cells = c if by_cell else 0
+                    samples = o if by_outer else 0
+                    joins = rows | cells | samples
+                    if joins & ~followed[t]:
+                        self._follow(joins & ~followed[t], t)
+                    joins &= allowed[t]
+                if joins:
+                    below = places[t]
+                    if below.row:
+                        row[t] |= rows & joins
+                    else:
+                        cells |= rows
+                    if below.outer:
+                        outer[t] |= samples & joins
+                    else:
+                        cells |= samples
+                    cell[t] |= cells & joins
                 rest = everyone & ~joins
                 if rest:
                     readers[t] |= rest
@@ -159,12 +161,18 @@ class PlanCosts:
                         stored[t] = True
         return plan
 
-    def _follow(self, end: int) -> None:
-        """Note who may be computed in the pass that ends in an operator."""
-        self._followed |= 1 << end
-        place = self.tables.number
-        for number in reach(self.memo, self.partition.operators[end], place):
-            self._allowed[place[number]] |= 1 << end
+    def _follow(self, ends: int, last: int) -> None:
+        """Note who may be computed in some passes, down to one operator."""
+        numbers, place = self.partition.operators, self.tables.number
+        for end in _bits(ends):
+            if end not in self._reaches:
+                self._reaches[end] = Reach(self.memo, numbers[end], place), end
+            reach, before = self._reaches[end]
+            self._reaches[end] = reach, last
+            for i in range(last, before):
+                self._followed[i] |= 1 << end
+            for number in reach.down_to(numbers[last]):
+                self._allowed[place[number]] |= 1 << end
 
     def _timed(self, mask: int) -> tuple[_Plan, list[int], list[tuple[int, int, int]]]:
         """The plan, its passes as masks of roots, and each one's read, compute and write."""

@@ -8,7 +8,7 @@ that what is chosen can be formed; but where a choice leaves a scan open, that m
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from heapq import heappop, heappush
 
 from spartan_ng.graph.node import Op
@@ -18,56 +18,52 @@ from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import kept_for, may_join
 
 
-def reach(memo: Memo, end: int, inside: Container[int]) -> list[int]:
-    """The operators, by number, that a pass may compute which ends in one; all of a partition, `inside`."""
-    operators, drivers = memo.operators, memo.drivers
-    stage, _ = open_stage(operators[end].node, operators[end].fusible)
-    asked: dict[int, set[Labels | None]] = {}
-    waiting: list[int] = []
-    _ask(memo, end, stage, stage.out, inside, asked, waiting)
-    found = []
-    while waiting:
-        number = -heappop(waiting)
-        node, wanted = operators[number].node, asked[number]
-        labels = next(iter(wanted)) if len(wanted) == 1 else _agreed(wanted, stage)
-        if labels is None or not may_join(node, stage, labels, node in drivers):
-            continue
-        found.append(number)
-        if node.op is not Op.MAP or len(labels) < len(stage.domain) or WHOLE in labels:
-            stage.whole |= whole_dimensions(node, labels) | kept_for(node, stage, labels)
-            stage.scan = node if node.op is Op.SCAN else stage.scan
-        stage.members.append((node, labels))
-        _ask(memo, number, stage, labels, inside, asked, waiting)
-    return found
+class Reach:
+    """What a pass may compute that ends in an operator, of those `inside`; followed as far as is asked."""
+
+    def __init__(self, memo: Memo, end: int, inside: Container[int]) -> None:
+        self.memo, self.inside = memo, inside
+        operator = memo.operators[end]
+        self.stage, _ = open_stage(operator.node, operator.fusible)
+        self._asked: dict[int, set[Labels | None]] = {}
+        self._waiting: list[int] = []
+        self._ask(end, self.stage.out)
+
+    def down_to(self, last: int) -> Iterator[int]:
+        """Those not told of yet that come after the operator `last` in the graph, or are it."""
+        operators, drivers, stage = self.memo.operators, self.memo.drivers, self.stage
+        while self._waiting and -self._waiting[0] >= last:
+            number = -heappop(self._waiting)
+            node, wanted = operators[number].node, self._asked[number]
+            labels = next(iter(wanted)) if len(wanted) == 1 else _agreed(wanted, stage)
+            if labels is None or not may_join(node, stage, labels, node in drivers):
+                continue
+            if node.op is not Op.MAP or len(labels) < len(stage.domain) or WHOLE in labels:
+                stage.whole |= whole_dimensions(node, labels) | kept_for(node, stage, labels)
+                stage.scan = node if node.op is Op.SCAN else stage.scan
+            stage.members.append((node, labels))
+            self._ask(number, labels)
+            yield number
+
+    def _ask(self, number: int, labels: Labels) -> None:
+        """Ask for what an operator reads, where its value has these labels."""
+        operator, references, stage = self.memo.operators[number], self.memo.references[number], self.stage
+        same = labels == operator.out and (operator.node is stage.root or operator.node.op is Op.MAP)
+        place = None if same else dict(zip(operator.out, labels, strict=True))  # what it folds is whole there
+        for j, edge in enumerate(operator.edges):
+            seen = edge.labels
+            if seen is not None and place is not None:
+                seen = tuple([place.get(d, WHOLE) for d in seen])
+            if edge.source.format != "dense":
+                keep_rows(edge.source, stage, seen)
+            if edge.producer in self.inside:
+                if edge.producer not in self._asked:
+                    self._asked[edge.producer] = set()
+                    heappush(self._waiting, -edge.producer)
+                self._asked[edge.producer].add(seen if j in references else None)
 
 
 def _agreed(wanted: set[Labels | None], stage: Group) -> Labels | None:
     """The labels that all who read a value in a stage see it under; None where they do not agree."""
     seen = {None if labels is None else stage.canonical(labels) for labels in wanted}
     return seen.pop() if len(seen) == 1 else None
-
-
-def _ask(
-    memo: Memo,
-    number: int,
-    stage: Group,
-    labels: Labels,
-    inside: Container[int],
-    asked: dict[int, set[Labels | None]],
-    waiting: list[int],
-) -> None:
-    """Ask for what an operator reads in a stage, where the operator's value has these labels."""
-    operator, references = memo.operators[number], memo.references[number]
-    same = labels == operator.out and (operator.node is stage.root or operator.node.op is Op.MAP)
-    place = None if same else dict(zip(operator.out, labels, strict=True))  # what it folds is whole there
-    for j, edge in enumerate(operator.edges):
-        seen = edge.labels
-        if seen is not None and place is not None:
-            seen = tuple([place.get(d, WHOLE) for d in seen])
-        if edge.source.format != "dense":
-            keep_rows(edge.source, stage, seen)
-        if edge.producer in inside:
-            if edge.producer not in asked:
-                asked[edge.producer] = set()
-                heappush(waiting, -edge.producer)
-            asked[edge.producer].add(seen if j in references else None)

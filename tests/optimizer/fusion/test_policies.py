@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import random
+import weakref
+
 import numpy as np
 import pytest
 
@@ -18,6 +22,7 @@ from spartan_ng.optimizer.fusion.form import group
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
 from spartan_ng.optimizer.fusion.legality import may_join
+from spartan_ng.optimizer.fusion.merge import Readers
 from spartan_ng.optimizer.fusion.operators import Fit, densities, operators
 from spartan_ng.optimizer.fusion.partitions import partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
@@ -213,3 +218,36 @@ def test_the_option_names_its_choices() -> None:
     for name in FUSIONS:
         with config.override(fusion=name):
             assert config.fusion == name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_readers_are_all_that_stages_lead_to(seed: int) -> None:
+    """Followed by rank, whoever is asked for first, they are those found by following all users."""
+    wanted, made = random_graph(seed, most=30)
+    order = topological(wanted)
+    drawn = random.Random(seed)
+    fusing = {n: drawn.sample(made, 3) for n in made if len(made) >= 3 and drawn.random() < 0.3}
+    stages = group(order, set(wanted), fusing=fusing).groups
+    for stage in stages:
+        assert all(user.rank < stage.rank for user in stage.users)
+        reached, waiting = set(stage.users), list(stage.users)
+        while waiting:
+            new = waiting.pop().users.keys() - reached
+            reached |= new
+            waiting.extend(new)
+        readers = Readers(stage.users)
+        asked = drawn.sample(stages, len(stages))
+        assert [other in readers for other in asked] == [other in reached for other in asked]
+
+
+def test_stages_that_are_dropped_let_go_of_their_arrays_at_once() -> None:
+    x = leaf(5000, 50)
+    out, value = normalized(x, "square")
+    seen = weakref.ref(value)
+    gc.disable()
+    try:
+        form_stages(topological([out]), {out})
+        del out, value
+        assert seen() is None
+    finally:
+        gc.enable()
