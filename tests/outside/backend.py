@@ -19,6 +19,12 @@ def of_scipy() -> None:
     conftest.xp_known_backends.add(NAME)
     ours = pytest.param(standard, id="spartan_ng", marks=pytest.mark.array_api_backends)
     conftest.xp = pytest.fixture(params=[ours], name="xp")(conftest.xp.__wrapped__)
+    conftest.devices = pytest.fixture(name="devices")(_devices)
+
+
+def _devices(xp: Any) -> list[Any]:
+    """What SciPy's fixture gives; it adds to a list, which the standard made a tuple in 2025.12."""
+    return [*xp.__array_namespace_info__().devices(), None]
 
 
 def of_sklearn() -> None:
