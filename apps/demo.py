@@ -20,7 +20,7 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
-from spartan_ng.plan.text import size_text, time_text
+from spartan_ng.units import size_text, time_text
 
 DIGITS, COLOURS = 10, 24
 

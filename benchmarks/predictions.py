@@ -17,7 +17,7 @@ from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng.kernels.compiled.compile import wait_for_compiles
-from spartan_ng.plan.text import time_text
+from spartan_ng.units import time_text
 
 ROUNDS = 5
 WARM = 4

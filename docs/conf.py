@@ -10,8 +10,12 @@ author = "The spartan_ng developers"
 release = version = spartan_ng.__version__
 project_copyright = author
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # of other sites, and there are no widgets
 html_theme = "furo"
 html_title = "spartan_ng"
 html_show_sphinx = False

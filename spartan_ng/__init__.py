@@ -67,6 +67,7 @@ from spartan_ng.checkpoints import checkpoint, restore, resumable
 from spartan_ng.config import TRACE_VARIABLE as _TRACE_VARIABLE
 from spartan_ng.config import config
 from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, page, tile_as, to_dask
+from spartan_ng.tracebacks import fold_in_ipython as _fold_in_ipython
 
 if TYPE_CHECKING:
     from spartan_ng.api import files  # noqa: F401 (for the type checker, which reads that room last)
@@ -167,6 +168,8 @@ def __getattr__(name: str) -> Any:
     globals()[name] = found = getattr(found, attribute) if attribute else found
     return found
 
+
+_fold_in_ipython()
 
 if _TRACE_VARIABLE in _os.environ:
     from spartan_ng.traces import trace_as_asked as _trace_as_asked

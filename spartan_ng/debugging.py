@@ -14,7 +14,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.plan import estimate
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.text import shape_text, size_text, time_text
+from spartan_ng.units import shape_text, size_text, time_text
 
 _log = logging.getLogger("spartan_ng.debug")
 _MOST = 160

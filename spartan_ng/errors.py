@@ -28,31 +28,15 @@ NumPy keeps catching it. Wrong axes and dtypes raise NumPy's own `AxisError` and
 
 from __future__ import annotations
 
-import os
-import traceback
-
-_SHOWN, _FRAMES = 14, 3
-"""Lines of a message, and frames of the user's, that a notebook shows."""
+from spartan_ng.tracebacks import folded
 
 
 class SpartanError(Exception):
     """The root of the library's own errors."""
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the user's lines and what was wrong, without ours between them."""
-        package, library = os.path.dirname(__file__) + os.sep, os.path.dirname(os.__file__) + os.sep
-        frames = [
-            frame
-            for frame in traceback.extract_tb(self.__traceback__)
-            if not frame.filename.startswith(package)
-            and (not frame.filename.startswith(library) or "site-packages" in frame.filename)
-            and f"{os.sep}IPython{os.sep}" not in frame.filename
-        ]
-        said = str(self).splitlines() or [""]
-        if len(said) > _SHOWN:
-            said = [*said[: _SHOWN // 2], "...", *said[-_SHOWN // 2 :]]
-        lines = "".join(traceback.format_list(frames[-_FRAMES:])).splitlines()
-        return [*lines, "", f"{type(self).__name__}: {said[0]}", *said[1:]]
+        """What a notebook shows."""
+        return folded(self)
 
 
 class ShapeError(SpartanError, ValueError):

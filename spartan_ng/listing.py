@@ -23,7 +23,7 @@ from spartan_ng.kernels.compiled.select import HOT_S, explain_plan_tiers
 from spartan_ng.kernels.listing import body_text
 from spartan_ng.plan import estimate
 from spartan_ng.plan.plan import Combine, Fused, Plan, ScanTile, ScanTotals, Stage
-from spartan_ng.plan.text import shape_text, time_text
+from spartan_ng.units import shape_text, time_text
 from spartan_ng.worker.memory.regions import Operand
 from spartan_ng.worker.scheduling.program import Program, Task
 

@@ -26,8 +26,8 @@ DELAY_S = 1.0
 class Bar:
     """Called with (done, in all) while work goes on; draws once it has taken a while."""
 
-    def __init__(self, delay_s: float = DELAY_S, name: str = "spartan_ng", unit: str = "stage") -> None:
-        self._shows_from = time.monotonic() + delay_s
+    def __init__(self, name: str = "spartan_ng", unit: str = "stage") -> None:
+        self._shows_from = time.monotonic() + DELAY_S
         self._name, self._unit = name, unit
         self._bar: Any = None
         self._lock = threading.Lock()

@@ -195,6 +195,8 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
 
     frame = user_frame()[1]
     variables = {name: v for name, v in {**frame.f_globals, **frame.f_locals}.items() if name.isidentifier()}
+    # Last of all `_`, `__` and `_3`, as IPython calls what it has shown.
+    variables = dict(sorted(variables.items(), key=lambda item: item[0].startswith("_")))
     names = [next((name for name, v in variables.items() if v is a), "") for a in arrays]
     ours = [(name, v) for name, v in variables.items() if isinstance(v, ndarray | np.ndarray)]
 

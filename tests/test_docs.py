@@ -22,7 +22,8 @@ MADE = {
 }
 """What the examples of a page take as given."""
 ELSEWHERE = {"deployment.md"}
-"""Pages whose examples need several machines; tests/cluster does what they say."""
+"""Pages whose examples need several machines; tests/cluster does what they say. The tutorial's cells are
+run by tests/test_site.py."""
 
 
 def _blocks(page: Path) -> list[str]:

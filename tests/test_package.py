@@ -66,7 +66,7 @@ def test_extras_are_the_documented_ones() -> None:
         "mpi",
         "dask",
         "ray",
-        *("hdf5", "images", "page", "remote", "tables", "zarr"),
+        *("hdf5", "images", "notebooks", "page", "remote", "tables", "zarr"),
     }
 
 

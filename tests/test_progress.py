@@ -49,7 +49,8 @@ def test_option_shows_a_bar_without_a_terminal(monkeypatch) -> None:
 
 def test_short_work_shows_nothing(monkeypatch) -> None:
     stream = terminal(monkeypatch)
-    bar = progress.Bar(86_400.0)
+    monkeypatch.setattr(progress, "DELAY_S", 86_400.0)
+    bar = progress.Bar()
     bar(1, 2)
     bar(2, 2)
     bar.close()
@@ -58,7 +59,8 @@ def test_short_work_shows_nothing(monkeypatch) -> None:
 
 def test_long_work_shows_how_far_it_is(monkeypatch) -> None:
     stream = terminal(monkeypatch)
-    bar = progress.Bar(0.0)
+    monkeypatch.setattr(progress, "DELAY_S", 0.0)
+    bar = progress.Bar()
     bar(3, 8)
     bar.close()
     shown = stream.getvalue()
@@ -69,7 +71,8 @@ def test_long_work_shows_how_far_it_is(monkeypatch) -> None:
 
 def test_a_part_of_a_stage_tells_the_time_that_is_left(monkeypatch) -> None:
     stream = terminal(monkeypatch)
-    bar = progress.Bar(0.0)
+    monkeypatch.setattr(progress, "DELAY_S", 0.0)
+    bar = progress.Bar()
     bar(0, 2)
     with patch.object(bar._bar, "_time", lambda: bar._bar.start_t + 60):
         bar._shows_from = 0.0
@@ -80,7 +83,8 @@ def test_a_part_of_a_stage_tells_the_time_that_is_left(monkeypatch) -> None:
 
 def test_a_bar_never_goes_back(monkeypatch) -> None:
     stream = terminal(monkeypatch)
-    bar = progress.Bar(0.0)
+    monkeypatch.setattr(progress, "DELAY_S", 0.0)
+    bar = progress.Bar()
     for done in (0.5, 0.25):
         bar._shows_from = 0.0
         bar(done, 2)

@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import spartan_ng
+
+pytest.importorskip("myst_nb", reason="notebooks are not installed here")
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
@@ -38,6 +42,7 @@ def test_the_site_is_built_and_fetches_nothing_from_others(tmp_path) -> None:
         assert name == "index" or f'href="{name}.html"' in contents, name
         assert FETCHED.findall(text) == [], name
     check_reference((tmp_path / "reference.html").read_text())
+    check_tutorial((tmp_path / "tutorial.html").read_text())
 
 
 def check_reference(text: str) -> None:
@@ -51,3 +56,14 @@ def check_reference(text: str) -> None:
     said, _, parameters = rest.partition("</dl>")[0].partition("Parameters")
     assert "may live across a notebook" in said
     assert "may live across a notebook" not in parameters
+
+
+def check_tutorial(text: str) -> None:
+    """It is a notebook that was executed: what its cells gave stands under them, and nobody complained."""
+    shown = re.findall(r'<div class="cell_output.*?(?=<section|<div class="cell |</section)', text, re.DOTALL)
+    said = [re.sub(r"<[^>]+>", "", part).strip() for part in shown]
+    assert "not computed" in said[0]
+    assert "1 stage on 1 worker" in "".join(said)
+    assert "".join(shown).count("<svg xmlns") == 2
+    assert any(part.startswith("array([1499998.5, 1499999.5, 1500000.5])") for part in said)
+    assert "stderr" not in "".join(shown)

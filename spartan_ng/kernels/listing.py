@@ -6,7 +6,7 @@ from string import ascii_letters
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import VALUE, WHOLE, Axis, Fused, Read, Row, ScanTile, ScanTotals, Write
-from spartan_ng.plan.text import shape_text
+from spartan_ng.units import shape_text
 
 _MOST = 72
 """Characters of a row's parameters; keys of random numbers and the like are longer."""

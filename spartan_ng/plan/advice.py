@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spartan_ng.costs import Profile
 from spartan_ng.plan.fusion import ExplainedFusion
 from spartan_ng.plan.plan import Combine, Fused, Plan, Stage
-from spartan_ng.plan.text import size_text, time_text
+from spartan_ng.units import size_text, time_text
 
 MOST_HINTS = 3
 _LEAST_S = 1e-3

@@ -16,7 +16,7 @@ from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.picture import draw
 from spartan_ng.plan.plan import Fused, Plan, Slot
-from spartan_ng.plan.text import Listing, shape_text, size_text, time_text
+from spartan_ng.units import Listing, shape_text, size_text, time_text
 
 STYLES = {
     "bold": r"(?m)^  +\d+  .+$|^\d+ stages? on .*$",

@@ -13,7 +13,7 @@ from spartan_ng.optimizer.fusion.policies import weigh_policies
 from spartan_ng.optimizer.fusion.select import Selected, compare
 from spartan_ng.optimizer.fusion.templates import Template
 from spartan_ng.plan.plan import Fused, Row
-from spartan_ng.plan.text import time_text
+from spartan_ng.units import time_text
 
 POLICY_NAMES = {"cost": "the plan found", "no_redundancy": "no redundancy", "all": "fuse all"}
 """What people are told of the ways to cut a graph into stages."""

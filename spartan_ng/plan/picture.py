@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from spartan_ng.plan.layout import Drawing, Placed, place
-from spartan_ng.plan.text import shape_text, size_text, time_text
+from spartan_ng.units import shape_text, size_text, time_text
 
 if TYPE_CHECKING:  # `explain` draws with this module
     from spartan_ng.plan.explain import ExplainedSlot, ExplainedStage, Explanation

@@ -29,7 +29,7 @@ from spartan_ng.plan.layout import GAP_X, Placed, place
 from spartan_ng.plan.lower import lower, weigh
 from spartan_ng.plan.plan import Accumulate, Assemble, Join, MergeParts, Plan, ScanTile, SortParts
 from spartan_ng.plan.settings import Settings
-from spartan_ng.plan.text import shape_text, size_text, time_text
+from spartan_ng.units import shape_text, size_text, time_text
 
 F8 = np.dtype(np.float64)
 

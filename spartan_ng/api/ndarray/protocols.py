@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.core import printing
+from spartan_ng.api.core import printing, summaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, numpys
 from spartan_ng.api.core.dispatch import FUNCTIONS, by_others_ufunc, gathered
 from spartan_ng.api.core.forcing import value_of
@@ -70,6 +70,9 @@ class Protocols(Methods):
 
     def __str__(self) -> str:
         return printing.array_str(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return summaries.bundle(self)
 
     def __format__(self, spec: str) -> str:
         if self.ndim == 0:
