@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import hypothesis.strategies as st
@@ -175,6 +175,37 @@ def test_texts_fit_into_their_boxes() -> None:
     for stage in explain(regression(3)).stages:
         widest = max(len(text) for text, _, _ in picture._lines(stage))
         assert picture._stage_box(stage).width >= widest * picture.LETTER
+
+
+@given(st.lists(st.text("abcdefgh_", min_size=1, max_size=60), min_size=1, max_size=40))
+def test_operators_lie_beside_each_other_inside_their_box(operators: list[str]) -> None:
+    stage = replace(explain(regression(1)).stages[0], operators=tuple(operators), domain=(), grid="")
+    drawn = "".join(picture._stage(stage, replace(picture._stage_box(stage), x=500.0, y=40.0)))
+    rectangles = [
+        tuple(float(rect.get(k, "")) for k in ("x", "y", "width", "height"))
+        for rect in ElementTree.fromstring(f"<g>{drawn}</g>").iter("rect")
+    ]
+    (left, top, width, height), *chips = rectangles
+    assert len(chips) == len(picture._shortened(stage.operators))
+    for x, y, w, h in chips:
+        assert left <= x
+        assert x + w <= left + width
+        assert top <= y
+        assert y + h <= top + height
+    for (x, y, w, h), (u, v, *_) in pairwise(chips):
+        assert (y == v and x + w <= u) or y + h <= v
+
+
+@pytest.mark.parametrize("count", range(1, 14))
+def test_the_name_of_a_stage_counts_what_it_leaves_out(count: int) -> None:
+    node = leaf(10)
+    for _ in range(count):
+        node = build.map_("sqrt", node)
+    (stage,) = lower(topological([node]), [node], Settings(Profile()), "key").stages
+    names = stage.name.split(" > ")
+    left_out = [int(n.split()[1]) for n in names if n.endswith("more")]
+    assert names.count("sqrt") + sum(left_out) == count
+    assert bool(left_out) == (count > 8)
 
 
 def test_names_are_escaped_in_the_picture() -> None:

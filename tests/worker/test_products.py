@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
@@ -19,6 +21,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.plan import Fused, Plan
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 Expression = Callable[..., Any]
@@ -78,6 +81,66 @@ def test_workers(name: str, workers: int) -> None:
 def test_embedded(name: str) -> None:
     with running_on(EmbeddedBackend(2)):
         check(name, (120, 90, 33))
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[str, list[tuple[int, ...]], dict[str, tuple[int, ...] | None]]:
+    """The labels of a product of two arrays, their shapes, and how each operand and the value is turned."""
+    roles = draw(st.lists(st.sampled_from(["left", "right", "summed", "kept"]), max_size=2))
+    which = list(zip("ijklm", ["left", "right", "summed", *roles], strict=False))
+    which = which if draw(st.integers(0, 3)) else which[draw(st.integers(0, 2)) :]
+    sizes = {label: draw(st.sampled_from([2, 3, 7, 20, 1])) for label, _ in which}
+    sides = [
+        "".join(draw(st.permutations([x for x, role in which if role != other])))
+        for other in ("right", "left")
+    ]
+    out = "".join(draw(st.permutations([x for x, role in which if role != "summed"])))
+    turned = {
+        name: tuple(draw(st.permutations(range(len(axes))))) if draw(st.booleans()) else None
+        for name, axes in zip(("left", "right", "after"), (*sides, out), strict=True)
+    }
+    shapes = [tuple(sizes[x] for x in side) for side in sides]
+    return f"{sides[0]},{sides[1]}->{out}", shapes, turned
+
+
+@examples(800)
+@given(
+    products(), st.sampled_from([0, 1, 3, 4]), st.sampled_from(["f8", "f4", "i8", "c16"]), st.integers(0, 15)
+)
+def test_work_around_any_product(
+    case: tuple[str, list[tuple[int, ...]], dict[str, tuple[int, ...] | None]],
+    workers: int,
+    dtype: str,
+    which: int,
+) -> None:
+    """Products of any labels with work before, between and after them, each of it turned or not."""
+    text, shapes, turned = case
+    rng = np.random.default_rng(which)
+    # An operand is stored as a turned one where the product is to see it turned back.
+    places = [
+        turned[side] or tuple(range(len(shape)))
+        for side, shape in zip(("left", "right"), shapes, strict=True)
+    ]
+    arrays = [
+        rng.integers(-3, 4, tuple(shape[a] for a in axes)).astype(dtype)
+        for shape, axes in zip(shapes, places, strict=True)
+    ]
+
+    def run(xp: Any, a: Any, b: Any) -> Any:
+        a = xp.negative(a) if which & 1 else a
+        b = b + b if which & 2 else b
+        a, b = (x.transpose(np.argsort(p)) for x, p in zip((a, b), places, strict=True))
+        found = xp.einsum(text, a, b)
+        found = found.transpose(turned["after"]) if turned["after"] else found
+        found = found * 2 + 1 if which & 4 else found
+        return found.sum() if which & 8 else found
+
+    expected = run(np, *arrays)
+    backend = SimulatedBackend(workers) if workers else EmbeddedBackend(2)
+    with running_on(backend), config.override(small_bytes=0):
+        found = run(sp, *map(sp.asarray, arrays))
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
 
 
 @pytest.mark.some(2)

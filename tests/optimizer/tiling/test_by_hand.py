@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,7 +13,7 @@ import spartan_ng as sp
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OptionError, ShapeError
-from spartan_ng.optimizer.tiling.forced import BY_HAND
+from spartan_ng.optimizer.tiling.forced import BY_HAND, exactly
 from tests.test_programs import running_on
 
 EXPECTED = {"row": "4x1", "column": "1x4", "block": "2x2", "duplicate": "duplicate"}
@@ -52,6 +55,21 @@ def test_sparse_arrays_by_row():
         np.testing.assert_allclose(np.asarray((y @ np.ones(20)).compute()), a @ np.ones(20))
         with pytest.raises(ShapeError, match="cut by row only"):
             sp.tile_as(sp.asarray(a), "column")
+
+
+def test_the_way_out_is_what_works():
+    """Whatever cannot be cut as asked: what the error names instead can be, and nothing else."""
+    for shape in (s for ndim in range(4) for s in product((1, 2, 5), repeat=ndim)):
+        said = []
+        works = {"duplicate"}
+        for kind in BY_HAND:
+            try:
+                exactly(shape, "dense", 2, kind)
+            except ShapeError as error:
+                said.append(set(re.findall("'([a-z]+)'", str(error).rpartition("use ")[2])))
+            else:
+                works.add(kind)
+        assert all(names == works - {"block"} for names in said), (shape, said, works)
 
 
 def test_alone_every_tiling_is_the_whole():
