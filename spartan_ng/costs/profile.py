@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from spartan_ng.costs.tuned import LAUNCH_NS, MESSAGE_NS, STEP_NS, TASK_NS
+from spartan_ng.costs.tuned import LAUNCH_NS, MESSAGE_NS, OUTSIDE, STEP_NS, TASK_NS
 
 _PS = 1_000_000_000_000
 
@@ -66,6 +66,10 @@ class Profile:
             return table
         return nbytes * ps_per_byte // 1000 + (int(self.message_ns) if nbytes else 0)
 
+    def outside_ns(self, nbytes: int) -> int:
+        """Cost of `nbytes` that one worker reads of what lies outside."""
+        return OUTSIDE * nbytes * _PS // (1000 * int(self.memory_bytes_s))
+
     def compute_ns(self, flops: int, touched_bytes: int, ranks: int) -> int:
         """Cost of `flops` operations on `touched_bytes` of memory by `ranks` workers, and of their tasks."""
         arithmetic = flops * _PS // int(self.flops_s)
@@ -85,6 +89,11 @@ class Profile:
     def memory_ps(self) -> int:
         """A byte that the workers stream through their memories."""
         return -(-_PS // (self.memory_bytes_s * self.workers))
+
+    @property
+    def outside_ps(self) -> int:
+        """A byte that they read of what lies outside."""
+        return OUTSIDE * self.memory_ps
 
     @property
     def flop_ps(self) -> int:

@@ -31,6 +31,10 @@ TURNED = 3
 """Times that a byte counts which a pass reads against the order in which it lies. (`benchmarks
 predictions`)"""
 
+OUTSIDE = 4
+"""Times that a byte counts which is read from outside, of a file or by a function: it is fetched or
+made, often unpacked, and copied. (`benchmarks larger`: reading the file, warm)"""
+
 LAUNCH_NS = 50_000
 """Nanoseconds that a stage takes besides its work: its tasks are handed to threads, its blocks are
 cut. (`benchmarks planning`)"""

@@ -43,13 +43,14 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     if ref is None:
         return ArraySketch(node.shape, nbytes, uncut=uncut, row_bytes=row_bytes)
     kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
+    outside = ref.source if ref.value is None or ref.tiling is not None else None
     return ArraySketch(
         node.shape,
         nbytes if row_bytes else ref.nbytes,
         ref.tiling,
         uncut,
         driver=ref.tiling is None,
-        source=ref.source is not None and (ref.value is None or ref.tiling is not None),
+        chunks=None if outside is None else outside.chunks,
         kept=kept,
         outlives=True,
         load=Load(ref.value.indptr) if ref.skewed and ref.value is not None else None,

@@ -25,6 +25,7 @@ from spartan_ng.plan.plan import Fused, Read
 from spartan_ng.sources import Unread
 from spartan_ng.worker.memory.mapping import Reservation
 from spartan_ng.worker.memory.regions import Operand
+from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.scheduling.program import Task
 
 if TYPE_CHECKING:
@@ -40,13 +41,14 @@ _CHECK_S = 0.1
 
 
 class Window:
-    """One operand.
+    """One array that is read, or several that are parts of it.
 
     `axis` of the region that the task reads follows the dimension of the bands; slab n has the region's
     indices `span(n)` of it. Slabs begin where the source's chunks do, if they are as long.
     """
 
-    def __init__(self, unread: Unread, read: Read, axis: int, box: Box, length: int) -> None:
+    def __init__(self, slot: int, unread: Unread, read: Read, axis: int, box: Box, length: int) -> None:
+        self.slot = slot
         self.unread = unread
         self.axis = axis
         self.size = unread.shape[axis]
@@ -65,9 +67,20 @@ class Window:
         self._gone: set[int] = set()
         """Slabs that have been let go."""
 
-    def seen(self, operand: Operand) -> np.ndarray[Any, Any]:
-        """The operand as an array; several may be views of one region."""
-        return operand.present(self._whole)  # type: ignore[no-any-return]
+    def shows(self, slot: int, read: Read, region: Region, axis: int) -> bool:
+        """Whether a read of that region finds all of it here, slab by slab."""
+        if (slot, axis, read.axes[axis].step < 0) != (self.slot, self.axis, self._down):
+            return False
+        pairs = enumerate(zip(region, self.unread.region, strict=True))
+        return all(part == whole if i == axis else _within(part, whole) for i, (part, whole) in pairs)
+
+    def seen(self, operand: Operand, region: Region) -> np.ndarray[Any, Any]:
+        """The operand, which reads that region of what is here, as an array."""
+        pairs = zip(region, self.unread.region, strict=True)
+        own = tuple(
+            slice((a - lo) // by, (b - lo + by - 1) // by, s // by) for (a, b, s), (lo, _, by) in pairs
+        )
+        return operand.present(self._whole[own])  # type: ignore[no-any-return]
 
     def span(self, slab: int) -> tuple[int, int]:
         """The indices of a slab."""
@@ -108,6 +121,12 @@ class Window:
     def _start_of(self, slab: int) -> int:
         """Where a slab begins in memory."""
         return min(self.span(slab)[0], self.size) * self.line_bytes
+
+
+def _within(part: tuple[int, int, int], whole: tuple[int, int, int]) -> bool:
+    """Whether all indices of one range with steps are among those of another."""
+    inner, outer = range(*part), range(*whole)
+    return part == whole or (part[2] % whole[2] == 0 and inner[0] in outer and inner[-1] in outer)
 
 
 class Bands:
@@ -208,23 +227,29 @@ def opened(
     assert stage.band is not None, "only a pass over sources has bands"
     assert task.box is not None, "checked by the caller"
     along, length = stage.band
+    axes = [next((i for i, a in enumerate(r.axes) if a.label == along), None) for r in stage.reads]
+    windows: list[Window] = []
+    shown: dict[int, Window] = {}
+    outside = [i for i, value in enumerate(operands) if isinstance(value, Unread) and value.nbytes]
+    for i in sorted(outside, key=lambda i: -operands[i].nbytes):  # parts come after what they are of
+        axis, slot, read, value = axes[i], task.operands[i].slot, stage.reads[i], operands[i]
+        if axis is None:
+            continue
+        window = next((w for w in windows if w.shows(slot, read, value.region, axis)), None)
+        if window is None:
+            window = Window(slot, value, read, axis, task.box, length)
+            windows.append(window)
+        shown[i] = window
     found: list[Any] = []
-    windows: dict[Any, Window] = {}
-    for read, operand, value in zip(stage.reads, task.operands, operands, strict=True):
-        axis = next((i for i, a in enumerate(read.axes) if a.label == along), None)
-        if not isinstance(value, Unread):
-            found.append(value)
-        elif axis is None or value.nbytes == 0:
-            found.append(operand.present(ex.read(value)))
+    for i, (operand, value) in enumerate(zip(task.operands, operands, strict=True)):
+        if i in shown:
+            found.append(shown[i].seen(operand, value.region))
         else:
-            key = operand.slot, value.region, axis, read.axes[axis].step < 0
-            if key not in windows:
-                windows[key] = Window(value, read, axis, task.box, length)
-            found.append(windows[key].seen(operand))
+            found.append(operand.present(ex.read(value)) if isinstance(value, Unread) else value)
     if not windows:
         yield found, None
         return
-    bands: Bands | None = Bands(ex, run, list(windows.values()), stage)
+    bands: Bands | None = Bands(ex, run, windows, stage)
     assert bands is not None, "just made"
     with ExitStack() as stack:
         stack.callback(bands.close)

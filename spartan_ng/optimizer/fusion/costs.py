@@ -18,15 +18,18 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group, Grouping
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, input_labels, is_transparent, root
+from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, input_labels, is_read, is_transparent, root
 from spartan_ng.optimizer.fusion.operators import computed_share, stored_bytes
 
 
 def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[int, int]:
     """What reading so many bytes of a value takes, and waiting for them.
 
-    What tasks do not have of their own, as it is not `aligned` with them, is sent to all of them.
+    What tasks do not have of their own, as it is not `aligned` with them, is sent to all of them; or
+    read by all of them, where it lies outside.
     """
+    if is_read(node):
+        return nbytes * profile.outside_ps * (1 if aligned else profile.workers), profile.step_ps
     near = aligned or not profile.network_ps or node.size <= 1
     rate = profile.memory_ps if near else profile.network_ps
     return nbytes * rate, profile.step_ps + (0 if near else profile.message_ps)

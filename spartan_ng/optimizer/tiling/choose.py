@@ -119,14 +119,14 @@ def _moving_less(
 
 def moving_least(found: Sequence[Tilings]) -> int:
     """Which of several plans to take: of those that the model cannot tell from the fastest, the first to move
-    the fewest bytes.
+    the fewest bytes between workers and from outside.
 
     While arrays are yet to be placed, the fastest: all on one worker moves nothing, and would stay so.
     """
     least_ns = min(t.cost_ns for t in found)
     most_ns = least_ns if found[0].upload_bytes else least_ns * (_PRECISION + 1) // _PRECISION
     alike = [i for i, t in enumerate(found) if t.cost_ns <= most_ns]
-    return min(alike, key=lambda i: found[i].total_bytes)
+    return min(alike, key=lambda i: found[i].total_bytes + found[i].outside_bytes)
 
 
 def alternatives(
@@ -209,6 +209,7 @@ def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution,
         sources=tuple(tuple(at(p) for p in places) for places in model.sources),
         copies=tuple(dict.fromkeys(copies)),
         upload_bytes=upload,
+        outside_bytes=sum(read[choice[s]] for s, read in enumerate(model.outside)),
         cost_ns=solution.cost,
         solver="forced" if rules.forced else solution.solver,
         exact=solution.exact,

@@ -16,7 +16,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.tiling.options import Options, interned
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 
 MOST_PARTS = 256
 """A task is not cut into more parts than this."""
@@ -25,7 +25,7 @@ MOST_PARTS = 256
 def task_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, parts: int = 1) -> int:
     """Bytes that the largest task of a grid holds at one time, in so many parts."""
     held = 0
-    for read in dict.fromkeys(r for r in stage.reads if not arrays[r.array].source):
+    for read in dict.fromkeys(r for r in stage.reads if arrays[r.array].chunks is None):
         share = _share(read, arrays[read.array], grid)
         # A part's pieces, the same put together, and the next part's pieces on their way.
         held += 3 * -(-share // parts) if parts > 1 and stage.turns in read.labels else 2 * share
@@ -75,9 +75,30 @@ def within(stage: StageSketch, arrays: Sequence[ArraySketch], grids: Options, pr
     )
 
 
+def outside_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling) -> int:
+    """Bytes of what lies outside that the largest task of a grid reads: each box once, in whole chunks."""
+    found: dict[int, int] = {}
+    for a, labels, spans in dict.fromkeys(_box(r, grid) for r in stage.reads):
+        array = arrays[a]
+        if array.chunks is None:
+            continue
+        cells = 1
+        spanned = spans or tuple((0, 1, n) for n in array.shape)
+        for n, chunk, label, (_, step, size) in zip(array.shape, array.chunks, labels, spanned, strict=True):
+            needed = (-(-size // grid.parts[label]) if label >= 0 else size) * abs(step)
+            cells *= min(n, -(-needed // chunk) * chunk)
+        found[a] = min(found.get(a, 0) + -(-array.nbytes * cells // max(array.size, 1)), array.nbytes)
+    return sum(found.values())
+
+
+def _box(read: Access, grid: Tiling) -> tuple[int, tuple[int, ...], tuple[Span, ...]]:
+    """Which part of which array tasks read: equal where two reads are of the same part."""
+    return read.array, tuple(d if d >= 0 and grid.parts[d] > 1 else WHOLE for d in read.labels), read.spans
+
+
 def _tiles_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], workers: int) -> int:
     """A worker's share of the arrays that are read."""
-    held = {r.array for r in stage.reads if not arrays[r.array].source}
+    held = {r.array for r in stage.reads if arrays[r.array].chunks is None}
     return sum(-(-arrays[a].nbytes // workers) for a in held)
 
 

@@ -20,7 +20,7 @@ from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
-from spartan_ng.optimizer.tiling.memory import within
+from spartan_ng.optimizer.tiling.memory import outside_bytes, within
 from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
@@ -87,9 +87,10 @@ class _Builder:
         for a, array in enumerate(self.arrays):
             self._outlive(array, places[a])
         copies = {who: self._own_copy(who[0], places[who[0]]) for who in self.own}
-        reads, sources = [], []
+        reads, sources, outside = [], [], []
         for s, stage in enumerate(self.stages):
             self._compute(s, stage)
+            outside.append(self._read_outside(s, stage))
             own = {r: copies.get(readers(stage, r)) for r in stage.reads}
             seen = {r: places[r.array] if copy is None else copy.place for r, copy in own.items()}
             moves = [self._read(s, stage, r, place, places) for r, place in seen.items()]
@@ -106,6 +107,7 @@ class _Builder:
             tuple(combines),
             tuple(sources),
             tuple(copies.values()),
+            tuple(outside),
         )
 
     # --- variables ---------------------------------------------------------------------------------
@@ -360,6 +362,17 @@ class _Builder:
         cost = {r: self.rates.compute_ns(stage.flops, touched, r) for r in set(ranks)}
         self._add_unary(s, [cost[r] for r in ranks])
 
+    def _read_outside(self, s: int, stage: StageSketch) -> tuple[int, ...]:
+        """Charge the reading of what lies outside; for each grid the bytes that all workers read, of which
+        several may need the same."""
+        grids = self.grids[s].tilings
+        if all(self.arrays[r.array].chunks is None for r in stage.reads):
+            return (0,) * len(grids)
+        needed = [outside_bytes(stage, self.arrays, g) for g in grids]
+        self._add_unary(s, [self.rates.outside_ns(n) for n in needed])
+        readers = [self.profile.workers if g.duplicate else g.ntiles for g in grids]
+        return tuple(n * k for n, k in zip(needed, readers, strict=True))
+
     def _is_result(self, a: int) -> bool:
         return any(w.array == a for stage in self.stages for w in stage.writes)
 
@@ -408,6 +421,8 @@ class _Builder:
             messages += len(stage.reads) + len(stage.writes)
             for access in stage.reads:
                 moved += workers * self.arrays[access.array].nbytes
+                if self.arrays[access.array].chunks is not None:
+                    compute += self.rates.outside_ns(self.arrays[access.array].nbytes)
             for access in stage.writes:
                 if len(access.labels) < len(stage.domain) or WHOLE in access.labels:
                     state = max(access.state_bytes or 0, self.arrays[access.array].nbytes)

@@ -45,7 +45,8 @@ class ArraySketch:
     uncut : axes that no tiling may cut (a CSR array is cut along its rows only, one that is whole in
         every state nowhere)
     driver : the value lies on the driver and has to be uploaded, in any tiling
-    source : it lies outside, and whoever needs a part of it reads that part
+    chunks : it lies outside, where whoever needs a part of it reads that part, in whole chunks of this shape;
+        None of what lies on the workers
     row_bytes : bytes of a sparse row, among `nbytes`, that come with every part of it
     """
 
@@ -54,7 +55,7 @@ class ArraySketch:
     pinned: Tiling | None = None
     uncut: tuple[int, ...] = ()
     driver: bool = False
-    source: bool = False
+    chunks: tuple[int, ...] | None = None
     kept: tuple[Tiling, ...] = ()
     outlives: bool = False
     load: Load | None = field(default=None, compare=False)
@@ -194,6 +195,8 @@ class Tilings:
     """Arrays to keep a second time."""
     upload_bytes: int = 0
     """Bytes that the driver sends to the workers for arrays it holds."""
+    outside_bytes: int = 0
+    """Bytes that the workers read of what lies outside, each for itself."""
     cost_ns: int = 0
     """Predicted time by the cost function, in nanoseconds."""
     solver: str = "none"

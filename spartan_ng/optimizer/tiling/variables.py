@@ -73,6 +73,8 @@ class Model:
     sources: tuple[tuple[Place, ...], ...]
     """For each stage and each of its reads, the place of the copy that is read."""
     copies: tuple[OwnCopy, ...]
+    outside: tuple[tuple[int, ...], ...]
+    """For each stage and each of its grids, the bytes that all workers read of what lies outside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ FIRES: dict[str, tuple[Program, tuple[Any, ...]]] = {
         lambda xp, i, x: (i[:, None] == xp.arange(5)).T @ x,
         (random.integers(-1, 7, 40), A),
     ),
+    "sum of an indicator": (
+        lambda xp, i, x: (m := (i[:, None] == xp.arange(5)).astype(float)).T @ x + m.sum(axis=0)[:, None],
+        (random.integers(-1, 7, 40), A),
+    ),
     "product with looked up rows": (
         lambda xp, e, i, x: e[i].T @ x,
         (B[:5, :7], random.integers(0, 5, 40), A),
@@ -304,6 +308,11 @@ GROUPED: dict[str, Program] = {
     "last": lambda xp, i, x: x.T @ (xp.arange(4) == i[:, None]),
     "cast": lambda xp, i, x: (i[:, None] == xp.arange(4)).astype(x.dtype).T @ x,
     "a vector": lambda xp, i, x: (i[:, None] == xp.arange(4)).T @ x[:, 0],
+    "with their counts": lambda xp, i, x: (
+        (marks := (i[:, None] == xp.arange(4)).astype(x.dtype)).T @ xp.minimum(x, 4)
+        + marks.sum(axis=0)[:, None]
+        - (xp.arange(4)[:, None] == i).sum(axis=1, keepdims=True)
+    ).astype(x.dtype),
     "one-hot rows": lambda xp, i, x: xp.asarray(np.eye(9, dtype=x.dtype))[abs(i) % 9].T @ x,
     "any rows, last": lambda xp, i, x: x.T @ xp.asarray(TABLE.astype(x.dtype))[abs(i) % 9],
     "not finite rows": lambda xp, i, x: (

@@ -1,4 +1,4 @@
-"""Products with an indicator matrix are sums by group: nothing is multiplied.
+"""Products with an indicator matrix are sums by group, and its sums are counts: nothing is multiplied.
 
 (labels[:, None] == arange(k)).T @ X adds up the rows of X that have each label, and E[labels].T @ X is E.T
 times those sums. In a product every row meets every group: where one is infinite or NaN, the groups that it
@@ -21,7 +21,7 @@ _ROWS = 4
 def indicator_product(node: Node, readers: Readers) -> Node | None:
     """(labels[:, None] == arange(k)).T @ X as sums by group."""
     for c, rows, group in _sides(node):
-        found = _indicator(c.a, c.la.index(rows), readers)
+        found = _indicator(c.a, c.la.index(rows))
         if found is None:
             continue
         labels, k = found
@@ -31,6 +31,21 @@ def indicator_product(node: Node, readers: Readers) -> Node | None:
         kept = build.slice_(_poisoned(sums), (0,) * sums.ndim, (1,) * sums.ndim, (k, *sums.shape[1:]))
         return _turned(kept, (group, *(x for x in c.lb if x != rows)), c.lo)
     return None
+
+
+def indicator_sum(node: Node, readers: Readers) -> Node | None:
+    """(labels[:, None] == arange(k)).sum(0) as counts of the labels."""
+    if node.fn != "add" or len(node.inputs) != 1 or len(node.params[0]) != 1 or node.inputs[0].ndim != 2:
+        return None
+    if node.dtype.kind not in "iuf":
+        return None
+    (rows,) = node.params[0]
+    found = _indicator(node.inputs[0], rows)
+    if found is None:
+        return None
+    labels, k = found
+    counts = build.slice_(build.bincount(_below(labels, k), k + 1), (0,), (1,), (k,))
+    return build.reshape(build.cast(counts, node.dtype), node.shape)
 
 
 def lookup_product(node: Node, readers: Readers) -> Node | None:
@@ -70,14 +85,15 @@ def _sides(node: Node) -> list[tuple[Contraction, int, int]]:
     return found
 
 
-def _indicator(node: Node, rows: int, readers: Readers) -> tuple[Node, int] | None:
-    """The labels along axis `rows`, and how many there are, where a matrix compares labels with 0, 1, ..."""
+def _indicator(node: Node, rows: int) -> tuple[Node, int] | None:
+    """The labels along axis `rows`, and how many there are, where a matrix compares labels with 0, 1, ...
+
+    Whoever else reads the matrix has it made of the same labels: nothing is computed a second time.
+    """
     while node.fn == "cast" or node.op is Op.TRANSPOSE:
-        if not readers.alone(node):
-            return None
         rows = node.params[0][rows] if node.op is Op.TRANSPOSE else rows
         (node,) = node.inputs
-    if node.fn != "equal" or not readers.alone(node):
+    if node.fn != "equal":
         return None
     n, k = node.shape[rows], node.shape[1 - rows]
     for labels, numbers in (node.inputs, node.inputs[::-1]):

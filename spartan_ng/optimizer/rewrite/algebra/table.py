@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.rewrite.algebra.chains import order_of_products
-from spartan_ng.optimizer.rewrite.algebra.indicators import indicator_product, lookup_product
+from spartan_ng.optimizer.rewrite.algebra.indicators import indicator_product, indicator_sum, lookup_product
 from spartan_ng.optimizer.rewrite.algebra.sums import product_without_matrix, sum_of_product
 from spartan_ng.optimizer.rewrite.algebra.views import (
     diagonal_of_product,
@@ -85,6 +85,14 @@ RULES = (
         "floats of 32 or 64 bits; integer labels; four rows a group",
         Op.JOIN_UPDATE,
         indicator_product,
+    ),
+    Rule(
+        "sum of an indicator",
+        "(labels[:, None] == arange(k)).sum(0)",
+        "bincount(labels)",
+        "real numbers; integer labels; beside products",
+        Op.FOLD,
+        indicator_sum,
     ),
     Rule(
         "product with looked up rows",
