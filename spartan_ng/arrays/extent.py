@@ -18,7 +18,7 @@ def box_of(shape: tuple[int, ...]) -> Box:
 
 def box_shape(box: Box) -> tuple[int, ...]:
     """The shape of the data inside `box`."""
-    return tuple(hi - lo for lo, hi in box)
+    return tuple([hi - lo for lo, hi in box])
 
 
 def box_size(box: Box) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, sparse
+from spartan_ng.arrays.extent import box_shape
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_text
 from spartan_ng.kernels.rows import fills, function_of, labelled_box
@@ -116,17 +117,17 @@ class Runner:
 
     def _allocate(self, sizes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
         nbytes = [0] * self.body.nbuffers
-        block = tuple((0, n) for n in sizes)
+        block = tuple([(0, n) for n in sizes])
         for row, b in zip(self.body.stage.rows, self.body.buffer, strict=True):
             if b >= 0:
                 shape = labelled_box(row.labels, row.shape, block)
-                need = prod(hi - lo for lo, hi in shape) * row.dtype.itemsize
+                need = prod(box_shape(shape)) * row.dtype.itemsize
                 nbytes[b] = max(nbytes[b], need)
         return [np.empty(n, np.uint8) for n in nbytes]
 
     def _buffers(self, block: Box) -> list[Any]:
         """Each row's buffer in the shape it has for this block (blocks of one shape share them)."""
-        key = tuple(hi - lo for lo, hi in block)
+        key = box_shape(block)
         found = self._shaped.get(key)
         if found is None:
             found = []
@@ -134,7 +135,7 @@ class Runner:
                 if b < 0:
                     found.append(None)
                     continue
-                shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+                shape = box_shape(labelled_box(row.labels, row.shape, block))
                 nbytes = prod(shape) * row.dtype.itemsize
                 found.append(self._scratch[b][:nbytes].view(row.dtype).reshape(shape))
             self._shaped[key] = found
@@ -178,8 +179,10 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
         if block != tile:
             part = operand[
                 tuple(
-                    slice(None) if f is None else slice(block[f[0]][0] - f[1], block[f[0]][1] - f[1])
-                    for f in follow
+                    [
+                        slice(None) if f is None else slice(block[f[0]][0] - f[1], block[f[0]][1] - f[1])
+                        for f in follow
+                    ]
                 )
             ]
         return np.broadcast_to(part, _block_shape(read, block)) if read.expand else part

@@ -10,15 +10,18 @@ from spartan_ng.arrays import sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries
 
+_NUMPYS = (np.ndarray, np.generic)
+"""What is dense at first sight: values of folds are numbers."""
+
 
 def is_sparse(value: Any) -> bool:
     """Whether a block is one of SciPy's sparse arrays, or compressed, which looks like one."""
-    return type(value) is not np.ndarray and (sparse.is_sparse(value) or is_compressed(value))
+    return not isinstance(value, _NUMPYS) and (sparse.is_sparse(value) or is_compressed(value))
 
 
 def dense(value: Any) -> Any:
     """The block as an ndarray."""
-    if type(value) is np.ndarray:
+    if isinstance(value, _NUMPYS):
         return value
     if is_compressed(value):
         return dictionaries.elements(value)

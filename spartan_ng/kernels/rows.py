@@ -37,7 +37,7 @@ Evaluate = Callable[[list[Any], Box, Any], Any]
 
 def labelled_box(labels: Sequence[int], shape: Sequence[int], block: Box) -> Box:
     """The box of a value with `labels` and global `shape` that belongs to a block of the domain."""
-    return tuple(block[d] if d != WHOLE else (0, n) for d, n in zip(labels, shape, strict=True))
+    return tuple([block[d] if d != WHOLE else (0, n) for d, n in zip(labels, shape, strict=True)])
 
 
 def function_of(row: Row, stage: Fused) -> Evaluate:

@@ -117,13 +117,14 @@ def is_prompt(value: Any) -> bool:
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
     """The fold of a lazy array."""
-    axes = _axes(axis, a.ndim)
-    row = FOLDS[name]
     node = a._node()
+    whole = node.shape
+    axes = _axes(axis, len(whole))
+    row = FOLDS[name]
     mask = None
     if where is not True:
-        mask = build.broadcast(where._node(), a.shape)
-    nothing = math.prod(a.shape[i] for i in axes) == 0
+        mask = build.broadcast(where._node(), whole)
+    nothing = 0 in [whole[i] for i in axes]
     if row.identity is None and initial is _NONE:
         if nothing:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -138,7 +139,7 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     result = _folded(name, node, axes, dtype, mask, nothing)
     if initial is not _NONE:
         result = _with_initial(name, result, initial)
-    return wrap_node(keep(result, a.shape, axes) if keepdims else result)
+    return wrap_node(keep(result, whole, axes) if keepdims else result)
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -152,7 +153,7 @@ def _folded(
     """The FOLD node; folding along no axis only casts, an empty fold is a constant."""
     row = FOLDS[name]
     target = np.dtype(dtype) if dtype is not None else row.dtype(node.dtype)
-    shape = tuple(n for i, n in enumerate(node.shape) if i not in axes)
+    shape = tuple([n for i, n in enumerate(node.shape) if i not in axes])
     if nothing:
         identity = row.identity
         if identity is None:

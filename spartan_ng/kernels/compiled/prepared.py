@@ -31,7 +31,7 @@ Signature = tuple[tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]], ...]
 
 def signature(operands: list[Any]) -> Signature:
     """What a compiled stage depends on in its operands."""
-    return tuple((o.dtype, o.shape, o.strides) for o in operands)
+    return tuple([(o.dtype, o.shape, o.strides) for o in operands])
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,17 +100,18 @@ class Tier:
         choice = self.prepared(operands)
         if choice is None:
             return None
-        if None not in [k.function for k in choice.kernels]:
+        kernels = choice.kernels
+        if None not in [k.function for k in kernels]:
             return choice if self._is_trusted(choice, operands) else None
-        waiting = [k for k in choice.kernels if not k.settled]
+        waiting = [k for k in kernels if not k.settled]
         for kernel in waiting:
             compiler.request(kernel)
         if waiting and mode == "compile":
             compiler.wait()
-        failed = next((k for k in choice.kernels if k.failure), None)
+        failed = next((k for k in kernels if k.failure), None)
         if failed is not None:
             self._give_up(operands, f"compiling failed: {failed.reason}")
-        ready = all(k.function is not None for k in choice.kernels)
+        ready = None not in [k.function for k in kernels]
         return choice if ready and self._is_trusted(choice, operands) else None
 
     def prepared(self, operands: list[Any]) -> Choice | Sampled | None:
