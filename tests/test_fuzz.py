@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 
@@ -102,6 +103,48 @@ def test_a_script_runs_by_itself(tmp_path):
 def test_every_place_of_every_row_has_its_word():
     words = {w for c in CALLS for w in _words(c.text)}
     assert words <= PLACES.keys() | {"out"}, words - PLACES.keys()
+
+
+NO_NUMBERS = {
+    "files": "fromfile fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",
+    "methods for files and pickles": "dump dumps tofile",
+    "settings": "get_include get_printoptions getbufsize geterr geterrcall printoptions set_printoptions "
+    "setbufsize seterr seterrcall setflags show_config show_runtime info test",
+    "texts": "base_repr binary_repr einsum_path format_float_positional format_float_scientific mintypecode "
+    "typename",
+    "dates": "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
+    "NumPy's matrices": "asmatrix bmat",
+    "layouts, as far as they are known": "isfortran",
+    "iterators of iterators": "nested_iters",
+}
+"""What no program calls: what it gives is no array of numbers, or depends on more than the program."""
+
+
+def test_every_function_of_numpys_is_in_some_row():
+    called = {name for call in CALLS for name in _names(call.text)}
+    left_out = {name for names in NO_NUMBERS.values() for name in names.split()}
+    for theirs, ours in (
+        (numpy, spartan_ng),
+        (numpy.linalg, spartan_ng.linalg),
+        (numpy.fft, spartan_ng.fft),
+        (numpy.ndarray, spartan_ng.ndarray),
+    ):
+        public = {
+            n
+            for n in dir(theirs)
+            if n[0] != "_" and callable(getattr(theirs, n)) and not isinstance(getattr(theirs, n), type)
+        }
+        assert {n for n in public if hasattr(ours, n)} - called - left_out == set(), theirs.__name__
+    assert not left_out & called
+
+
+def _names(row):
+    """All names that stand in a row, whatever is drawn for its places."""
+    texts = [""]
+    for i, text in enumerate(re.split(r"\{([^{}]*)\}", row)):
+        choices = [text] if i % 2 == 0 else text.split("|") if "|" in text else ["0"]
+        texts = [t + c for t in texts for c in choices]
+    return {name for t in texts for name in re.findall(r"[A-Za-z_]\w*", t)}
 
 
 @pytest.mark.whole

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.fuzz import rarer
 from tests.fuzz.program import Rounding
 
 
@@ -366,9 +367,9 @@ _OUT = (
     "np.{any|all}({array}, axis={axis}, out={out})",
 )
 CALLS: tuple[Call, ...] = (
-    *(Call(t) for t in _EXACT),
-    *(Call(t, Rounding.SUMS) for t in (*_SUMS, *_OUT)),
-    *(Call(t, Rounding.ALWAYS) for t in _ROUNDED),
-    *(Call(t, Rounding.NEVER, statement=True) for t in (*_WRITES, *_WRITES)),
+    *(Call(t) for t in (*_EXACT, *rarer.EXACT)),
+    *(Call(t, Rounding.SUMS) for t in (*_SUMS, *_OUT, *rarer.SUMS)),
+    *(Call(t, Rounding.ALWAYS) for t in (*_ROUNDED, *rarer.ROUNDED)),
+    *(Call(t, Rounding.NEVER, statement=True) for t in (*_WRITES, *_WRITES, *rarer.WRITES)),
 )
-"""Every call; what writes is drawn twice as often."""
+"""Every call; most of what writes is drawn twice as often."""

@@ -91,6 +91,17 @@ a0 = np.ones((2, 3), 'u4'); a1 = np.select([a0 > 0], [3], a0); a2 = np.select([a
 a0 = np.array(True); a1 = a0[()] ** 2; a2 = np.any(a0 > 0) ** 2
 a0 = np.array(3.0); a1 = a0[()][...]; a1[...] = 2; a0[()][...] -= 1
 a0 = np.array(2.0); a1 = np.mean(a0, where=N.int8(2)); a2 = np.var(np.ones(3), where=3)
+
+a0 = np.ones(2, 'f4'); a1 = np.min_scalar_type(a0).num; a2 = np.min_scalar_type(np.array(7)).num
+a0 = np.ones(4, 'f2'); a1 = np.histogram2d(a0, a0, 3, [[0, 4], [0, 4]])[1]; a2 = np.histogram2d(a0, a0, 3)[1]
+a0 = np.ones(4, 'i4'); a1 = np.histogramdd([a0, a0], ([0, 1, 2], 3), [None, [0, 1]])[1][0]
+a0 = np.packbits(np.array(True), axis=0); a1 = np.unpackbits(np.array(3, 'u1'), axis=-1)
+a0 = np.roots(np.array([2], 'f2')); a1 = np.roots(np.array([2, 0], 'f4'))
+a0 = np.linalg.cond(np.eye(2) * 3); a1 = np.linalg.matrix_norm(np.eye(2) * 3, ord=1)
+a0 = np.array([N.nan, 1j]); np.nan_to_num(a0, copy=False); a1 = np.nan_to_num(np.array(N.nan), copy=False)
+a0 = np.max(np.array([3, 4])); a1 = np.fft.fftn(a0); a2 = np.require(a0, 'f8', ['C'])
+a0 = np.max(np.array([3, 4])); a1 = np.may_share_memory(a0, a0); a2 = np.iscomplex(a0); a3 = np.isreal(a0)
+a0 = np.max(np.array([3, 4])); a1 = np.apply_over_axes(np.sum, a0, 0); a2 = sum(np.array_repr(a0).encode())
 """
 
 

@@ -44,6 +44,8 @@ class Triplet:
                 return False
             if numpy.ndim(result) > _MOST_AXES:
                 return False
+            if any(numpy.shape(e[name]) != numpy.shape(result) for e in (self.up, self.down)):
+                return False
             if is_moved(line, list(operands.values()), result):
                 noise = noise_for(line, operands, result, self._random)
                 if noise is None:

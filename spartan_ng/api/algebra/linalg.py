@@ -354,7 +354,7 @@ def cond(x: Any, p: Any = None) -> Any:
                 return gathered(np.linalg.cond, a, p)
             ratio = constants.full((), np.nan)[()]
     defined = reductions.any(ufuncs.isnan(a), (-2, -1))
-    return where(ufuncs.isnan(ratio) & ~defined, np.inf, ratio)
+    return where(ufuncs.isnan(ratio) & ~defined, np.inf, ratio)[()]
 
 
 @numpy_function(np.linalg.matrix_power)

@@ -107,7 +107,7 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
             result = reductions.max(sums, second, None, True, **_of_none(x.shape[second]))
         else:
             result = reductions.min(sums, second, None, True)
-        return result if keepdims else result.squeeze(axes)
+        return result if keepdims else result.squeeze(axes)[()]
     if order not in (2, -2, "nuc"):
         raise ValueError(f"Invalid norm order {order!r} for matrices")
 

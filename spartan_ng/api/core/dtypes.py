@@ -74,7 +74,9 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
 @numpy_function(np.min_scalar_type)
 def min_scalar_type(a: Any, /) -> np.dtype[Any]:
     """The least dtype that holds a scalar."""
-    return np.min_scalar_type(a._force() if isinstance(a, Handle) and a.ndim == 0 else _kind(a))
+    if isinstance(a, Handle):
+        return a.dtype if a.ndim else np.min_scalar_type(a._force())
+    return np.min_scalar_type(a)
 
 
 @numpy_function(np.common_type)
@@ -97,7 +99,7 @@ def _in_one_base(a: Any, b: Any) -> tuple[Any, Any] | None:
     if not (isinstance(a, Handle) and isinstance(b, Handle)):  # one is NumPy's, maybe over our memory
         a, b = (x._peek() if isinstance(x, Handle) and not x._cell.borrowed else x for x in (a, b))
         return None if a is None or b is None or isinstance(a, Handle) or isinstance(b, Handle) else (a, b)
-    if a._cell is not b._cell:
+    if a._cell is not b._cell or a._cell.frozen:  # of numbers NumPy makes arrays
         return None
     cell = a._cell
     known = cell.value is not None

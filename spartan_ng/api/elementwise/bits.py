@@ -26,6 +26,7 @@ def _last(a: Any, axis: Any, bitorder: str) -> tuple[ndarray, int]:
     a = as_handle(a)
     if axis is None:
         return a.reshape(-1 if a.size else 0), -1
+    a = a if a.ndim else a.reshape(1)
     where = build.axis_index(axis, a.ndim)
     return manipulation.moveaxis(a, where, -1), where
 
@@ -42,7 +43,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
         margin = constants.zeros((*bits.shape[:-1], missing), np.uint8)
         bits = joining.concatenate([bits, margin], -1)
     octets = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8)) << _SHIFTS[bitorder]
-    return manipulation.moveaxis(reductions.sum(octets, -1, np.uint8), -1, where)
+    return manipulation.moveaxis(reductions.sum(octets, -1, np.uint8), -1, where).copy()
 
 
 @numpy_function(np.unpackbits, eager=True)
@@ -62,7 +63,7 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
             margin = constants.zeros((*bits.shape[:-1], wanted - n), np.uint8)
             bits = joining.concatenate([bits, margin], -1)
         bits = bits[..., :wanted]
-    return manipulation.moveaxis(bits, -1, where)
+    return manipulation.moveaxis(bits, -1, where).copy()
 
 
 __all__ = ["packbits", "unpackbits"]

@@ -274,7 +274,8 @@ def isreal(x: Any) -> ndarray:
 def iscomplex(x: Any) -> ndarray:
     """Whether elements have an imaginary part."""
     x = as_handle(x)
-    return x.imag != 0 if iscomplexobj(x) else constants.zeros_like(x, bool)
+    found = x.imag != 0 if iscomplexobj(x) else constants.zeros(x.shape, bool)
+    return found if x.ndim else found[()]
 
 
 @numpy_function(np.isrealobj)
@@ -326,13 +327,16 @@ def _instead(number: Any, a: Any) -> Any:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
     """NaN and infinities replaced by numbers."""
     a = as_handle(x)
-    if not a.ndim and not a._cell.frozen:
+    if not copy and (a._cell.frozen or not isinstance(x, Handle | np.ndarray)):
+        raise ValueError(f"nan_to_num: {x!r} is no array whose elements could be replaced; use copy=True")
+    if not a.ndim and not a._cell.frozen and copy:
         return nan_to_num(a[()], copy, nan, posinf, neginf)
     if a.dtype.kind == "c":
         parts = [nan_to_num(p, True, nan, posinf, neginf)._node() for p in (a.real, a.imag)]
-        return wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
+        result = wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
+        return result if copy else _put(a, result)
     if a.dtype.kind != "f":
-        return a.copy("K") if copy and a.ndim else a
+        return (a.copy("K") if copy else a) if a.ndim else a[()]
     info = np.finfo(a.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf
@@ -340,9 +344,14 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     result = where(isposinf(a), _instead(high, a), result)
     result = where(isneginf(a), _instead(low, a), result)
     if not copy:
-        a[...] = result
-        return a
+        return _put(a, result)
     return result if a.ndim else result[()]  # type: ignore[no-any-return]
+
+
+def _put(a: ndarray, result: ndarray) -> ndarray:
+    """The array with new elements; without axes, its element."""
+    a[...] = result
+    return a if a.ndim else a[()]
 
 
 @numpy_function(np.sinc)

@@ -33,7 +33,7 @@ from spartan_ng.api.core.handle import (
     wrap_node,
 )
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
-from spartan_ng.api.core.layouts import lie
+from spartan_ng.api.core.layouts import lie, lying_as_copy
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import REVERSED, Broadcast, Part
 from spartan_ng.api.core.warn import warn_user
@@ -126,6 +126,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     @property
     def mT(self) -> ndarray:
         """The last two axes swapped."""
+        if not self.ndim and self._cell.frozen:
+            raise AttributeError(f"{self.dtype} numbers have no mT, matrices do")
         if self.ndim < 2:
             raise ValueError(f"matrix transpose with ndim < 2 is undefined (shape {self.shape})")
         return manipulation.swapaxes(self, -1, -2)
@@ -569,7 +571,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""
-        swapped = blockwise.byteswapped(self)
+        swapped = lying_as_copy(blockwise.byteswapped(self), self)
         if not inplace:
             return swapped
         self[...] = swapped

@@ -220,7 +220,8 @@ def _lines(
     """One transform after the other, the last axis first, as NumPy does it."""
     for n, axis in reversed(list(zip(lengths, axes, strict=True))):
         a = one(a, n, axis, norm)
-    return as_handle(a)
+    a = as_handle(a)
+    return a if a.ndim else a[...]  # type: ignore[no-any-return]  # NumPy gives an array of a number, too
 
 
 def _stored(result: ndarray, out: Any) -> ndarray:

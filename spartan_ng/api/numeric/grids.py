@@ -129,12 +129,11 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[ndarray, ...]:
 @numpy_function(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
     """The indices of the main diagonal."""
-    a = as_handle(arr)
-    if a.ndim < 2:
-        raise ValueError(f"input array must be at least 2-d, not of shape {a.shape}")
-    if len(set(a.shape)) > 1:
-        raise ValueError(f"All dimensions of input must be of equal length, not {a.shape}")
-    return diag_indices(a.shape[0], a.ndim)
+    if arr.ndim < 2:
+        raise ValueError(f"input array must be at least 2-d, not of shape {arr.shape}")
+    if len(set(arr.shape)) > 1:
+        raise ValueError(f"All dimensions of input must be of equal length, not {arr.shape}")
+    return diag_indices(arr.shape[0], arr.ndim)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
@@ -162,10 +161,9 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[ndarray, ...]:
 
 
 def _plane(arr: Any) -> tuple[int, int]:
-    a = as_handle(arr)
-    if a.ndim != 2:
-        raise ValueError(f"input array must be 2-d, not of shape {a.shape}")
-    rows, columns = a.shape
+    if arr.ndim != 2:
+        raise ValueError(f"input array must be 2-d, not of shape {arr.shape}")
+    rows, columns = arr.shape
     return rows, columns
 
 
@@ -206,8 +204,11 @@ def array2string(a: Any, *args: Any, **keywords: Any) -> str:
 
 
 def _to_show(a: Any) -> Any:
-    """What NumPy prints: the elements, and instances of derived classes as they are."""
-    return a if is_subclass(a) else as_handle(a)._force()
+    """What NumPy prints: the elements, numbers, and instances of derived classes as they are."""
+    if is_subclass(a):
+        return a
+    a = as_handle(a)
+    return a._force()[()] if a._cell.frozen and not a.ndim else a._force()
 
 
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
@@ -300,7 +301,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
     if {"C", "F"} <= asked:
         raise ValueError('Cannot specify both "C" and "F" order')
     order = next((o for o in ("C", "F") if o in asked), "A")
-    found = creation.array(a, dtype, copy=None, order=order)
+    found = creation.asanyarray(a, dtype, order)
     return found if all(found.flags[r] for r in asked) else found.copy(order)
 
 
@@ -314,6 +315,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     """An array over the memory of another library's, through DLPack, or a copy; a view of one of ours."""
     check_device(device)
     if isinstance(x, Handle):
+        if not x.ndim and x._cell.frozen:
+            raise AttributeError(f"from_dlpack: {x.dtype} numbers have no __dlpack__, arrays do")
         x._layout().__dlpack__(max_version=(1, 0))  # NumPy's errors for dtypes and strides
         return x.copy("K") if copy else x.view()  # type: ignore[attr-defined, no-any-return]
     return over_buffer(np.from_dlpack(x, device=device, copy=copy))

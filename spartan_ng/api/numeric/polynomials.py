@@ -28,6 +28,11 @@ def _vector(a: Any) -> ndarray:
     return manipulation.atleast_1d(as_handle(a))  # type: ignore[no-any-return]
 
 
+def _check_sequence(name: str, a: Any) -> None:
+    if np.ndim(a) == 0:  # as NumPy's functions that iterate over what they are given
+        raise TypeError(f"{name}: a sequence or an array with an axis is needed, not {a!r}")
+
+
 def _is_poly1d(*operands: Any) -> bool:
     """Whether NumPy gives an object of its own."""
     return any(isinstance(p, np.poly1d) for p in operands)
@@ -40,6 +45,7 @@ def _of_poly1d(function: Any, *operands: Any) -> Any:
 @numpy_function(np.poly, eager=True)
 def poly(seq_of_zeros: Any) -> Any:
     """The coefficients of the polynomial with given roots, or of a matrix's characteristic one."""
+    _check_sequence("poly", seq_of_zeros)
     zeros = _vector(seq_of_zeros)
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         zeros = linalg.eigvals(zeros)
@@ -52,6 +58,7 @@ def poly(seq_of_zeros: Any) -> Any:
 @numpy_function(np.roots, eager=True)
 def roots(p: Any) -> Any:
     """The roots, as the eigenvalues of the companion matrix."""
+    _check_sequence("roots", p)
     p = _vector(p)
     if p.ndim != 1:
         raise ValueError(f"Input must be a rank-1 array, not of shape {p.shape}")
@@ -63,7 +70,7 @@ def roots(p: Any) -> Any:
     p = p if p.dtype.kind in "fc" else p.astype(float)
     n = p.size
     if n < 2:
-        return constants.zeros(trailing, p.dtype)
+        return constants.zeros(trailing)
     below = matrices.eye(n - 2, n - 1, dtype=p.dtype)
     companion = joining.concatenate([(-p[1:] / p[0]).reshape(1, -1), below])
     found = linalg.eigvals(companion)

@@ -295,10 +295,10 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
     found = as_handle(a)
     ndim = found.ndim
     for axis in np.atleast_1d(axes).tolist():
-        where = build.axis_index(axis, ndim)
+        where = axis + ndim if axis < 0 else axis
         result = as_handle(func(found, where))
         if result.ndim != ndim:
-            result = result.reshape((*result.shape[:where], 1, *result.shape[where:]))
+            result = manipulation.expand_dims(result, where)
             if result.ndim != ndim:
                 raise ValueError("function is not returning an array of the correct shape")
         found = result

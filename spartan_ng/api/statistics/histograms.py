@@ -121,6 +121,14 @@ def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
     return np.histogram_bin_edges(np.zeros(0, a.dtype), np.asarray(bins))
 
 
+def _edges_along(a: ndarray, bins: Any, limits: Any) -> Any:
+    """The edges along one axis of a grid, which have the limits' dtype where those are given."""
+    if np.ndim(bins) == 0 and limits is None and a.size:
+        limits = values(reductions.min(a), reductions.max(a))
+    bins = bins if np.ndim(bins) == 0 else np.asarray(bins)
+    return np.histogramdd(np.zeros((0, 1), a.dtype), [bins], [limits])[1][0]
+
+
 @numpy_function(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges that `histogram` uses."""
@@ -200,18 +208,18 @@ def histogramdd(
             f"The dimension of bins must be equal to the dimension of the sample x: {len(each)} and {d}"
         )
     limits = [None] * d if range is None else list(range)
-    edges = [_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
+    edges = [_edges_along(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
     if prod(len(e) + 1 for e in edges) > np.iinfo(np.intp).max:
         raise ValueError(f"histogramdd: so many cells cannot be counted: {[len(e) - 1 for e in edges]}")
     flat: Any = 0
     total = 1
     for i, e in enumerate(edges):
-        flat = flat * len(e) + _bin_of(points[:, i], e)
-        total *= len(e)
+        flat = flat * (len(e) + 1) + _place_of(points[:, i], e)
+        total *= len(e) + 1
     place = build.cast(flat._node(), np.dtype(np.int64))
     counts = _counted(place, total, None if weights is None else as_handle(weights).astype(float))
     counts = counts.astype(float)
-    counts = counts.reshape([len(e) for e in edges])[tuple(slice(0, len(e) - 1) for e in edges)].copy()
+    counts = counts.reshape([len(e) + 1 for e in edges])[(slice(1, -1),) * d]  # a view, as NumPy's
     if density:
         number = counts.sum()
         for i, e in enumerate(edges):

@@ -17,6 +17,7 @@ from spartan_ng.api.base import constants, cumulative, joining, manipulation, re
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import copied
+from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
@@ -215,7 +216,12 @@ def nanquantile(
     keepdims = keepdims is not _NONE and keepdims
     if not a.size:
         return by_numpy(np.nanmean, a, axis, None, out, keepdims)  # type: ignore[no-any-return]
-    return _quantile(a, q, axis, out, method, keepdims, weights, has_holes(a))
+    found = _quantile(a, q, axis, out, method, keepdims, weights, has_holes(a))
+    fractions = np.ndim(q)
+    if out is not None or axis is None or not fractions:
+        return found
+    order = (*range(fractions, found.ndim), *range(fractions))  # NumPy finds all fractions of a line at once
+    return lie(copied(found), order)
 
 
 @numpy_function(np.percentile, whole=True)
