@@ -11,6 +11,7 @@ import statistics
 import time
 from dataclasses import dataclass
 
+from benchmarks.brute import BRUTE
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch, Tilings
@@ -209,9 +210,7 @@ def measure(name: str, programs: list[Program], *, brute: bool = False) -> Row:
         exact_ms.append(1e3 * (middle - start))
         greedy_ms.append(1e3 * (time.perf_counter() - middle))
     same = (
-        [p.choose("brute").cost_ns == t.cost_ns for p, t in zip(programs, exact, strict=True)]
-        if brute
-        else []
+        [p.choose(BRUTE).cost_ns == t.cost_ns for p, t in zip(programs, exact, strict=True)] if brute else []
     )
     best = [1000 * g.cost_ns <= 1001 * e.cost_ns for g, e in zip(greedy, exact, strict=True)]
     return Row(

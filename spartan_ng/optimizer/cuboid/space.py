@@ -11,7 +11,6 @@ FuseME (SIGMOD '22), sections 3.1 and 3.3, Eq. 2-5 and Alg. 1, with true replica
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -24,13 +23,6 @@ ROWS, COLUMNS, SUMMED = 0, 1, 2
 Cut = tuple[int, int, int]
 """(P, Q, R): the number of parts along i, j and k."""
 Dims = frozenset[int]
-
-_NAMES = {
-    frozenset({ROWS, SUMMED}): "L",
-    frozenset({COLUMNS, SUMMED}): "R",
-    frozenset({ROWS, COLUMNS}): "O",
-    frozenset({ROWS, COLUMNS, SUMMED}): "MM",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +113,6 @@ class Cluster:
         """The cluster of a profile: each worker is one task, whose budget is `task_bytes` or its memory."""
         budget = profile.memory_bytes if task_bytes is None else task_bytes
         return cls(profile.workers, 1, budget, profile.network_bytes_s, profile.flops_s * BLAS_SPEEDUP)
-
-
-def space_name(dims: Iterable[int]) -> str:
-    """L, R, O or MM; for what a nested product confines further, the dimensions left."""
-    dims = frozenset(dims)
-    return _NAMES.get(dims) or "(" + ", ".join("ijk"[d] for d in sorted(dims)) + ")"
 
 
 def _repeats(dims: Dims, cut: Cut) -> int:

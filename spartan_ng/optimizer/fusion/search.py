@@ -1,4 +1,4 @@
-"""Enumerate the assignments of a partition's interesting points: MPSkipEnum, its oracle, and descent.
+"""Enumerate the assignments of a partition's interesting points: MPSkipEnum, and descent.
 
 The search space is linear: assignment j's bits say which points are materialized, the first point being the
 highest bit, so that the first assignment fuses all, and those that share a prefix lie together. Two
@@ -47,12 +47,6 @@ class Found:
     cost: int
     costed: int
     exact: bool
-
-
-def brute_force(costs: Costs, count: int) -> Found:
-    """Every assignment."""
-    best = min(range(1 << count), key=costs.cost)
-    return Found(best, costs.cost(best), 1 << count, True)
 
 
 def skip_enumerate(

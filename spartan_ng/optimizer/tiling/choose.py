@@ -13,7 +13,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
-from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
+from spartan_ng.optimizer.tiling import budget, exact, greedy
 from spartan_ng.optimizer.tiling.forced import KINDS
 from spartan_ng.optimizer.tiling.limits import check_duplicates
 from spartan_ng.optimizer.tiling.model import build
@@ -28,8 +28,8 @@ _ARITHMETIC = (1, 16, 1 << 20)
 """How much cheaper arithmetic is made in the search for plans that move less."""
 _FEW_STAGES = 40
 
-SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve, "brute": brute.solve}
-"""Every solver by its name."""
+SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve}
+"""Every solver by its name; tests and benchmarks add the oracle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def choose(
     ----------
     stages, arrays : the program; stages in their order
     profile : the cluster
-    solver : "exact", "greedy" (the paper's) or "brute" (the oracle, for small programs)
+    solver : "exact" or "greedy" (the paper's)
     forced : a tiling to use everywhere instead: "row", "column", "block", "duplicate" or "single"; where
         it is not possible, the nearest that is; the budget does not bind it
     duplicate_budget_bytes : memory of each worker that copies may take; a quarter of it if None

@@ -12,7 +12,7 @@ from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.cuboid.exploit import plan_cuboids
 from spartan_ng.optimizer.cuboid.explore import explore
 from spartan_ng.optimizer.cuboid.model import Graph, Units
-from spartan_ng.optimizer.cuboid.space import Cluster, space_name
+from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Cluster
 
 F8 = np.dtype(float)
 PAPER = Cluster(8, 12, 10_000_000_000, 125_000_000, 546_000_000_000)
@@ -21,6 +21,17 @@ DATA = {
     "Netflix": (480_189, 17_770, 100_480_507),
     "YahooMusic": (1_823_179, 136_736, 717_872_016),
 }
+NAMES = {
+    frozenset({ROWS, SUMMED}): "L",
+    frozenset({COLUMNS, SUMMED}): "R",
+    frozenset({ROWS, COLUMNS}): "O",
+    frozenset({ROWS, COLUMNS, SUMMED}): "MM",
+}
+
+
+def space_name(dims: frozenset[int]) -> str:
+    """L, R, O or MM; for what a nested product confines further, the dimensions left."""
+    return NAMES.get(dims) or "(" + ", ".join("ijk"[d] for d in sorted(dims)) + ")"
 
 
 def leaf(*shape: int, nnz: int | None = None) -> Node:

@@ -20,7 +20,7 @@ from spartan_ng.optimizer.fusion.operators import operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.policies import form_stages, weigh_policies
-from spartan_ng.optimizer.fusion.search import brute_force, descend, skip_enumerate
+from spartan_ng.optimizer.fusion.search import Costs, Found, descend, skip_enumerate
 from spartan_ng.optimizer.fusion.select import (
     Selected,
     candidate_plans,
@@ -48,6 +48,12 @@ from tests.optimizer.fusion.expressions import (
 from tests.sampling import part
 
 ONE, FOUR = Profile(), Profile(workers=4)
+
+
+def brute_force(costs: Costs, count: int) -> Found:
+    """Every assignment."""
+    best = min(range(1 << count), key=costs.cost)
+    return Found(best, costs.cost(best), 1 << count, True)
 
 
 def problems(most_points: int = 9) -> Iterator[PlanCosts]:

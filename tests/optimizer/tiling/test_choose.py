@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from benchmarks.brute import BRUTE
 from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
@@ -89,7 +90,7 @@ def test_read_bytes_are_those_of_the_chosen_tilings(workers, forced):
 
 def test_exact_is_brute_force_on_random_programs(some):
     for program in some(PROGRAMS, 4):
-        exact, brute = program.choose(), program.choose("brute")
+        exact, brute = program.choose(), program.choose(BRUTE)
         assert exact.cost_ns == brute.cost_ns
         assert exact.exact
         check_consistent(program, exact, PROFILE.workers)
@@ -112,7 +113,7 @@ def test_figure_11_beats_the_paper():
     tilings = program.choose(budget=0)
     assert sum(tilings.moved_bytes) == 8 * n * n // 2
     assert {str(g) for g in tilings.grids} == {"2x2"}
-    assert tilings.cost_ns == program.choose("brute", budget=0).cost_ns
+    assert tilings.cost_ns == program.choose(BRUTE, budget=0).cost_ns
     greedy = program.choose("greedy", budget=0)
     assert sum(greedy.moved_bytes) > sum(tilings.moved_bytes)
 
@@ -126,7 +127,7 @@ def test_als_keeps_the_ratings_twice_within_the_budget_only():
         assert {str(tilings.arrays[0]), *(str(c.tiling) for c in tilings.copies)} == {"4x1", "1x4"}
         assert [c.moved_bytes for c in tilings.copies] == [nbytes * 3 // 4]
         assert tilings.exact
-        assert tilings.cost_ns == program.choose("brute", budget=budget).cost_ns
+        assert tilings.cost_ns == program.choose(BRUTE, budget=budget).cost_ns
     for budget in (0, nbytes // 4 - 1):
         tilings = program.choose(budget=budget)
         assert not tilings.copies
@@ -153,7 +154,7 @@ def test_the_budget_is_shared_by_all_duplicates():
         tilings = program.choose(budget=budget)
         taken = sum(program.arrays[a].nbytes for a in inputs if tilings.arrays[a].duplicate)
         assert taken + sum(program.arrays[c.array].nbytes // 4 for c in tilings.copies) <= budget
-        assert tilings.cost_ns == program.choose("brute", budget=budget).cost_ns
+        assert tilings.cost_ns == program.choose(BRUTE, budget=budget).cost_ns
         copied[budget] = [a for a in inputs if tilings.arrays[a].duplicate or a in twice(tilings)]
     assert copied[0] == []
     assert copied[60_000_000] == inputs
@@ -242,7 +243,7 @@ def test_costs_above_64_bits():
     assert tilings.moved_bytes == (0,)
     assert tilings.upload_bytes == 16 * n * n
     assert tilings.cost_ns > 1 << 63
-    assert tilings.cost_ns == choose(stages, arrays, Profile(workers=4), solver="brute").cost_ns
+    assert tilings.cost_ns == choose(stages, arrays, Profile(workers=4), solver=BRUTE).cost_ns
 
 
 def test_the_same_program_is_always_tiled_alike():
@@ -271,7 +272,7 @@ def test_few_workers_get_a_small_array(rows, tiles):
     assert tilings.moved_bytes == (0,)
     assert (
         tilings.cost_ns
-        == choose(stages, arrays, Profile(workers=64, memory_bytes=1 << 40), solver="brute").cost_ns
+        == choose(stages, arrays, Profile(workers=64, memory_bytes=1 << 40), solver=BRUTE).cost_ns
     )
 
 

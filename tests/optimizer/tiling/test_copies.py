@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from benchmarks.brute import BRUTE
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
@@ -112,7 +113,7 @@ def test_a_readers_copy_is_the_best_that_brute_force_finds():
         stages.append(StageSketch((size,), (0,), (Access(0, labels),), (Access(i + 1, (0,)),), 10**9))
     profile = Profile(workers=4, message_ns=0)
     for budget in (0, 2 * N * M, 8 * N * M):
-        best = choose(stages, arrays, profile, solver="brute", duplicate_budget_bytes=budget)
+        best = choose(stages, arrays, profile, solver=BRUTE, duplicate_budget_bytes=budget)
         found = choose(stages, arrays, profile, duplicate_budget_bytes=budget)
         assert found.cost_ns == best.cost_ns
         assert found.exact

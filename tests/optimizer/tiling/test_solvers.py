@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks import brute
 from spartan_ng.costs import Table
-from spartan_ng.optimizer.tiling import brute, budget, exact, greedy
+from spartan_ng.optimizer.tiling import budget, exact, greedy
 from spartan_ng.optimizer.tiling.improve import improve
 from spartan_ng.optimizer.tiling.problem import Problem, Scope
 

@@ -2,7 +2,7 @@
 
 Partial choices are extended variable by variable, many at once. One is dropped only when its cost so far,
 with every open factor at its least entry, is not below the cost of a choice already known (at first the
-greedy solver's, improved).
+greedy solver's, improved). Where this module is imported, `choose` knows it by its name.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling import greedy
+from spartan_ng.optimizer.tiling.choose import SOLVERS
 from spartan_ng.optimizer.tiling.improve import improve
 from spartan_ng.optimizer.tiling.problem import Problem, Scope, Solution
 
+BRUTE = "brute"
+"""The solver's name."""
 _CHUNK = 1 << 14
 """Partial choices extended at once."""
 
@@ -34,7 +37,7 @@ def solve(problem: Problem) -> Solution:
         for v, option in zip(order, _search(part, order, known), strict=True):
             choice[v] = option
     cost = problem.cost(tuple(choice))
-    return Solution(tuple(choice), cost, "brute", cost)
+    return Solution(tuple(choice), cost, BRUTE, cost)
 
 
 def _search(problem: Problem, order: list[int], known: tuple[int, ...]) -> tuple[int, ...]:
@@ -126,3 +129,6 @@ def _extend(
         assert max(scope) == depth, "a factor closes with its last variable"
         costs = costs + table[tuple(chosen[:, d] for d in scope)]
     return chosen, costs
+
+
+SOLVERS[BRUTE] = solve
