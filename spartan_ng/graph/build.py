@@ -354,7 +354,7 @@ def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...
         return np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " and ".join(map(str, shapes))
-        raise ShapeError(f"{operation}: shapes {listed} do not broadcast") from None
+        raise ShapeError(f"{operation}: shapes {listed} cannot be broadcast together") from None
 
 
 def elementwise_dtypes(

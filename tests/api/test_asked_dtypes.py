@@ -95,6 +95,7 @@ VALUES = [
     numpy.datetime64(123, "s"), numpy.timedelta64(123, "s"), numpy.datetime64("nat"), numpy.float32(2.5),
     numpy.str_("7"), numpy.bytes_(b"7"), datetime.date(2020, 1, 2), decimal.Decimal("1.5"), {1, 2}, range(2),
     (1, 2.5), [1, 2], [[1], [2]], bytearray(b"ab"), numpy.array([3, 4]), numpy.array("5"),
+    "", b"", numpy.str_(""), numpy.bytes_(b""), numpy.void(b""), numpy.void(b"ab"),
 ]  # fmt: skip
 TARGETS = ["f8", "f4", "i8", "u1", "?", "c16", "S2", "U4", "M8[D]", "m8[s]", "O", "i4,f4"]
 PLACES = ["0", "...", "1:3", "[0,1]", "()"]

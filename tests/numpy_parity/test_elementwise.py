@@ -108,7 +108,7 @@ def test_out_where_casting_and_dtype(mode):
         np.add(a, b, dtype=int, casting="safe")
     with pytest.raises(ValueError, match="non-broadcastable output"):
         np.add(a, b, out=np.zeros(3))
-    with pytest.raises(ValueError, match=r"shapes \(2, 3\) and \(2,\) do not broadcast"):
+    with pytest.raises(ValueError, match=r"shapes \(2, 3\) and \(2,\) cannot be broadcast together"):
         a + numpy.arange(2)
     n = numpy.zeros((2, 3))
     assert np.add(a, 1, out=n) is n

@@ -227,7 +227,7 @@ def astype(
     """The elements as another dtype."""
     if not isinstance(x, Handle | np.ndarray | np.generic):
         kind = AttributeError if np.isscalar(x) else TypeError  # as NumPy, which asks Python's numbers
-        raise kind(f"astype: the input should be an array or one of its elements, not a {type(x).__name__}")
+        raise kind(f"astype: Input should be a NumPy array or one of its elements, not a {type(x).__name__}")
     if isinstance(copy, np._CopyMode):
         raise ValueError("_CopyMode enum is not allowed for astype function. Use true/false instead.")
     x = as_handle(x)

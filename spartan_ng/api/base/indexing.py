@@ -16,7 +16,7 @@ from spartan_ng.api.base import constants
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import Basic, basic_steps, is_stretched
-from spartan_ng.api.core.conversion import as_handle, forced, is_array_like
+from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.dispatch import fresh, stays
 from spartan_ng.api.core.handle import (
     Handle,
@@ -242,7 +242,7 @@ def _held(number: Any, dtype: np.dtype[Any]) -> Any:
     times = number.dtype.kind in "mM" and dtype.kind in "biufcSU"
     if not (beyond or times or (stays(number.dtype) and not stays(dtype))):
         return number
-    return _as_element(forced(number)[()], dtype)
+    return _as_element(numpys(number), dtype)
 
 
 def _as_element(value: Any, dtype: np.dtype[Any]) -> Any:
