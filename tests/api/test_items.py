@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import fractions
+import math
 import numbers
 import pickle
+import statistics
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -246,3 +250,42 @@ def test_arrays_of_scalars_and_numbers(mode):
         assert m.array([a[1], 2, a[2] > 1]).dtype == float
     numpy.testing.assert_array_equal(np.array([[x[1], 2], [3, x[2]]]), numpy.array([[y[1], 2], [3, y[2]]]))
     assert np.array([np.arange(3)[1], True]).dtype == numpy.array([numpy.arange(3)[1], True]).dtype
+
+
+OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "trunc": math.trunc,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": lambda x: round(x, 1),
+    "mean": lambda x: statistics.fmean([x, x]),
+    "median": lambda x: float(statistics.median([x, x + 1])),
+    "exact mean": lambda x: float(statistics.mean([x, x])),
+    "numerator": lambda x: x.numerator,
+    "denominator": lambda x: x.denominator,
+    "fraction": lambda x: fractions.Fraction(x),
+    "fraction of two": lambda x: fractions.Fraction(x, x),
+    "made again": lambda x: float(type(x)(2)),
+    "made of a fraction": lambda x: float(type(x)(fractions.Fraction(4, 2))),
+    "ratio": lambda x: x.as_integer_ratio(),
+    "format": lambda x: f"{x:.2e}",
+    "range": lambda x: list(range(x)),
+    "sum": lambda x: sum([x, x, x]),
+    "hypot": lambda x: math.hypot(x, x),
+    "isclose": lambda x: math.isclose(x, x),
+    "pow": lambda x: pow(x, 2),
+    "divmod": lambda x: divmod(x, 2),
+    "sorted": lambda x: sorted([x + 1, x]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i4", "u1"])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_python_takes_elements_as_numpys(mode, name, dtype):
+    """What the standard library asks of numbers."""
+    found = []
+    for xp in (numpy, np):
+        try:
+            found.append(OF_NUMBERS[name](xp.array([1, 3], dtype)[1]))
+        except (TypeError, AttributeError) as error:
+            found.append(type(error))
+    assert found[0] == found[1]

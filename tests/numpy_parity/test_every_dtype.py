@@ -45,11 +45,49 @@ Case = tuple[str, tuple[int, ...], bool]
 """A dtype, a shape, and whether some elements are no numbers."""
 DRAWN = 24
 """Cases of each call that a run of the tests draws."""
-WITHOUT = {"digitize": ["m8[s]", "M8[D]"], "pad mean": ["m8[s]"], "full text": ["M8[D]"]}
-"""Dtypes that NumPy takes or refuses by accident: no durations or dates among floats, the mean of some;
-which of two errors comes first."""
-WITHOUT_HOLES = {"quantile": ["f2"], "tensordot": ["c8", "c16"]}
-"""NumPy's dtype depends on whether there is a NaN; BLAS has its own infinite complex numbers."""
+TIMES = ["m8[s]", "M8[D]"]
+PRODUCTS = ["convolve", "correlate", "dot", "inner", "matvec", "matvec of matrices", "polymul", "vdot"]
+WITHOUT = {
+    **dict.fromkeys([*PRODUCTS, "vecdot", "vecmat", "vecmat of vectors"], TIMES),
+    **dict.fromkeys(["digitize", "geomspace", "histogram2d", "poly", "roots"], TIMES),
+    "full text": ["M8[D]"],
+    "pad mean": ["m8[s]"],
+}
+"""Dtypes that NumPy takes or refuses by accident: no times among floats, the mean of some, sums of
+products of durations; and which of two errors comes first."""
+WITHOUT_HOLES = {
+    **dict.fromkeys(["convolve", "correlate", "polymul", "tensordot"], ("c8", "c16")),
+    **dict.fromkeys(["poly", "roots"], ("f2", "g")),
+    "quantile": ("f2",),
+}
+"""BLAS has its own infinite complex numbers; which of two errors comes first; NumPy's dtype depends on
+whether there is a NaN."""
+
+UFUNCS: dict[int, list[str]] = {
+    n: sorted(
+        name
+        for name, f in vars(numpy).items()
+        if isinstance(f, numpy.ufunc) and f.nin == n and f.signature is None
+    )
+    for n in (1, 2)
+}
+
+
+def _norm(p: Any) -> Callable[[Any, Any], Any]:
+    return lambda np, x: np.linalg.norm(x, p)
+
+
+def _of_one(name: str) -> Callable[[Any, Any], Any]:
+    return lambda np, x: getattr(np, name)(x)
+
+
+def _of_two(name: str) -> Callable[[Any, Any], Any]:
+    return lambda np, x: getattr(np, name)(x, x[::-1] if x.ndim else x)
+
+
+def _with_number(name: str) -> Callable[[Any, Any], Any]:
+    return lambda np, x: getattr(np, name)(x, 2)
+
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "angle": lambda np, x: np.angle(x),
@@ -81,6 +119,9 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "diff": lambda np, x: np.diff(x),
     "digitize": lambda np, x: np.digitize(x, numpy.arange(3.0)),
     "ediff1d": lambda np, x: np.ediff1d(x),
+    "einsum f4": lambda np, x: np.einsum("...i->...", x, dtype="f4"),
+    "einsum view f4": lambda np, x: np.einsum("ij->ji", x, dtype="f4"),
+    "einsum unsafe": lambda np, x: np.einsum("...i,...i->...", x, x, dtype="f4", casting="unsafe"),
     "einsum sum": lambda np, x: np.einsum("...->", x),
     "einsum trace": lambda np, x: np.einsum("ii", x),
     "einsum diagonal": lambda np, x: np.einsum("ii->i", x),
@@ -199,6 +240,80 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "where": lambda np, x: np.where(x == 1, x, 2.5),
 }
 
+CALLS |= {
+    "append": lambda np, x: np.append(x, x),
+    "argwhere": lambda np, x: np.argwhere(x),
+    "array_split": lambda np, x: np.array_split(x, 2, axis=-1),
+    "block": lambda np, x: np.block([[x, x], [x, x]]),
+    "column_stack": lambda np, x: np.column_stack([x, x]),
+    "compress": lambda np, x: np.compress([True, False, True], x),
+    "convolve": lambda np, x: np.convolve(x, x[:2]),
+    "correlate": lambda np, x: np.correlate(x, x[:2]),
+    "cov": lambda np, x: np.cov(x),
+    "cross": lambda np, x: np.cross(x[..., :3], x[..., :3]),
+    "cumulative_prod": lambda np, x: np.cumulative_prod(x, axis=0),
+    "cumulative_sum": lambda np, x: np.cumulative_sum(x, axis=0, include_initial=True),
+    "delete": lambda np, x: np.delete(x, [0, 2], axis=-1),
+    "det": lambda np, x: np.linalg.det(x),
+    "diag": lambda np, x: np.diag(x),
+    "diagonal": lambda np, x: np.diagonal(x, 1),
+    "dot": lambda np, x: np.dot(x, x.T),
+    "eigvalsh": lambda np, x: np.linalg.eigvalsh(x + x.T),
+    "extract": lambda np, x: np.extract(x == x, x),
+    "flatnonzero": lambda np, x: np.flatnonzero(x),
+    "full_like": lambda np, x: np.full_like(x, 3),
+    "geomspace": lambda np, x: np.geomspace(x, 7, 5),
+    "histogram2d": lambda np, x: np.histogram2d(x, x, 3),
+    "i0": lambda np, x: np.i0(x),
+    "inner": lambda np, x: np.inner(x, x),
+    "intersect1d": lambda np, x: np.intersect1d(x, x[1:]),
+    "inv": lambda np, x: np.linalg.inv(x + 20 * np.eye(4)),
+    "isreal": lambda np, x: np.isreal(x),
+    "matrix_power": lambda np, x: np.linalg.matrix_power(x, 3),
+    "matrix_rank": lambda np, x: np.linalg.matrix_rank(x),
+    "meshgrid": lambda np, x: np.meshgrid(x, x),
+    "nonzero": lambda np, x: np.nonzero(x),
+    "norm": lambda np, x: np.linalg.norm(x),
+    "norm columns": lambda np, x: np.linalg.norm(x, axis=0),
+    "outer": lambda np, x: np.outer(x, x),
+    "packbits": lambda np, x: np.packbits(x),
+    "piecewise": lambda np, x: np.piecewise(x, [x == 1], [7, lambda v: v]),
+    "place": lambda np, x: _after(x, lambda a: np.place(a, a == a, [1, 2])),
+    "matvec": lambda np, x: np.matvec(x, x[..., 0, :] if x.ndim > 1 else x),
+    "matvec of matrices": lambda np, x: np.matvec(x, x),
+    "poly": lambda np, x: np.poly(np.atleast_1d(x)),
+    "polyadd": lambda np, x: np.polyadd(x, x[1:]),
+    "polyder": lambda np, x: np.polyder(x),
+    "polydiv": lambda np, x: np.polydiv(x.ravel(), x.ravel()[:2]),
+    "polyint": lambda np, x: np.polyint(x),
+    "polymul": lambda np, x: np.polymul(x, x[1:]),
+    "polyval": lambda np, x: np.polyval(x, 2),
+    "put": lambda np, x: _after(x, lambda a: np.put(a, [0, 1], [1, 2])),
+    "real_if_close": lambda np, x: np.real_if_close(x),
+    "resize": lambda np, x: np.resize(x, (3, 2)),
+    "roots": lambda np, x: np.sort_complex(np.roots(np.atleast_1d(x))),
+    "setxor1d": lambda np, x: np.setxor1d(x, x[1:]),
+    "slogdet": lambda np, x: np.linalg.slogdet(x),
+    "solve": lambda np, x: np.linalg.solve(x + 20 * np.eye(4), x),
+    "svdvals": lambda np, x: np.linalg.svdvals(x),
+    "tile": lambda np, x: np.tile(x, (2, 2)),
+    "triu": lambda np, x: np.triu(x, 1),
+    "trim_zeros": lambda np, x: np.trim_zeros(x),
+    "unique_all": lambda np, x: np.unique_all(x),
+    "unique axis": lambda np, x: np.unique(x, axis=0),
+    "unique axes": lambda np, x: np.unique(x, axis=(0, 1)),
+    "unpackbits": lambda np, x: np.unpackbits(x, axis=0),
+    "vander": lambda np, x: np.vander(x),
+    "vdot": lambda np, x: np.vdot(x, x),
+    "vecdot": lambda np, x: np.vecdot(x, x),
+    "vecmat": lambda np, x: np.vecmat(x[..., 0] if x.ndim > 1 else x, x),
+    "vecmat of vectors": lambda np, x: np.vecmat(x, x),
+    **{f"norm {p}": _norm(p) for p in (0, 1, -1, 3, numpy.inf, "fro")},
+    **{f"ufunc {n}": _of_one(n) for n in UFUNCS[1]},
+    **{f"ufunc {n}": _of_two(n) for n in UFUNCS[2]},
+    **{f"ufunc {n} number": _with_number(n) for n in UFUNCS[2]},
+}
+
 
 def _after(a: Any, change: Callable[[Any], Any]) -> Any:
     """An array after a change in place."""
@@ -227,7 +342,7 @@ def _said(np: Any, call: Callable[[Any, Any], Any], case: Case) -> Any:
         try:
             given = call(np, np.array(_values(*case)))
             many = given if isinstance(given, tuple | list) else [given]
-            return [numpy.asarray(g) for g in many]
+            return [(numpy.asarray(g), isinstance(g, numpy.generic)) for g in many]
         except Exception as error:  # noqa: BLE001 (its class is the answer)
             return type(error)
 
@@ -247,12 +362,17 @@ def _differs(got: Any, wanted: Any) -> Iterator[str]:
     if len(got) != len(wanted):
         yield f"{len(got)} results for {len(wanted)}"
         return
-    for g, w in zip(got, wanted, strict=True):
+    for (g, is_scalar), (w, is_numpys) in zip(got, wanted, strict=True):
+        if is_scalar != is_numpys and w.dtype.kind in "biufc":
+            yield f"{'a scalar' if is_scalar else 'an array'} of {g.dtype} {g.shape}"
         if (g.dtype, g.shape) != (w.dtype, w.shape):
             yield f"{g.dtype} {g.shape} for {w.dtype} {w.shape}"
         elif g.dtype.kind in "fc":
             rough = 1e-2 if g.dtype.itemsize < 4 else 1e-5
             if not numpy.allclose(g, w, rtol=rough, atol=rough, equal_nan=True):
+                yield f"{g} for {w}"
+        elif g.dtype.hasobject:
+            if repr(g.tolist()) != repr(w.tolist()):
                 yield f"{g} for {w}"
         elif not ((g == w) | ((g != g) & (w != w))).all():
             yield f"{g} for {w}"

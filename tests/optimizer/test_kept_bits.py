@@ -52,3 +52,26 @@ def test_extremes_of_prefix_sums_are_those_of_the_prefix_sums() -> None:
         for values in (X - 0.5, RNG.standard_normal(LENGTH).astype("f4")):
             sums = np.cumsum(np.asarray(values))
             assert np.cumsum(np.asarray(values)).max() == sums.compute().max() == numpy.cumsum(values).max()
+
+
+NORMS: dict[str, Callable[[Any], Any]] = {
+    "norm": np.linalg.norm,
+    "vector_norm": np.linalg.vector_norm,
+    "of lines": lambda x: np.linalg.norm(x[1:].reshape(700, 100), axis=1),
+    "fro": lambda x: np.linalg.norm(x[1:].reshape(700, 100), "fro"),
+    "of a sum": lambda x: np.linalg.norm(x + 1.5),
+    "1": lambda x: np.linalg.norm(x, 1),
+    "3": lambda x: np.linalg.norm(x, 3),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_that_are_sums_keep_the_bits_in_every_tier(name: str) -> None:
+    """NumPy has a vector's from BLAS, which adds as it likes."""
+    found = set()
+    for workers in (1, 3):
+        for kernels in ("interpret", "compile"):
+            asked = config.override(reproducible=True, kernels=kernels)
+            with running_on(SimulatedBackend(workers)), asked:
+                found.add(numpy.asarray(NORMS[name](np.asarray(X))).tobytes())
+    assert len(found) == 1

@@ -32,9 +32,9 @@ def einsum(
     dtype: Any = None,
     order: str = "K",
     casting: str = "safe",
-    optimize: Any = True,
+    optimize: Any = False,
 ) -> ndarray:
-    """Einstein's sum: contractions of two operands at a time, along NumPy's path."""
+    """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
@@ -46,11 +46,16 @@ def einsum(
         order = "F" if all(a._layout().flags.f_contiguous for a in arrays) else "C"
     if any(a.dtype.kind not in reductions.NUMBERS for a in arrays):
         return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
-    if len(arrays) == 1 and out is None and dtype is None and set(terms[0]) == set(result):
+    if len(arrays) == 1 and out is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])
         if not result:
             return shown[()]  # type: ignore[no-any-return]
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
+    if dtype is not None and optimize is False:
+        for i, a in enumerate(arrays):
+            if not np.can_cast(a.dtype, dtype, casting):  # type: ignore[arg-type]
+                rule = f"cannot be cast to {np.dtype(dtype)} by the rule {casting!r}"
+                raise TypeError(f"einsum: operand {i} of {a.dtype} {rule}")
     text = _spelled(terms, result)
     lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))
     kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))

@@ -56,8 +56,11 @@ def _runs_at_once(value: Any) -> bool:
 
 
 def _is_vector_here(x: ndarray) -> bool:
-    """Whether a norm is a dot product of a vector with itself, as NumPy has it: nothing would be fused."""
-    return x.dtype.kind == "f" and x.size > 0 and x._peek() is not None
+    """Whether a norm is a dot product of a vector with itself, as NumPy has it: nothing would be fused.
+
+    BLAS adds in an order of its own.
+    """
+    return x.dtype.kind == "f" and x.size > 0 and x._peek() is not None and not config.reproducible
 
 
 def _squares(x: ndarray, axis: Any, keepdims: bool = False) -> ndarray:

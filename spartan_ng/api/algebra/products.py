@@ -13,7 +13,7 @@ from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -249,6 +249,7 @@ def matvec(
     if axes is not None:
         found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
     else:
+        _check_axes("matvec", a, 2, b, 1)
         found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
     return stored("matvec", found, out, casting=casting, broadcast=True)
 
@@ -263,9 +264,18 @@ def vecmat(
     if axes is not None:
         found = _on_axes(lambda x, y: vecmat(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 2, 1))
     else:
+        _check_axes("vecmat", a, 1, b, 2)
         a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
         found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
     return stored("vecmat", found, out, casting=casting, broadcast=True)
+
+
+def _check_axes(name: str, a: ndarray, least: int, b: ndarray, other: int) -> None:
+    """ShapeError for operands with fewer axes than a function of sub-arrays works on."""
+    if a.ndim < least or b.ndim < other:
+        raise ShapeError(
+            f"{name}: operands of shapes {a.shape} and {b.shape} need at least {least} and {other} axes"
+        )
 
 
 GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}
@@ -309,7 +319,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     ]
     if not first:
         ones = (1,) * b.ndim
-        return ufuncs.multiply(a.reshape(a.shape + ones), b)  # type: ignore[no-any-return]
+        outer = ufuncs.multiply(a.reshape(a.shape + ones), b)
+        return outer if outer.ndim else copied(outer)
     nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
     result = wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
     result._cell.frozen = False  # without axes, NumPy's is an array, too

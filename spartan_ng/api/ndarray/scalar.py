@@ -6,6 +6,7 @@ somebody asks for it, and an operator with another number never leaves NumPy's s
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import order_letter, register_scalar, wrap
+from spartan_ng.api.core.handle import order_letter, register_scalar, scalar, wrap
 from spartan_ng.api.core.kinds import NUMERIC
 from spartan_ng.api.core.views import View
 from spartan_ng.api.ndarray.array import compute, ndarray
@@ -120,6 +121,11 @@ class Scalar(Constant, own=True):
         """NumPy's scalar type, so that `isinstance(x[0], np.integer)` holds; `type` tells the truth."""
         return type(self._number)
 
+    def __new__(cls, value: Any = 0.0) -> Any:
+        """A number that Python has, as `type(x)(value)` asks for: of floating point, where NumPy has none."""
+        number: Any = np.asarray(value)[()]
+        return scalar(number if type(number) in NUMERIC else np.float64(value))
+
     _number: Any
     _made: Cell
     _views: tuple[View, ...] = ()
@@ -139,8 +145,20 @@ class Scalar(Constant, own=True):
     # What some of NumPy's numbers have, and arrays have not. (`__getattr__` would slow every attribute.)
     as_integer_ratio = property(operator.attrgetter("_number.as_integer_ratio"))
     bit_count = property(operator.attrgetter("_number.bit_count"))
+    denominator = property(operator.attrgetter("_number.denominator"))
     hex = property(operator.attrgetter("_number.hex"))
     is_integer = property(operator.attrgetter("_number.is_integer"))
+
+    numerator = property(operator.attrgetter("_number.numerator"))
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._number)  # type: ignore[no-any-return]
+
+    def __floor__(self) -> int:
+        return math.floor(self._number)  # type: ignore[no-any-return]
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._number)  # type: ignore[no-any-return]
 
     def _peek(self) -> Any:
         return self._number

@@ -13,7 +13,7 @@ from spartan_ng.api.algebra import linalg, matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle, forced
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import logic
@@ -51,6 +51,8 @@ def poly(seq_of_zeros: Any) -> Any:
         zeros = linalg.eigvals(zeros)
     if zeros.ndim != 1:
         raise ValueError(f"input must be 1d or non-empty square 2d array, not of shape {zeros.shape}")
+    if zeros.dtype.kind == "c":  # real where the zeros are pairs
+        return by_numpy(np.poly, zeros)
     kind = np.poly(np.ones(1, zeros.dtype)).dtype
     return on_stack("poly", [zeros.reshape(1, -1)], (((zeros.size + 1,), kind),), check=False)[0]
 

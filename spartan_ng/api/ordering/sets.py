@@ -52,6 +52,11 @@ def unique(
     a = as_handle(ar)
     if a.dtype.kind in "OV":
         return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    if (
+        isinstance(axis, tuple | list) and a.ndim != 1
+    ):  # NumPy takes one axis as a tuple, and has its own errors for several
+        np.moveaxis(np.broadcast_to(0, a.shape), axis, 0)
+        (axis,) = axis
     along = None if axis is None else build.axis_index(axis, a.ndim)
     if along is not None and a.ndim != 1:
         return _unique_slices(a, along, return_index, return_inverse, return_counts)
@@ -235,7 +240,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The distinct elements that are in exactly one."""
     a, b = (as_handle(x).ravel() if assume_unique else unique(x) for x in (ar1, ar2))
-    line, counts = unique(joining.concatenate((a, b)), return_counts=True)
+    line, counts = unique(joining.concatenate((a, b)), return_counts=True, equal_nan=False)
     return line[counts == 1]  # type: ignore[no-any-return]
 
 

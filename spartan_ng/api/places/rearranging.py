@@ -323,14 +323,15 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     a = as_handle(filt)
+    there = a.astype(bool) if a.dtype.kind in "mM" else ufuncs.not_equal(a, 0)
     if isinstance(filt, list | tuple) and a.ndim == 1:
-        first, last = nonzero_ends(a)
+        first, last = nonzero_ends(there)
         return filt[first if "f" in trim else None : last if "b" in trim else None] if last else filt[:0]
     axes = build.axes_tuple(axis, a.ndim)
     key = [slice(None)] * a.ndim
     for where in axes:
         rest = tuple(i for i in range(a.ndim) if i != where)
-        first, last = nonzero_ends(reductions.any(ufuncs.not_equal(a, 0), rest) if rest else a)
+        first, last = nonzero_ends(reductions.any(there, rest) if rest else there)
         key[where] = (
             slice(first if "f" in trim else None, last if "b" in trim else None) if last else slice(0, 0)
         )
