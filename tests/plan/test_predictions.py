@@ -10,6 +10,8 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from tests.moved_bytes import NEAR
+from tests.moved_bytes import moved as moved_by_programs
 from tests.sampling import examples
 from tests.test_programs import running_on
 
@@ -126,3 +128,12 @@ def test_parts_of_sparse_arrays_bring_the_ends_of_their_rows(name, tiling):
     assert ran is not None
     plan, stats = ran
     assert sum(plan.predicted_bytes) == pytest.approx(stats.bytes_moved, rel=0.05)
+
+
+def test_random_programs_move_what_is_predicted():
+    """`python -m tests.moved_bytes` lists those that do not."""
+    found = list(moved_by_programs(range(60)))
+    predicted, measured = sum(m.predicted for m in found), sum(m.measured for m in found)
+    assert measured > 10_000
+    assert predicted == pytest.approx(measured, rel=NEAR)
+    assert sum(m.is_near for m in found) >= 0.8 * len(found)
