@@ -96,15 +96,16 @@ VALUES = [
     numpy.str_("7"), numpy.bytes_(b"7"), datetime.date(2020, 1, 2), decimal.Decimal("1.5"), {1, 2}, range(2),
     (1, 2.5), [1, 2], [[1], [2]], bytearray(b"ab"), numpy.array([3, 4]), numpy.array("5"),
     "", b"", numpy.str_(""), numpy.bytes_(b""), numpy.void(b""), numpy.void(b"ab"),
+    numpy.ma.masked, numpy.ma.array(5, mask=True), numpy.ma.array(5), numpy.ma.array([5], mask=[True]),
 ]  # fmt: skip
 TARGETS = ["f8", "f4", "i8", "u1", "?", "c16", "S2", "U4", "M8[D]", "m8[s]", "O", "i4,f4"]
-PLACES = ["0", "...", "1:3", "[0,1]", "()"]
+PLACES = ["0", "...", "1:3", "[0,1]", "()", "np.intp(0)"]
 
 
 def assigned(target, place, value):
     def run(np):
         x = np.zeros(() if place == "()" else 3, target)
-        exec(f"x[{place}] = value", {"x": x, "value": value})
+        exec(f"x[{place}] = value", {"x": x, "value": value, "np": np})
         return [x.dtype.str, str(numpy.asarray(x))]
 
     return f"{target}[{place}] = {value!r}", run

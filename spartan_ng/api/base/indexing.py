@@ -189,8 +189,6 @@ def _joined(key: keys.Key, arrays: list[int], lengths: tuple[int, ...]) -> ndarr
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
-    if isinstance(value, np.ndarray) and is_subclass(value):
-        value = np.asarray(value)  # its elements; what it is besides stays behind
     if a._cell.origin is not None:
         array, place = a._cell.origin
         names = a.dtype.names or ()
@@ -206,6 +204,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         make(a._cell)._force()
     if not keys.is_simple(key):
         key = keys.canonical(key)
+    if isinstance(value, np.ndarray) and is_subclass(value):
+        value = _of_subclass(value, a.dtype, keys.is_simple(key) and keys.is_element(key, a.ndim))
     if isinstance(value, np.generic) and (keys.is_simple(key) or a.dtype.kind in "SU"):
         value = _held(value, a.dtype)
     known = forced(value) if stays(a.dtype) or not isinstance(value, Handle) else value._peek()
@@ -233,6 +233,14 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         _set_masked(a, key, new)
     else:
         _set_scattered(a, key, new)
+
+
+def _of_subclass(value: Any, dtype: np.dtype[Any], is_element: bool) -> Any:
+    """The elements of an array of a class derived from NumPy's; what it is besides stays behind, but one
+    element is asked for its number, as a masked one refuses to tell it, and an object is the array itself."""
+    if not is_element:
+        return np.asarray(value)
+    return value if dtype.hasobject else _as_element(value, dtype)
 
 
 def _held(number: Any, dtype: np.dtype[Any]) -> Any:
