@@ -44,7 +44,7 @@ def reduce(
     where: Any = True,
 ) -> ndarray:
     """Any ufunc's `reduce` with all of NumPy's arguments."""
-    if out is None and dtype is None and where is True and initial is _NONE and type(axis) is not list:
+    if out is None and dtype is None and where is True and initial is _NONE:
         value = numbers_here(a)
         if value is not None:
             return wrap(getattr(np, name).reduce(value, axis, None, None, keepdims is not _NONE and keepdims))
