@@ -10,13 +10,17 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import dictionary_loops as dictionaries
 from spartan_ng.kernels.compiled import native
+from spartan_ng.kernels.compiled import process as process_module
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from spartan_ng.kernels.compiled.compile import Compiler
 from spartan_ng.kernels.compiled.process import MOST_DEATHS, CompileError, CompilerProcess
@@ -33,6 +37,9 @@ from spartan_ng.kernels.compiled.intrinsics import array_at, compiled, local
 def kernel(table):
     """
 STORE = HEAD + "table[0, 0] = {}\n"
+SET = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "MY_PYTHON", "PYTHONHOME", "PYTHONPLATLIBDIR")
+UNSET = ("PYTHONPATH", "PYTHONWARNINGS", "NUMBA_DISABLE_JIT")
+"""Variables that reach the process, and those that do not."""
 ENDLESS = "open({!r}, 'w').close()\nwhile True:\n    pass\n"
 """Keeps the compiler busy for ever, once it has made a file."""
 
@@ -112,6 +119,21 @@ def test_what_cannot_be_compiled_says_why(shared, text, words):
     with pytest.raises(CompileError, match=words):
         shared.compile("kernel", HEAD + text + "\n")
     assert result(native.load("kernel", shared.compile("kernel", STORE.format(6)))) == 6
+
+
+@given(st.dictionaries(st.sampled_from(SET + UNSET), st.text("abc/:", max_size=5)))
+def test_it_has_all_variables_but_the_interpreters_and_numbas(variables):
+    """What a system needs to load libraries, or says where files go, reaches it."""
+    asked = {}
+
+    def started(command, **options):
+        asked.update(options["env"])
+        raise OSError("not now")
+
+    told = patch.dict(os.environ, variables, clear=True)
+    with told, patch.object(subprocess, "Popen", started), pytest.raises(CompileError, match="not now"):
+        process_module._started()
+    assert asked == {k: v for k, v in variables.items() if k in SET}
 
 
 def test_it_prints_nothing_and_reads_no_settings(monkeypatch, tmp_path, capfd, process):

@@ -17,8 +17,9 @@ from spartan_ng.optimizer.fusion.costs import write_ps
 from spartan_ng.optimizer.fusion.cutsets import CutSet
 from spartan_ng.optimizer.fusion.labels import is_sparse_take
 from spartan_ng.optimizer.fusion.operators import stored_bytes
-from spartan_ng.optimizer.fusion.search import brute_force, skip_enumerate
+from spartan_ng.optimizer.fusion.search import skip_enumerate
 from tests.optimizer.fusion.expressions import leaf
+from tests.optimizer.fusion.test_select import brute_force
 from tests.sampling import part
 
 SIDES = st.integers(1, 30)
