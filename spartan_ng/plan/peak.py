@@ -40,7 +40,7 @@ def projected_peak(plan: Plan, profile: Profile) -> Peak:
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
     for i, stage in enumerate(plan.stages):
         live = sum(_share(s) for n, s in enumerate(plan.slots) if first.get(n, i + 1) <= i <= last.get(n, -1))
-        total = live + sum(read_bytes(plan, stage))
+        total = live + sum(read_bytes(plan, stage)) + _arriving_bytes(plan, i)
         if total >= peak:
             name, peak = stage.name, total
     memory = min(peak, profile.memory_bytes) if profile.limited else peak
@@ -96,6 +96,13 @@ def _read_share(plan: Plan, stage: Stage, read: Read) -> int:
         cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
         n *= -(-axis.size // cut)
     return n
+
+
+def _arriving_bytes(plan: Plan, number: int) -> int:
+    """Bytes that a task of a stage has from other workers: as they came, and as it puts them together."""
+    grid = estimate.grid(plan, plan.stages[number])
+    tasks = plan.workers if grid.duplicate else max(grid.ntiles, 1)
+    return -(-2 * plan.predicted_bytes[number] // tasks)
 
 
 def _slots(stage: Stage) -> Iterator[int]:

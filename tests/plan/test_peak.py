@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 import numpy
 import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as np
@@ -22,6 +24,9 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.worker.memory import pool, store
+from tests.programs import KINDS, Program, programs
+from tests.sampling import examples
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -56,6 +61,45 @@ def test_no_worker_takes_more_than_projected(name: str, workers: int) -> None:
             assert isinstance(backend, SimulatedBackend)
             np.persist(y)
             assert 0 < backend.peak_bytes <= projected * 1.15 + 2 * VALUE.nbytes // workers
+
+
+_COUNTED = 512
+"""Bytes from which on tiles count here; smaller ones, of which a worker has few at a time, never do."""
+
+
+@examples(300)
+@given(
+    program=programs(most=12, kinds=sorted({*KINDS} - {"mask"})),
+    workers=st.sampled_from([1, 2, 3]),
+    room=st.integers(0, 100_000),
+    outside=st.booleans(),
+)
+def test_programs_under_any_budget_keep_to_what_is_projected(
+    program: Program, workers: int, room: int, outside: bool
+) -> None:
+    """Tiles, what comes from other workers, and what is read at a time, by the count of the workers' pools;
+    and the answers are NumPy's, wherever what has no room goes.
+
+    Masks are counted by plans of their own, while a program is written down.
+    """
+    budget = room + 2 * sum(a.nbytes for a in program.inputs)
+    backend = SimulatedBackend(workers, Profile(memory_bytes=budget, limited=True))
+
+    def convert(a: Any) -> Any:
+        return over(Recorder(a)) if outside and a.size else np.array(a)
+
+    small = [patch.object(m, "SHARED_BYTES", _COUNTED) for m in (pool, store)]
+    with running_on(backend), small[0], small[1], numpy.errstate(all="ignore"):
+        results = program.run(np, convert)
+        try:
+            projected = np.explain(*results).projected_bytes
+        except MemoryBudgetError:
+            reject()  # a product of which no part fits: told before anything runs
+        found = np.compute(*results)
+        assert backend.peak_bytes <= projected * 1.15 + 2 * _COUNTED
+        expected = program.run(numpy, numpy.array)
+    for a, b in zip(expected, found, strict=True):
+        numpy.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
 def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None:
