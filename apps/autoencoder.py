@@ -64,7 +64,7 @@ def autoencoder(
     X : points, shape (n_points, n_features)
     h1 : neurons of the first and the third layer
     h2 : neurons of the second layer, the bottleneck
-    batch : points of a batch; an epoch leaves out the few points of a last, smaller one
+    batch : points of a batch; the last one of an epoch has what is left
     epochs : how often each point is seen
     rate : step size, for the batch's mean gradient
     decay : what the step size is multiplied with after each epoch
@@ -95,8 +95,8 @@ def autoencoder(
             velocity = [mu * v - step * g for v, g in zip(velocity, slopes, strict=True)]
             values = [a + v for a, v in zip(values, velocity, strict=True)]
             np.persist(loss, *values, *velocity)
-            seen.append(loss)
-        losses.append(sum(map(float, seen)) / len(seen))
+            seen.append((loss, points_.shape[0]))
+        losses.append(sum(float(loss) * n for loss, n in seen) / X.shape[0])
         require_finite("autoencoder", X, losses[0])
     w1, w2, w3, w4, b1, b2, b3, b4 = values
     return Network(w1, w2, w3, w4, b1, b2, b3, b4, mean, scale, np.asarray(losses).compute())
@@ -111,7 +111,7 @@ def _standard(X: Any) -> tuple[Any, Any]:
 def _batches(X: Any, size: int, random: Any) -> list[Any]:
     """The points in a random order, cut into batches of `size`; evaluated."""
     order = random.permutation(X.shape[0]).compute()
-    starts = range(0, X.shape[0] - size + 1, size)
+    starts = range(0, X.shape[0], size)
     return [np.take(X, np.asarray(order[i : i + size]), axis=0).persist() for i in starts]
 
 

@@ -61,7 +61,7 @@ _ROWS = [
         "ALSCG",
         f"{FUSION}; {FUSEME}",
         "SciPy's minimum of the weighted squared loss",
-        "--data ratings.mtx --rank 20 --reg 0.01",
+        "--data ratings.mtx --rank 5 --reg 0.01",
     ),
     App(
         "autoencoder",

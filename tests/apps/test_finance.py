@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from scipy import optimize, stats
 from sklearn.base import clone
 
+from benchmarks.app_references import formula, jamshidian
 from spartan_ng.apps.options import BlackScholes, MonteCarlo, black_scholes, monte_carlo
 from spartan_ng.apps.swaption import Swaption, drifts, effects, swaption
 
 RNG = numpy.random.default_rng(0)
 SPOT, STRIKE, YEARS = 50 + 100 * RNG.random((3, 500))
-
-
-def formula(S, K, T, r: float, v: float) -> numpy.ndarray:
-    """Calls by SciPy's normal distribution."""
-    d = (numpy.log(S / K) + (r + v * v / 2) * T) / (v * numpy.sqrt(T))
-    return S * stats.norm.cdf(d) - K * numpy.exp(-r * T) * stats.norm.cdf(d - v * numpy.sqrt(T))
 
 
 @pytest.mark.some(1)
@@ -57,21 +51,6 @@ def test_asian_options_are_what_their_paths_say(anywhere) -> None:
         payoffs = payoffs + numpy.maximum(100 * numpy.exp(shocks).mean(axis=0) - 100, 0) / 2
     assert found.price == pytest.approx(numpy.exp(-0.02) * payoffs.mean(), rel=1e-10)
     assert found.price < monte_carlo(steps=4, paths=5000, seed=3).price
-
-
-def jamshidian(strike: float, interval: float, found) -> float:
-    """With one source of shocks all bonds move together: the swaption is a sum of puts on bonds."""
-    coupons = numpy.full(found.bonds.shape[1], strike * interval)
-    coupons[-1] += 1
-    spread = numpy.sqrt((found.bonds**2).sum(axis=0))
-    forward = found.today[1:] / found.today[0]
-
-    def bonds(x):
-        return forward * numpy.exp(-spread * x - spread**2 / 2)
-
-    K = bonds(optimize.brentq(lambda x: coupons @ bonds(x) - 1, -20, 20))
-    d = (numpy.log(forward / K) + spread**2 / 2) / spread
-    return found.today[0] * coupons @ (K * stats.norm.cdf(spread - d) - forward * stats.norm.cdf(-d))
 
 
 @pytest.mark.some(2)
