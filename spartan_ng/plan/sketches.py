@@ -232,7 +232,10 @@ def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     node = draft.node
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     starts = _starts(node, draft.reads)
-    reads = tuple(_piece(_access(r, arrays), start) for r, start in zip(draft.reads, starts, strict=True))
+    reads = tuple(
+        _piece(_access(r, arrays), start, r.shape, node.shape)
+        for r, start in zip(draft.reads, starts, strict=True)
+    )
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 
@@ -249,9 +252,17 @@ def _starts(node: Node, reads: Sequence[Read]) -> Iterator[tuple[tuple[int, int]
         first += read.shape[axis]
 
 
-def _piece(access: Access, starts: tuple[tuple[int, int], ...]) -> Access:
-    """The access of a piece that begins at `starts` of the domain."""
-    return replace(access, placed=tuple((0, 1) if d == WHOLE else starts[d] for d in access.labels))
+def _piece(
+    access: Access, starts: tuple[tuple[int, int], ...], shape: tuple[int, ...], domain: tuple[int, ...]
+) -> Access:
+    """The access of a piece of some shape that begins at `starts` of the domain."""
+    within = tuple(
+        (d, *starts[d], n)
+        for d, (n, size) in enumerate(zip(shape, domain, strict=True))
+        if n < size and d not in access.labels
+    )
+    placed = tuple((0, 1) if d == WHOLE else starts[d] for d in access.labels)
+    return replace(access, placed=placed, within=within)
 
 
 def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:

@@ -137,3 +137,35 @@ def test_random_programs_move_what_is_predicted():
     assert measured > 10_000
     assert predicted == pytest.approx(measured, rel=NEAR)
     assert sum(m.is_near for m in found) >= 0.8 * len(found)
+
+
+def _assigned(x):
+    made = sp.zeros((7, 5)) + x[0, 0]
+    made[2] = x[1]
+    made[:, 3] = x[:, 2]
+    made[1:6:2, 1] = x[0, 4]
+    return made
+
+
+PIECES = {
+    "stacked rows": lambda x: sp.stack([x[0] + 1, x[1] + 2, x[2] + 3]),
+    "stacked columns": lambda x: sp.stack([x[:, 0] + 1, x[:, 1] + 2], axis=1),
+    "rows and arrays": lambda x: sp.vstack([x, x.sum(0), x * 2, x.max(0)]),
+    "assigned": _assigned,
+}
+
+
+@pytest.mark.parametrize("tiling", ["row", "column", "block"])
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces_move_to_those_who_have_their_place(name, tiling):
+    """A row that is stacked has no axis for the rows: who has other rows does not ask for it."""
+    x = np.arange(35.0).reshape(7, 5)
+    with running_on(SimulatedBackend(WORKERS)), config.override(small_bytes=0, tiling=tiling):
+        given = sp.asarray(x) * 1.0
+        given.persist()
+        made = PIECES[name](given)
+        made.persist()
+        ran = session.current().last_run
+    assert ran is not None
+    plan, stats = ran
+    assert list(plan.predicted_bytes) == [s.bytes_moved for s in stats.stages]

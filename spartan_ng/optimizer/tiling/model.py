@@ -284,6 +284,7 @@ class _Builder:
             read.placed,
             read.asked,
             read.run,
+            read.within,
         )
         if array.row_bytes and not (read.placed or read.asked or read.run):
             spans = (read.spans[0] if read.spans else (0, 1, array.shape[0]), (0, 1, 1))

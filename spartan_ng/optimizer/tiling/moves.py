@@ -39,18 +39,19 @@ def read_bytes(
     placed: tuple[tuple[int, int], ...] = (),
     asked: tuple[int, ...] = (),
     run: Run | None = None,
+    within: tuple[tuple[int, int, int, int], ...] = (),
 ) -> Table:
     """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
-    plain = exact and not spans and not placed and not asked and run is None
+    plain = exact and not (spans or placed or asked or within) and run is None
     if plain and grids.even and tilings.even:
         units = [lcm(grids.units[d], u) if d >= 0 else u for d, u in zip(labels, tilings.units, strict=True)]
         if all(d < 0 or domain[d] == n for d, n in zip(labels, shape, strict=True)):
             scale = _scale(shape, units)
             if scale:
                 small = _unit_domain(len(domain), labels, units)
-                elements = _read(small, grids, tuple(units), tilings, labels, (), True, (), (), None)
+                elements = _read(small, grids, tuple(units), tilings, labels, (), True, (), (), None, ())
                 return _as_bytes(elements, scale, nbytes, shape, grids.workers)
-    elements = _read(domain, grids, shape, tilings, labels, spans, exact, placed, asked, run)
+    elements = _read(domain, grids, shape, tilings, labels, spans, exact, placed, asked, run, within)
     return _as_bytes(elements, 1, nbytes, shape, grids.workers)
 
 
@@ -110,12 +111,16 @@ def _read(
     placed: tuple[tuple[int, int], ...],
     asked: tuple[int, ...],
     run: Run | None,
+    within: tuple[tuple[int, int, int, int], ...],
 ) -> Table:
     """Elements pulled for each (grid, tiling)."""
     wide = _wide(domain, shape, grids.workers) or (bool(asked) and _wide(domain, (*shape, *shape), 1))
     need = grids.active.astype(object) if wide else grids.active
-    share = need[:, None, :] * tilings.active[None, :, :]
     grid_lo, grid_hi = bounds(grids, domain, wide)
+    for d, *piece in within:
+        lo, hi = _inside(grid_lo[:, :, d], grid_hi[:, :, d], *piece)
+        need = need * (hi > lo)
+    share = need[:, None, :] * tilings.active[None, :, :]
     tile_lo, tile_hi = bounds(tilings, shape, wide)
     covers = _covers(domain, grid_lo, grid_hi, run) if run else []
     for axis, label in enumerate(labels):

@@ -102,6 +102,8 @@ class Access:
         over, the tasks that combine the partial states read it
     placed : where the array is a piece of the domain, for each axis `(start, step)`: its index i lies at
         index `start + step * i` of the dimension; empty where it covers the domain
+    within : of a piece, `(dimension, start, step, length)` where the array has no axis for a dimension along
+        which the piece lies in a part of the domain only: tasks elsewhere do not read it
     asked : of a lookup, the axis along which rows are asked for, and the dimensions of the indices that ask;
         the rows are as likely here as there
     part : `(k, n)`: of every n rows that the labels select, k are read
@@ -116,6 +118,7 @@ class Access:
     state_bytes: int | None = None
     behind: bool = False
     placed: tuple[tuple[int, int], ...] = ()
+    within: tuple[tuple[int, int, int, int], ...] = ()
     asked: tuple[int, ...] = ()
     part: tuple[int, int] = (1, 1)
     units: tuple[Folded, ...] = ()
