@@ -39,6 +39,8 @@ from spartan_ng.wire.strangers import Strangers
 MOST_GREETING_BYTES = 4096
 _MOST_LOGGED = 200
 _MOST_PEERS = 1 << 14
+_MOST_LEFT = 1 << 10
+"""Peers that have left, and of whom something may still be read."""
 GREETINGS = Rate(8192, 400.0)
 """Of one user, over all connections."""
 MESSAGES = Rate(1 << 16, 8192.0)
@@ -131,6 +133,7 @@ class Port:
         self._copy = copy
         self._peers: dict[bytes, Peer] = {}
         self._names: dict[str, Peer] = {}
+        self._left: dict[bytes, str] = {}
         self.socket, self.address = loop.router(address, access, pair, self.door, most_waiting)
         self._strangers = Strangers(
             loop.now,
@@ -155,16 +158,23 @@ class Port:
         return peer is not None and send_frames(self.socket, frames, peer.identity)
 
     def forget(self, name: str) -> None:
-        """A peer is gone."""
+        """A peer is gone; what it had said before may still have to be read."""
+        peer = self._forget(name)
+        if peer is not None:
+            self._left[peer.identity] = str(peer)
+            if len(self._left) > _MOST_LEFT:
+                del self._left[next(iter(self._left))]
+
+    def _forget(self, name: str) -> Peer | None:
         peer = self._names.pop(name, None)
         if peer is not None:
             del self._peers[peer.identity]
+        return peer
 
     def cut(self, name: str) -> None:
         """Close a peer's connection, and forget it."""
-        peer = self._names.get(name)
+        peer = self._forget(name)
         if peer is not None:
-            self.forget(name)
             self._cut(peer.identity, peer.connection)
             self._hearer.gone(name)
 
@@ -232,7 +242,7 @@ class Port:
         elif peer.role == "worker" or self._messages.take(peer.user, self._loop.now()):
             self._hearer.heard(peer, join(frames))
         else:
-            self.forget(peer.name)
+            self._forget(peer.name)
             self._hearer.gone(peer.name)
             text = f"{_plain(peer.user)} sends more than {MESSAGES.a_second:,.0f} messages a second"
             _log.warning("%s is given up: %s", peer, text)
@@ -266,6 +276,7 @@ class Port:
         if before is None or before.connection != connection:
             self._strangers.greeted(connection)
         name = name_of(hello.role, identity)
+        self._left.pop(identity, None)
         self._peers[identity] = self._names[name] = peer = Peer(
             name,
             hello.role,
@@ -293,6 +304,12 @@ class Port:
 
     def _refuse(self, identity: bytes, first: zmq.Frame, error: Exception) -> None:
         peer = self._peers.get(identity)
+        if (
+            peer is None and identity in self._left
+        ):  # its last words were read after nothing could be sent to it
+            _log.debug("%s has left; what it still says is not heard", self._left[identity])
+            self._cut(identity, _connection(first))
+            return
         whom = str(peer) if peer is not None else f"a stranger at {first.get('Peer-Address')}"
         text = str(error)[:_MOST_LOGGED]
         if self._lines.take((first.get("User-Id"), first.get("Peer-Address")), self._loop.now()):

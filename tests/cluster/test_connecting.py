@@ -315,6 +315,17 @@ def test_what_a_peer_had_sent_before_it_is_cut_fills_no_log(keys, monkeypatch, c
     assert 1 <= caplog.text.count("is cut off") <= 5
 
 
+def test_the_last_words_of_who_has_left_are_no_strangers(insecure, caplog):
+    """A peer that closes is forgotten where nothing can be sent to it, and what it had said is read then."""
+    with Stranger(insecure.address, "valid key after hello", None, None) as peer:
+        until(lambda: peer.has_heard)
+        (there,) = insecure._port.peers
+        insecure.loop.call(lambda: insecure._port.forget(there.name))
+        peer.say([b"goodbye"])
+        until(lambda: peer.is_cut_off(0.1))
+    assert "is cut off" not in caplog.text
+
+
 def test_what_a_peer_leaves_behind_cuts_nobody_else_off(insecure, caplog):
     """Its messages are read after it has gone, when another's connection has its descriptor."""
     go_on = threading.Event()
