@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spartan_ng.config import config
+from spartan_ng.kernels import scans as interpreted
 from spartan_ng.kernels.compiled import prefixes, scans
 from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan
 from spartan_ng.kernels.ordered import Ordered
@@ -203,6 +204,17 @@ def test_cuts_cover_the_tile_once(shape: tuple[int, ...]) -> None:
         assert cut.chunks[0][0] == 10
         assert cut.chunks[-1][1] == 10 + shape[axis]
         assert all(a[1] == b[0] for a, b in zip(cut.chunks, cut.chunks[1:], strict=False))
+
+
+def test_lines_are_cut_into_as_many_pieces_as_they_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any axis but the last, whose elements are neighbours, may be cut into its single indices."""
+    monkeypatch.setattr(interpreted, "_LARGE", 1)
+    for n in range(1, 100):
+        wanted = min(n, interpreted._PIECES)
+        assert len(cut_lines(((0, n), (0, 50)), 1).pieces) == wanted
+        assert len(cut_lines(((0, n), (5, 7), (0, 3)), 1).pieces) == wanted
+        neighbours = n * interpreted._NEIGHBOURS
+        assert len(cut_lines(((0, 3), (0, neighbours + 5)), 0).pieces) == wanted
 
 
 @pytest.mark.parametrize("name", ["minimum", "maximum"])

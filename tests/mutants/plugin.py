@@ -17,6 +17,11 @@ _OPTIONS = [*_QUIET, "-p", "no:cacheprovider", "-p", "no:xdist", "--seed=0"]
 """One seed: what a fault is judged by are the cases that came by it."""
 
 
+ALL_PASSED = 64
+"""What a run of chosen tests ends with: a fault may end its process before any of them, and say that all is
+well."""
+
+
 class Recorder:
     """Notes a line for each test: its name, seconds, whether it has passed, and the faults it came by."""
 
@@ -63,7 +68,7 @@ class Chosen:
     def __call__(self) -> int:
         """Run them."""
         options = [*_OPTIONS, "-x", f"--timeout={self._timeout_s}", *self._files]
-        return int(pytest.main(options, plugins=[self]))
+        return int(pytest.main(options, plugins=[self])) or ALL_PASSED
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

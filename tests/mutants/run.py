@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants import switch
-from tests.mutants.plugin import Chosen, Recorder
+from tests.mutants.plugin import ALL_PASSED, Chosen, Recorder
 
 FEW_S, FEW_FILES = 4.0, 4
 """The first tests that a fault meets: most are seen by these."""
@@ -66,7 +66,7 @@ def judge(own: Path, state: sqlite3.Connection, number: int, most_s: float, is_e
             run = Chosen(list(tests), failed, patience)
             code = _fresh(own, number, run) if is_early else _forked(own, number, run, limit)
         ran += len(tests)
-        if code != 0:
+        if code != ALL_PASSED:
             verdict, why = "seen", failed.read_text() if failed.exists() else f"ended with {code}"
             break
         verdict, why = "survives", f"{ran} tests"

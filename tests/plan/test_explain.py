@@ -196,6 +196,17 @@ def test_operators_lie_beside_each_other_inside_their_box(operators: list[str]) 
         assert (y == v and x + w <= u) or y + h <= v
 
 
+@pytest.mark.parametrize("count", range(5))
+def test_scalars_are_counted(count: int) -> None:
+    node = leaf(10)
+    for k in range(count):
+        node = build.map_("add", node, build.data(ArrayRef((), F8, value=np.float64(k) + 0.5)))
+    node = build.map_("sqrt", node)
+    text = str(explain(lower(topological([node]), [node], Settings(Profile()), "key")))
+    (line,) = (line for line in text.splitlines() if line.startswith("inputs: "))
+    assert re.findall(r"[0-9]+ scalars?", line) == [f"{count} scalar{'s' * (count > 1)}"] * (count > 0)
+
+
 @pytest.mark.parametrize("count", range(1, 14))
 def test_the_name_of_a_stage_counts_what_it_leaves_out(count: int) -> None:
     node = leaf(10)

@@ -80,6 +80,18 @@ def test_sums_of_products_with_one_array_share_its_read() -> None:
     assert len(stage.reads) == 3
 
 
+@pytest.mark.parametrize("name", ["add", "maximum"])
+def test_what_reads_a_stored_value_shares_its_pass(name: str) -> None:
+    """As of an array that is there: here the sums of products with one that is sorted first."""
+    y, z = leaf(1000, 50), leaf(1000, 50)
+    x = build.along_axis("sort", [leaf(1000, 50)], 0, dtype=F8)
+    sums = [build.fold(name, build.map_("multiply", x, other), (0, 1)) for other in (y, z)]
+    _, stage = plan_of(*sums).stages
+    assert isinstance(stage, Fused)
+    assert len(stage.reads) == 3
+    assert len(stage.writes) == 2
+
+
 def test_a_pass_along_lines_takes_in_one_that_sees_them_whole() -> None:
     """Of row sums the logarithm, or a wanted view, and column sums of the same matrix."""
     x = leaf(10_000, 50)
