@@ -43,7 +43,7 @@ def _kmeans(np: Any, x: Any, out: str) -> Any:
         distances = (centers * centers).sum(axis=1) - 2 * (x @ centers.T)
         marks = distances.argmin(axis=1)[:, None] == numpy.arange(_CLUSTERS)
         marks = marks.astype(float)
-        sums, counts = (np.compute if np is not numpy else lambda *a: a)(marks.T @ x, marks.sum(axis=0))
+        sums, counts = _together(np, marks.T @ x, marks.sum(axis=0))
         centers = numpy.asarray(sums) / numpy.maximum(numpy.asarray(counts), 1)[:, None]
     return centers
 
@@ -58,9 +58,13 @@ def _logistic_regression(np: Any, x: Any, out: str) -> Any:
 
 
 def _components(np: Any, x: Any, out: str) -> Any:
-    mean = numpy.asarray(x.mean(axis=0))
-    covariance = numpy.asarray(x.T @ x) / len(x) - numpy.outer(mean, mean)
-    return numpy.linalg.eigvalsh(covariance)
+    mean, moments = map(numpy.asarray, _together(np, x.mean(axis=0), x.T @ x))
+    return numpy.linalg.eigvalsh(moments / len(x) - numpy.outer(mean, mean))
+
+
+def _together(np: Any, *values: Any) -> tuple[Any, ...]:
+    """Values that one pass over the file makes."""
+    return values if np is numpy else np.compute(*values)
 
 
 def _saved(np: Any, value: Any, out: str) -> None:
@@ -115,8 +119,11 @@ class Watch:
         self._thread.join()
 
     def _work(self) -> None:
-        while not self._end.wait(_SAMPLE_S):
+        while True:  # at least once, and once more at the end
+            over = self._end.wait(_SAMPLE_S)
             self.peak_bytes = max(self.peak_bytes, sum(map(_own_bytes, _family(os.getpid()))))
+            if over:
+                return
 
 
 def _family(pid: int) -> Iterator[int]:

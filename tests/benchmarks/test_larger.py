@@ -32,4 +32,4 @@ def test_memory_of_files_is_not_counted(tmp_path: Path) -> None:
         own = numpy.ones(nbytes, "u1")
         assert larger._own_bytes(os.getpid()) > before + nbytes // 2
         del own
-    assert watch.peak_bytes >= 0
+    assert watch.peak_bytes > before // 2  # also where all is over before the first sample
