@@ -114,3 +114,33 @@ def assigned(target, place, value):
 def test_elements_are_set_as_numpy_sets_them(mode, some):
     places = some(itertools.product(TARGETS, PLACES, VALUES), 300)
     assert not differences(itertools.starmap(assigned, places))
+
+
+ELEMENTS = [
+    "np.array(['ab'])[0]", "np.array(['12'])[0]", "np.array([b'ab'])[0]", "np.array([3], 'M8[ms]')[0]",
+    "np.array([3], 'm8[ms]')[0]", "np.array([1 + 2j])[0]", "np.array([True])[0]", "np.array([1.5], 'f4')[0]",
+    "np.array([(1, 2)], 'i4,i4')[0]", "np.array([7], 'u1')[0]", "np.array([b'ab'], 'V2')[0]",
+]  # fmt: skip
+USES = [
+    "np.array(x, d)", "np.asarray(x, d)", "np.array([x], d)", "np.array(np.array(x), d)", "np.full(2, x, d)",
+    "np.asarray(np.array(x)[()], d)", "np.array(x, d, ndmin=1)", "put(np.zeros((), d), (), x)",
+    "put(np.zeros(2, d), 0, x)", "put(np.zeros(2, d), slice(None), x)", "put(np.zeros(2, d), [0], x)",
+]  # fmt: skip
+
+
+def put(a, key, value):
+    a[key] = value
+    return a
+
+
+def converted(use, element, dtype):
+    def run(np):
+        found = eval(use, {"x": eval(element, {"np": np}), "d": dtype, "np": np, "put": put})
+        return [found.dtype.str, str(numpy.asarray(found))]
+
+    return f"{use}, x = {element}, d = {dtype}", run
+
+
+def test_elements_become_arrays_as_numpys_scalars_do(mode, some):
+    cases = some(itertools.product(USES, ELEMENTS, [*TARGETS, "S", "U"]), 300)
+    assert not differences(itertools.starmap(converted, cases))

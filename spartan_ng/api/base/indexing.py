@@ -206,7 +206,9 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         key = keys.canonical(key)
     if isinstance(value, np.ndarray) and is_subclass(value):
         value = _of_subclass(value, a.dtype, keys.is_simple(key) and keys.is_element(key, a.ndim))
-    if isinstance(value, np.generic) and (keys.is_simple(key) or a.dtype.kind in "SU"):
+    if isinstance(value, np.generic) and (
+        keys.is_simple(key) or a.dtype.kind in "SU" or value.dtype.kind in _TEXTS
+    ):
         value = _held(value, a.dtype)
     known = forced(value) if stays(a.dtype) or not isinstance(value, Handle) else value._peek()
     plain = key if keys.is_simple(key) else _plain_key(key)
@@ -235,6 +237,10 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         _set_scattered(a, key, new)
 
 
+_TEXTS = "SUV"
+"""Kinds of dtypes whose elements may be no numbers: an error that a cast would find when it is computed."""
+
+
 def _of_subclass(value: Any, dtype: np.dtype[Any], is_element: bool) -> Any:
     """The elements of an array of a class derived from NumPy's; what it is besides stays behind, but one
     element is asked for its number, as a masked one refuses to tell it, and an object is the array itself."""
@@ -245,10 +251,11 @@ def _of_subclass(value: Any, dtype: np.dtype[Any], is_element: bool) -> Any:
 
 def _held(number: Any, dtype: np.dtype[Any]) -> Any:
     """A scalar as NumPy sets elements to it, where that is no cast: a number that integers may not hold is
-    computed now, for NumPy's error, and times become texts or no numbers."""
+    computed now, for NumPy's error, times become texts or no numbers, and texts and records are read now."""
     beyond = dtype.kind in "iu" and number.dtype.kind in "iufc" and not np.can_cast(number.dtype, dtype)
     times = number.dtype.kind in "mM" and dtype.kind in "biufcSU"
-    if not (beyond or times or (stays(number.dtype) and not stays(dtype))):
+    read = number.dtype.kind in _TEXTS and dtype.kind not in _TEXTS
+    if not (beyond or times or read or (stays(number.dtype) and not stays(dtype))):
         return number
     return _as_element(numpys(number), dtype)
 

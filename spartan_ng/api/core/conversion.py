@@ -62,16 +62,18 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     SubclassError : a masked array, a matrix, or an array of another subclass of NumPy's
     """
     if isinstance(a, Handle):
-        if dtype is not None and not same_bytes(a.dtype, as_dtype(dtype)):
-            return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
-        return a  # type: ignore[return-value]
+        if dtype is None or same_bytes(a.dtype, as_dtype(dtype)):
+            return a  # type: ignore[return-value]
+        if a._cell.frozen and as_dtype(dtype).kind not in "biufc":
+            return as_handle(a._force()[()], dtype)  # what an element becomes may be none of our numbers
+        return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
     if is_sparse(a):
         return sparse_handle(a, dtype)
     if isinstance(a, np.generic):
-        if dtype is not None and np.dtype(dtype).hasobject:
-            return make(Cell(np.asarray(a, dtype)))
+        if dtype is not None and (np.dtype(dtype).hasobject or np.dtype(dtype).kind in "SU"):
+            return make(Cell(np.asarray(a, dtype)))  # whose element would be a shorter one, or anything
         if dtype is not None:
-            a = np.asarray(a, dtype)[()] if np.dtype(dtype).kind in "SU" else a.astype(dtype)
+            a = a.astype(dtype)
         if a.__class__ in NUMERIC or isinstance(a, np.void):
             return scalar(a)
         return make(Cell(a, frozen=True))
