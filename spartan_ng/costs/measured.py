@@ -152,7 +152,10 @@ def _is_rates(value: Any) -> bool:
 
 
 def _measure_and_keep(path: Path, threads: int) -> None:
-    found = measure(threads)
+    try:
+        found = measure(threads)
+    except RuntimeError:  # the interpreter ends, and starts no more threads
+        return
     if found is None:  # another program will be luckier
         return
     kept = {**(_read(path) or {}), _identity(threads): list(found)}

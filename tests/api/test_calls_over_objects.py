@@ -12,6 +12,7 @@ from tests.api.test_odd_calls import called
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 ELEMENTS = """
+a=np.array([1,2.5,"x",None],dtype=object); r=(a.copy()[2], a.copy()[::-1][0], a.copy().reshape(2,2)[1,0])
 b=np.zeros(2,dtype=object); b[0]=np.arange(3); c=b[0]; c[1]=7; r=b[0]*2
 b=np.zeros(2,dtype=object); b[0]=np.arange(3); b[1]=b[0]*2; r=b[1].sum()
 b=np.zeros((2,2),dtype=object); b[0,1]=np.arange(3); c=b[0]; r=(c[1], b[0,1].sum(), b[0][1].sum())

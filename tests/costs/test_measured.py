@@ -79,6 +79,23 @@ def test_a_short_program_measures_nothing(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_program_may_end_while_it_is_measured(path: Path) -> None:
+    program = (
+        "import atexit, threading; from spartan_ng.costs import measured\n"
+        "begun, whole = threading.Event(), measured._together\n"
+        "def together(*args):\n"
+        "    begun.set()\n"
+        "    while True: whole(*args)\n"
+        "measured._together = together\n"
+        "measured.BEGIN_S = 0.0\n"
+        "timer = measured.measure_later(2)\n"
+        "atexit.register(timer.join)\n"
+        "begun.wait()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not done.stderr
+
+
 def test_assumed_rates_are_neither_read_nor_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILE_VARIABLE, "assumed")
     assert measure_later(2) is None

@@ -416,7 +416,7 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     """The same elements in a cell of their own."""
     order = order_letter(order)
     value = a._peek()
-    if value is not None and value.nbytes <= config.small_bytes:
+    if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject):
         return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
     masked = a._masked()
     if masked is not None:
