@@ -246,10 +246,6 @@ class Methods(Arithmetic):
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
-    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
-        """Greatest minus least."""
-        return statistics.ptp(self, axis, out, keepdims)
-
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative sums."""
         return cumulative.cumsum(self, axis, dtype, out)
