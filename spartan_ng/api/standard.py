@@ -22,7 +22,7 @@ import spartan_ng as ours
 from spartan_ng.api.algebra import linalg as algebra
 from spartan_ng.api.core.borrowed import of_numpy
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import Handle, copied
+from spartan_ng.api.core.handle import Handle, array_of
 from spartan_ng.api.core.operands import operand, stored
 from spartan_ng.api.ndarray.arithmetic import is_operand
 from spartan_ng.api.ndarray.array import ndarray
@@ -41,9 +41,7 @@ def standard(a: Any) -> Any:
     if isinstance(a, Handle):
         if isinstance(a, Array):
             return a
-        if a._cell.frozen:
-            a = copied(a)
-            a._cell.frozen = False
+        a = array_of(a)
         h = object.__new__(Array)
         h._cell, h._views, h._state = a._cell, a._views, None
         return h

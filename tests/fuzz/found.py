@@ -100,6 +100,10 @@ a0 = np.roots(np.array([2], 'f2')); a1 = np.roots(np.array([2, 0], 'f4'))
 a0 = np.linalg.cond(np.eye(2) * 3); a1 = np.linalg.matrix_norm(np.eye(2) * 3, ord=1)
 a0 = np.array([N.nan, 1j]); np.nan_to_num(a0, copy=False); a1 = np.nan_to_num(np.array(N.nan), copy=False)
 a0 = np.max(np.array([3, 4])); a1 = np.fft.fftn(a0); a2 = np.require(a0, 'f8', ['C'])
+a0 = np.max(np.array([3.0, 4])); a1 = np.where(a0 > 0, a0, 1); a2 = a1.copy(); a1 += 3
+a0 = np.max(np.array([3.0, 4])); a1 = np.where(a0 > 0, a0, 1); a2 = a1.astype('f8'); a1 += 3
+a0 = np.inner(np.arange(3) * 2, np.arange(3)); a1 = a0.copy(); a0 += 3
+a0 = np.diagonal(np.ones((2, 2), 'u1')); np.copyto(a0, N.int64(3))
 a0 = np.max(np.array([3, 4])); a1 = np.may_share_memory(a0, a0); a2 = np.iscomplex(a0); a3 = np.isreal(a0)
 a0 = np.max(np.array([3, 4])); a1 = np.apply_over_axes(np.sum, a0, 0); a2 = sum(np.array_repr(a0).encode())
 """

@@ -13,7 +13,7 @@ from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, array_of, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -319,12 +319,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     ]
     if not first:
         ones = (1,) * b.ndim
-        outer = ufuncs.multiply(a.reshape(a.shape + ones), b)
-        return outer if outer.ndim else copied(outer)
+        return array_of(ufuncs.multiply(a.reshape(a.shape + ones), b))
     nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
-    result = wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
-    result._cell.frozen = False  # without axes, NumPy's is an array, too
-    return result
+    return array_of(wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind)))
 
 
 # --- einsum ----------------------------------------------------------------------------------------

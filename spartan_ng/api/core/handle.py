@@ -429,6 +429,15 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     return make(cell)
 
 
+def array_of(a: Any) -> ndarray:
+    """What NumPy gives as an array also where it has no axes; a number's class and cell know no writes."""
+    if a.ndim or not a._cell.frozen:
+        return a  # type: ignore[no-any-return]
+    made = copied(a)
+    made._cell.frozen = False
+    return made
+
+
 def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
     handles = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]

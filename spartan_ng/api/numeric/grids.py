@@ -15,7 +15,7 @@ from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
-from spartan_ng.api.core.handle import Handle, over_buffer, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, array_of, over_buffer, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import operators, ufuncs
@@ -257,9 +257,7 @@ def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
     first = [a[(0,) * a.ndim] for a in arrays]
     kind = np.asarray(function(*(f._force()[()] for f in first))).dtype
-    found = operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind)
-    found._cell.frozen = False  # without axes, NumPy's is an array, too
-    return found
+    return array_of(operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind))
 
 
 class _OfObjects:

@@ -370,6 +370,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     if not isinstance(dst, Handle):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
+    target = dst._open()  # raises where nothing may be written, before anything is asked about dtypes
     if not isinstance(src, Handle | np.ndarray):  # numbers of Python's have rules of their own
         cast = np.empty(np.shape(src), dst.dtype)
         np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]
@@ -379,7 +380,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise TypeError(
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
         )
-    target, plain, mask = dst._open(), new._peek(), forced(where)
+    plain, mask = new._peek(), forced(where)
     if target is not None and plain is not None and target.nbytes <= config.small_bytes:
         np.copyto(target, plain, casting=casting, where=mask)  # type: ignore[arg-type]
         return
