@@ -155,7 +155,7 @@ _EXACT = (
     "np.digitize({real}, [-1, 0, 1.5, 3]<<, right={flag}>>)",
     "np.unique({array})",
     "np.unique({array}, return_index=True, return_inverse=True, return_counts=True)[{1|2|3}]",
-    "np.unique({matrix}, axis={0|1})",
+    "np.unique({wide matrix}, axis={0|1})",
     "np.{union1d|intersect1d|setdiff1d|setxor1d}({array}, {any})",
     "np.isin({array}, {any}<<, invert={flag}>>)",
     "np.bincount({natural}<<, minlength=5>>)",

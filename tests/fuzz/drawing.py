@@ -251,6 +251,7 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "waves": _waves,
     "lines": _kind("iufc", 1, full=True),
     "matrix": _kind("iufc", 2, 2),
+    "wide matrix": lambda d: d.take(lambda v: v.ndim == 2 and v.dtype.kind in "iufc" and v.dtype.char != "e"),
     "vector": _kind("iuf", 1, 1),
     "few": _few(1, 1),
     "few lines": _few(2, 2),

@@ -96,6 +96,7 @@ a0 = np.ones(2, 'f4'); a1 = np.min_scalar_type(a0).num; a2 = np.min_scalar_type(
 a0 = np.ones(4, 'f2'); a1 = np.histogram2d(a0, a0, 3, [[0, 4], [0, 4]])[1]; a2 = np.histogram2d(a0, a0, 3)[1]
 a0 = np.ones(4, 'i4'); a1 = np.histogramdd([a0, a0], ([0, 1, 2], 3), [None, [0, 1]])[1][0]
 a0 = np.packbits(np.array(True), axis=0); a1 = np.unpackbits(np.array(3, 'u1'), axis=-1)
+a0 = np.roots(np.array([2, N.nan, 1], 'f2')); a1 = np.linalg.eigvals(np.full((2, 2), N.inf, 'f2'))
 a0 = np.roots(np.array([2], 'f2')); a1 = np.roots(np.array([2, 0], 'f4'))
 a0 = np.linalg.cond(np.eye(2) * 3); a1 = np.linalg.matrix_norm(np.eye(2) * 3, ord=1)
 a0 = np.array([N.nan, 1j]); np.nan_to_num(a0, copy=False); a1 = np.nan_to_num(np.array(N.nan), copy=False)

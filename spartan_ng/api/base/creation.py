@@ -14,6 +14,7 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
     Handle,
     Late,
+    array_of,
     converted_node,
     copied,
     make,
@@ -260,8 +261,7 @@ def astype(
     if masked is not None:
         return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask), True)
     result = wrap_node(converted_node(x._node(), dtype))
-    result._cell.frozen = x._cell.frozen
-    return result
+    return result if x._cell.frozen else array_of(result)
 
 
 # --- constants -------------------------------------------------------------------------------------

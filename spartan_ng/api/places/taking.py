@@ -368,9 +368,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if isinstance(dst, np.ndarray):
         np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
         return
-    if not isinstance(dst, Handle):
+    if not isinstance(dst, Handle) or (not dst.ndim and dst._cell.frozen):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
-    target = dst._open()  # raises where nothing may be written, before anything is asked about dtypes
+    if not dst.flags.writeable:  # type: ignore[attr-defined]
+        raise ValueError("copyto: the destination is read-only")
     if not isinstance(src, Handle | np.ndarray):  # numbers of Python's have rules of their own
         cast = np.empty(np.shape(src), dst.dtype)
         np.copyto(cast, src, casting=casting)  # type: ignore[arg-type]
@@ -380,7 +381,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise TypeError(
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
         )
-    plain, mask = new._peek(), forced(where)
+    target, plain, mask = dst._open(), new._peek(), forced(where)
     if target is not None and plain is not None and target.nbytes <= config.small_bytes:
         np.copyto(target, plain, casting=casting, where=mask)  # type: ignore[arg-type]
         return
