@@ -35,7 +35,11 @@ _SPELLINGS = {
     "y": "--target",
 }
 """Parameters whose options have other names; elsewhere underscores become dashes, and `n_` is left out."""
-_FILES = "Arrays are read from .npy files, sparse ones from Matrix Market's .mtx or SciPy's .npz."
+_FILES = (
+    "Arrays are read from .npy files and from tables (.csv, .parquet, .arrow, .feather), sparse ones from "
+    "Matrix Market's .mtx or SciPy's .npz."
+)
+_TABLES = frozenset({".csv", ".parquet", ".arrow", ".feather"})
 _FEW = 12
 """A vector of so many elements is printed."""
 
@@ -64,6 +68,7 @@ def command_of(app: App) -> click.Command:
             except ValueError as error:
                 raise click.ClickException(str(error)) from error
             _tell(found)
+            _warn(found, chosen)
             if picture is not None:
                 plot(found, picture)
                 click.echo(f"the picture is in {picture}")
@@ -125,7 +130,11 @@ def _load(path: str) -> Any:
         return np.mmread(path)
     if suffix == ".npz":
         return np.asarray(sparse.load_npz(path))
-    raise ValueError(f"{path}: cannot read {suffix or 'a file without suffix'}; give .npy, .mtx or .npz")
+    if suffix in _TABLES:
+        table = np.load(path)
+        return table[:, 0] if table.ndim == 2 and table.shape[1] == 1 else table
+    known = ", ".join([".npy", ".mtx", *sorted(_TABLES)])
+    raise ValueError(f"{path}: cannot read {suffix or 'a file without suffix'}; give {known} or .npz")
 
 
 @contextmanager
@@ -149,6 +158,13 @@ def _tell(found: Any) -> None:
     width = max(map(len, names)) + 2
     for name in names:
         click.echo(f"{name:<{width}}{_shown(getattr(found, name))}")
+
+
+def _warn(found: Any, chosen: dict[str, Any]) -> None:
+    """Say on stderr that the last iteration that was allowed has been run."""
+    most = chosen.get("max_iter")
+    if most is not None and getattr(found, "n_iter", 0) >= most:
+        click.echo(f"Warning: stopped after --max-iter {most} iterations, perhaps too early", err=True)
 
 
 def _shown(value: Any) -> str:

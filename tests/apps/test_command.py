@@ -104,6 +104,26 @@ def test_sparse_files_are_read(tmp_path) -> None:
     assert "cannot read .txt" in done.output
 
 
+def test_tables_are_read(tmp_path) -> None:
+    """A table of one column is a vector."""
+    X = datasets.load_diabetes().data[:, :3]
+    points, values = tmp_path / "points.csv", tmp_path / "values.csv"
+    numpy.savetxt(points, X, delimiter=",", header="a,b,c", comments="")
+    numpy.savetxt(values, X @ [1.0, 2.0, 3.0] + 4, delimiter=",", header="y", comments="")
+    done = app("linear-regression", "--data", str(points), "--target", str(values))
+    assert done.exit_code == 0, done.output
+    assert "1 2 3" in done.output
+    assert "intercept  4" in done.output
+
+
+@pytest.mark.parametrize(("most", "warns"), [("2", True), ("300", False)])
+def test_who_stops_too_early_says_so(iris, most, warns) -> None:
+    done = app("kmeans", "--data", iris, "--clusters", "3", "--seed", "0", "--max-iter", most)
+    assert done.exit_code == 0
+    assert ("stopped after --max-iter 2 iterations" in done.stderr) is warns
+    assert "Warning" not in done.stdout
+
+
 def test_a_local_cluster_finds_the_same(iris) -> None:
     given = ["kmeans", "--data", iris, "--clusters", "3", "--seed", "0"]
     assert app(*given, "--workers", "2").output == app(*given).output
