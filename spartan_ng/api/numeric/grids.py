@@ -207,6 +207,8 @@ def _to_show(a: Any) -> Any:
     """What NumPy prints: the elements, numbers, and instances of derived classes as they are."""
     if is_subclass(a):
         return a
+    if not isinstance(a, Handle | np.ndarray | np.generic):
+        raise AttributeError(f"{type(a).__name__!r} object has no attribute 'size'")
     a = as_handle(a)
     return a._force()[()] if a._cell.frozen and not a.ndim else a._force()
 
