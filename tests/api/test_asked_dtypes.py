@@ -94,8 +94,8 @@ VALUES = [
     "a", "1.5", "15", b"15", b"ab", "2020-01-01", None, object(), True, 7, -1, 10**30, 2.5, 1 + 2j, numpy.nan,
     numpy.datetime64(123, "s"), numpy.timedelta64(123, "s"), numpy.datetime64("nat"), numpy.float32(2.5),
     numpy.str_("7"), numpy.bytes_(b"7"), datetime.date(2020, 1, 2), decimal.Decimal("1.5"), {1, 2}, range(2),
-    (1, 2.5), [1, 2], [[1], [2]], bytearray(b"ab"), numpy.array([3, 4]), numpy.array("5"),
-    "", b"", numpy.str_(""), numpy.bytes_(b""), numpy.void(b""), numpy.void(b"ab"),
+    (1, 2.5), [1, 2], [[1], [2]], [1], (1,), [], bytearray(b"ab"), numpy.array([3, 4]),
+    numpy.array("5"), "", b"", numpy.str_(""), numpy.bytes_(b""), numpy.void(b""), numpy.void(b"ab"),
     numpy.ma.masked, numpy.ma.array(5, mask=True), numpy.ma.array(5), numpy.ma.array([5], mask=[True]),
 ]  # fmt: skip
 TARGETS = ["f8", "f4", "i8", "u1", "?", "c16", "S2", "U4", "M8[D]", "m8[s]", "O", "i4,f4"]
@@ -105,8 +105,9 @@ PLACES = ["0", "...", "1:3", "[0,1]", "()", "np.intp(0)"]
 def assigned(target, place, value):
     def run(np):
         x = np.zeros(() if place == "()" else 3, target)
+        kept = x.copy()
         exec(f"x[{place}] = value", {"x": x, "value": value, "np": np})
-        return [x.dtype.str, str(numpy.asarray(x))]
+        return [x.dtype.str, str(numpy.asarray(x)), str(numpy.asarray(kept))]
 
     return f"{target}[{place}] = {value!r}", run
 

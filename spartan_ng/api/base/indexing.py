@@ -225,7 +225,7 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         value = np.array(value, "c")
     is_array = isinstance(value, Handle | np.ndarray | np.generic) or is_sparse(value) or is_array_like(value)
     if not is_array and keys.is_simple(key) and keys.is_element(key, a.ndim):
-        value = _as_element(value, a.dtype)
+        value = _one(value, a.dtype, a.ndim)
     new = as_handle(value, None if is_array else a.dtype)
     if keys.is_simple(key):
         if new.ndim and keys.is_element(key, a.ndim):
@@ -262,9 +262,14 @@ def _held(number: Any, dtype: np.dtype[Any]) -> Any:
 
 def _as_element(value: Any, dtype: np.dtype[Any]) -> Any:
     """What an element becomes that is set to a value, or NumPy's error."""
-    one = np.zeros((), dtype)
-    one[()] = value
-    return one[()]
+    return _one(value, dtype, 0)[()]
+
+
+def _one(value: Any, dtype: np.dtype[Any], ndim: int) -> Any:
+    """An array without axes of the element; a list of one is a number for NumPy only where there are none."""
+    one = np.zeros((1,) * ndim, dtype)
+    one[(0,) * ndim] = value
+    return one.reshape(())
 
 
 def _is_part(a: Handle, key: Any) -> bool:
