@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.optimizer.cuboid.exploit import plan_cuboids
+from spartan_ng.optimizer.cuboid.exploit import Together, plan_cuboids
 from spartan_ng.optimizer.cuboid.explore import explore
 from spartan_ng.optimizer.cuboid.model import Graph, Units
 from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Cluster
@@ -131,3 +132,17 @@ def test_a_single_product_that_fits_nowhere_is_an_error() -> None:
     _, roots = gnmf(5000, 3000, 10_000, 200)
     with pytest.raises(MemoryBudgetError, match="No cuboid fits"):
         plan_cuboids(topological(roots), roots, Cluster(2, 2, 100, 1, 1))
+
+
+def test_nodes_are_together_unless_a_split_lies_between_them() -> None:
+    """Also those that no operator has, as of a product of a matrix and a vector."""
+    u, s, v = leaf(30, 20), leaf(20), leaf(30)
+    product = build.matmul(u, s, F8)
+    after = build.map_("add", build.map_("exp", product), v)
+    large = build.matmul(u, build.transpose(u, (1, 0)), F8)
+    order = topological([after, large])
+    for workers in (1, 4):
+        together = Together(order, [after, large], Profile(workers=workers))
+        assert together(product, after)
+        assert together(after, product)
+        assert together(large, large)
