@@ -224,8 +224,8 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     if a.dtype.char == "c" and isinstance(value, str | bytes):  # a character an element
         value = np.array(value, "c")
     is_array = isinstance(value, Handle | np.ndarray | np.generic) or is_sparse(value) or is_array_like(value)
-    if not is_array and keys.is_simple(key) and keys.is_element(key, a.ndim):
-        value = _one(value, a.dtype, a.ndim)
+    if (a.dtype.hasobject or not is_array) and keys.is_simple(key) and keys.is_element(key, a.ndim):
+        value = _one(numpys(value), a.dtype, a.ndim)
     new = as_handle(value, None if is_array else a.dtype)
     if keys.is_simple(key):
         if new.ndim and keys.is_element(key, a.ndim):
