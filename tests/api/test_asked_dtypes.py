@@ -120,11 +120,13 @@ def test_elements_are_set_as_numpy_sets_them(mode, some):
 ELEMENTS = [
     "np.array(['ab'])[0]", "np.array(['12'])[0]", "np.array([b'ab'])[0]", "np.array([3], 'M8[ms]')[0]",
     "np.array([3], 'm8[ms]')[0]", "np.array([1 + 2j])[0]", "np.array([True])[0]", "np.array([1.5], 'f4')[0]",
+    "np.str_('ab')", "np.bytes_(b'ab')",
     "np.array([(1, 2)], 'i4,i4')[0]", "np.array([7], 'u1')[0]", "np.array([b'ab'], 'V2')[0]",
 ]  # fmt: skip
 USES = [
     "np.array(x, d)", "np.asarray(x, d)", "np.array([x], d)", "np.array(np.array(x), d)", "np.full(2, x, d)",
     "np.asarray(np.array(x)[()], d)", "np.array(x, d, ndmin=1)", "put(np.zeros((), d), (), x)",
+    "filled(np.zeros(2, d), x)",
     "put(np.zeros(2, d), 0, x)", "put(np.zeros(2, d), slice(None), x)", "put(np.zeros(2, d), [0], x)",
 ]  # fmt: skip
 
@@ -134,9 +136,16 @@ def put(a, key, value):
     return a
 
 
+def filled(a, value):
+    a.fill(value)
+    return a
+
+
 def converted(use, element, dtype):
     def run(np):
-        found = eval(use, {"x": eval(element, {"np": np}), "d": dtype, "np": np, "put": put})
+        found = eval(
+            use, {"x": eval(element, {"np": np}), "d": dtype, "np": np, "put": put, "filled": filled}
+        )
         return [found.dtype.str, str(numpy.asarray(found))]
 
     return f"{use}, x = {element}, d = {dtype}", run

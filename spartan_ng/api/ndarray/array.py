@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.api.base import constants, creation, indexing, joining, manipulation, reductions
 from spartan_ng.api.core.chains import Basic, bounded, full_shape, is_read_only
-from spartan_ng.api.core.conversion import as_handle, forced, in_order
+from spartan_ng.api.core.conversion import as_handle, forced, in_order, numpys
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.flags import Flags
@@ -434,8 +434,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             one[()], value = value, one
         elif not self.dtype.names:
             one = np.zeros(1, self.dtype)
-            given = forced(value)  # with NumPy's errors, which are a number's own
-            one.fill(given[()] if isinstance(value, np.generic) else given)
+            one.fill(numpys(value))  # with NumPy's errors, which are a number's own
             value = one[0]
         if not self._cell.frozen:  # of a number, NumPy fills a copy
             self[...] = value
