@@ -99,10 +99,14 @@ def _read_share(plan: Plan, stage: Stage, read: Read) -> int:
 
 
 def _arriving_bytes(plan: Plan, number: int) -> int:
-    """Bytes that a task of a stage has from other workers: as they came, and as it puts them together."""
-    grid = estimate.grid(plan, plan.stages[number])
+    """Bytes that a task of a stage has from other workers: as they came, and as it puts them together; a copy
+    puts them together to its result."""
+    stage = plan.stages[number]
+    grid = estimate.grid(plan, stage)
     tasks = plan.workers if grid.duplicate else max(grid.ntiles, 1)
-    return -(-2 * plan.predicted_bytes[number] // tasks)
+    parts = stage.parts if isinstance(stage, Fused) else 1  # which come one after the other
+    times = 1 if isinstance(stage, Fused) and not stage.rows else 2
+    return -(-times * plan.predicted_bytes[number] // (tasks * parts))
 
 
 def _slots(stage: Stage) -> Iterator[int]:
