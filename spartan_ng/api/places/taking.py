@@ -109,19 +109,18 @@ class Flat:
                 target.flat[forced(key)] = forced(value)
                 return
         single = isinstance(key, int | np.integer | np.bool_)
+        is_truth = isinstance(key, bool | np.bool_)
         if single:  # NumPy's error or warning, or the element that it takes
+            if not is_truth:
+                bounded(int(key), self.base.size, 0)
             one = np.zeros(1, self.base.dtype)
-            place: Any = key if isinstance(key, bool | np.bool_) else 0
+            place: Any = key if is_truth else 0
             if isinstance(value, Handle) and value._peek() is None and _is_held(value, one.dtype):
                 one.flat[place] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
             else:
                 one.flat[place] = numpys(value)
                 value = one[0]
-        if isinstance(key, bool | np.bool_):
-            key = slice(int(key))
-        key = self._places(key)
-        if isinstance(key, int | np.integer):
-            bounded(int(key), self.base.size, 0)
+        key = self._places(slice(int(key)) if is_truth else key)
         value = _elements(value, self.base.dtype)
         if value.size == 0:
             return
