@@ -50,7 +50,8 @@ def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, 
         for stage, seen in sorted(wanted, key=lambda d: -prod(d[0].domain)):
             if stage in gone or seen is None or largest.get(stage, 0) > node.nbytes:
                 continue
-            tried = [h for h in hosts if has_room(h[0])] if _may_move(stage) else []
+            # A stage that sees the node in two ways may be a host by one of them, and be gone by the other.
+            tried = [h for h in hosts if h[0] not in gone and has_room(h[0])] if _may_move(stage) else []
             places = (place_stage(stage, seen, *host) for host in tried)
             apart = (p for p in places if p and not (follows(p[0], stage) or follows(stage, p[0])))
             place = next(apart, None)

@@ -66,7 +66,16 @@ def test_what_a_cut_set_does_not_part_is_searched_as_a_whole() -> None:
     for seed in range(part(400)):
         rng = random.Random(seed)
         count = rng.randint(2, 6)
-        table = [rng.randint(0, 99) for _ in range(1 << count)]
+        points = 1 << rng.randrange(count)
+        others = [1 << i for i in range(count) if not points >> i & 1]
+        kept = rng.sample(others, rng.randint(0, len(others) - 1))
+        above = sum(kept[: len(kept) // 2])
+        cut = CutSet(points, above, sum(kept) - above)
+        sides = [[rng.randint(0, 99) for _ in range(1 << count)] for _ in range(2)]
+        table = [rng.randint(0, 198) for _ in range(1 << count)]
+        for mask in range(1 << count):
+            if mask & points:  # the sides are independent, for whatever stands on neither
+                table[mask] = sides[0][mask & ~cut.below] + sides[1][mask & ~cut.above]
 
         class Costs:
             def cost(self, mask: int, table: list[int] = table) -> int:
@@ -75,11 +84,6 @@ def test_what_a_cut_set_does_not_part_is_searched_as_a_whole() -> None:
             def at_least(self, mask: int, table: list[int] = table) -> int:
                 return min(c for m, c in enumerate(table) if m & mask == mask)
 
-        points = 1 << rng.randrange(count)
-        others = [1 << i for i in range(count) if not points >> i & 1]
-        kept = rng.sample(others, rng.randint(0, len(others) - 1))
-        above = sum(kept[: len(kept) // 2])
-        cut = CutSet(points, above, sum(kept) - above)
         found = skip_enumerate(Costs(), count, [cut])
         assert found.cost == brute_force(Costs(), count).cost
         assert found.exact
