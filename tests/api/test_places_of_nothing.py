@@ -40,6 +40,19 @@ def test_indices_of_arrays_without_elements(shape, small):
 
 
 @pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "default"])
+@pytest.mark.parametrize("shape", list(product((0, 1, 3), repeat=2)), ids=str)
+def test_indices_beside_indices_without_elements(shape, small):
+    x = numpy.zeros(shape)
+    with config.override(small_bytes=small):
+        for keys in product([[], [0], [3], [-4], [[0], [7]], 0, 5, slice(None)], repeat=2):
+            wanted = came(lambda k=keys: x[tuple(numpy.array(i, int) if type(i) is list else i for i in k)])
+            found = came(
+                lambda k=keys: np.array(x)[tuple(np.array(i, int) if type(i) is list else i for i in k)]
+            )
+            assert found == wanted, keys
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "default"])
 def test_indices_lie_in_memory_as_numpys_do(small):
     x = numpy.array([[1, 0, 2], [3, 4, 0]])
     with config.override(small_bytes=small):

@@ -51,6 +51,7 @@ WITHOUT = {
     **dict.fromkeys([*PRODUCTS, "vecdot", "vecmat", "vecmat of vectors"], TIMES),
     **dict.fromkeys(["digitize", "geomspace", "histogram2d", "poly", "roots"], TIMES),
     "full text": ["M8[D]"],
+    "pad maximum": ["m8[s]"],
     "pad mean": ["m8[s]"],
 }
 """Dtypes that NumPy takes or refuses by accident: no times among floats, the mean of some, sums of
@@ -187,6 +188,10 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "negative": lambda np, x: -x,
     "pad": lambda np, x: np.pad(x, 2),
     "pad mean": lambda np, x: np.pad(x, 2, mode="mean"),
+    "pad maximum": lambda np, x: np.pad(x, 1, mode="maximum"),
+    "pad minimum large": lambda np, x: np.pad(~np.abs(x) << 40 | 1, 1, mode="minimum"),
+    "histogramdd": lambda np, x: np.histogramdd([x, x], (2, 3), [[-4, 4], [-5, 5]])[0],
+    "histogramdd points": lambda np, x: np.histogramdd(x, 3)[0],
     "partition": lambda np, x: np.partition(x, 1),
     "percentile": lambda np, x: np.percentile(x, [20, 60]),
     "prod": lambda np, x: np.prod(x),

@@ -149,6 +149,7 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
     full = expanded(key, len(shape), consumed)
     place = next((i for i, k in enumerate(items) if k is Ellipsis), -1)
     gap = place if len(full) == len(items) - 1 else -1
+    takes_nothing = any(isinstance(i, Handle) and i.dtype.kind != "b" and i.size == 0 for i in full)
     for position, item in enumerate(full):
         if position == gap:
             inside = False
@@ -163,7 +164,7 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
         else:
             runs += not inside
             inside = True
-            found = _index_entries(item, axis, shape)
+            found = _index_entries(item, axis, shape, takes_nothing)
             entries.extend(found)
             axis += sum(e.axis >= 0 for e in found)
     _check_count(entries)
@@ -185,10 +186,15 @@ def _check_count(entries: list[Entry]) -> None:
         )
 
 
-def _index_entries(item: Any, axis: int, shape: tuple[int, ...]) -> list[Entry]:
-    """The index arrays an integer, an integer array or a mask stands for."""
+def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: bool) -> list[Entry]:
+    """The index arrays an integer, an integer array or a mask stands for.
+
+    Of one beside an array without elements only the shape is asked for.
+    """
     if not isinstance(item, Handle):
         return [Entry(axis, index=wrap(np.asarray(bounded(item, shape[axis], axis), np.int64)))]
+    if item.dtype.kind != "b" and takes_nothing:
+        return [Entry(axis, index=wrap(np.zeros(item.shape, np.int64)))]
     if item.dtype.kind != "b":
         return [Entry(axis, index=checked_index(item, shape[axis], axis))]
     if item.ndim == 0:

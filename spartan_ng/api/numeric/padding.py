@@ -168,7 +168,8 @@ def _statistics(a: Any, axis: int, mode: str, option: Any) -> list[Any]:
             raise ValueError("stat_length of 0 yields no value for padding")
         part = _part(a, axis, 0, length) if which == 0 else _part(a, axis, n - length, n)
         value = _STATISTICS[mode](part, axis, keepdims=True)
-        found.append((ufuncs.rint(value) if a.dtype.kind in "iu" else value).astype(a.dtype))
+        whole = a.dtype.kind in "iu" and value.dtype.kind == "f"  # extremes are integers, not to be rounded
+        found.append((ufuncs.rint(value) if whole else value).astype(a.dtype))
     return found
 
 

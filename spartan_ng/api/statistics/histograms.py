@@ -201,6 +201,9 @@ def histogramdd(
 ) -> tuple[ndarray, list[ndarray]]:
     """How many points fall into each cell of a grid, and the edges along each axis."""
     points = as_handle(sample) if not isinstance(sample, list | tuple) else joining.stack(sample, 1)
+    points = points.reshape(-1, 1) if points.ndim < 2 else points
+    if points.ndim != 2:
+        raise ValueError(f"histogramdd: points are rows of coordinates, not of shape {points.shape}")
     d = points.shape[1]
     each = list(bins) if hasattr(bins, "__len__") else [bins] * d
     if len(each) != d:
