@@ -131,6 +131,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("state", ["warn", "raise"])
 @pytest.mark.parametrize("has_out", [True, False])
 @pytest.mark.parametrize("n", [7, LARGE])

@@ -87,6 +87,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("theirs", [Asked, Refusing])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_ask_whoever_says_what_functions_are(mode, name, theirs):

@@ -59,6 +59,7 @@ def data(n: int, m: int, k: int) -> tuple[Any, ...]:
 
 def check(name: str, shape: tuple[int, int, int]) -> None:
     x, u, v, s = data(*shape)
+    u = abs(u) if name == "gnmf" else u  # as factors are: no quotient hangs on the rest of a sum
     expression = {**EXPRESSIONS, **SPARSE}[name]
     expected = expression(np, x.toarray(), u, v, s)
     with config.override(small_bytes=0):
