@@ -242,8 +242,10 @@ class Socket:
                 raise zmq.ZMQError(zmq.EHOSTUNREACH)
             found.carry(0, parts[1:])
 
-    def getsockopt(self, option: int) -> bytes:
-        """Where it is connected to."""
+    def getsockopt(self, option: int) -> bytes | int:
+        """Where it is connected to; of what has happened it is always aware."""
+        if option == zmq.EVENTS:
+            return 0
         assert option == zmq.LAST_ENDPOINT
         return self.address.encode()
 
