@@ -4,9 +4,9 @@
     python -m tests.mutants --count 200 --seed 1 --slice 600     # ten minutes of it; ask again to go on
     python -m tests.mutants --count 20 --seed 2 --paths worker --tests tests/worker
 
-Faults (a comparison, a sign, `and` for `or`, a dropped `not`, a constant that is one off) are drawn at random
-and put into a copy of the project. The tests run once without any, to see which come by which fault; then
-each fault meets the tests that do. Survivors are printed: each is a question that no test asks.
+Faults (a comparison, a sign, `and` for `or`, a dropped `not`) are drawn at random and put into a copy of the
+project. The tests run once without any, to see which come by which fault; then each fault meets the tests
+that do. Survivors are printed: each is a question that no test asks. With new tests, ask `--again`.
 """
 
 from __future__ import annotations
@@ -22,30 +22,36 @@ import click
 
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from tests.mutants import switch
-from tests.mutants.tree import CORE, begin, connected, prepare, sites_of
+from tests.mutants.tree import CORE, begin, connected, prepare, renew_tests, sites_of
 
 MOST = 1 << 16
 """Faults that the switch can count."""
 ROOT = Path(__file__).parents[2]
-ROOMS = ("kernels", "worker", "plan", "optimizer", "ops", "backends", "master", "api", "numpy_parity")
-TESTS = tuple(f"tests/{room}" for room in ROOMS)
-"""Tests that take long for what they see of these faults (apps, clusters) are left out by default."""
+ROOMS = (
+    *("kernels", "worker", "plan", "optimizer", "ops", "graph", "costs", "backends", "master"),
+    *("sources", "sinks", "api", "numpy_parity", "cluster"),
+)
+ALONE = ("as_numpy", "programs", "lineage", "listing", "checkpoints", "progress", "fuzz")
+TESTS = (*(f"tests/{room}" for room in ROOMS), *(f"tests/test_{name}.py" for name in ALONE))
+"""Tests that take long for what they see of these faults (apps, launchers) are left out by default."""
 
 
 @click.command(help=__doc__)
 @click.option("--count", default=200, show_default=True, help="How many faults to draw.")
 @click.option("--seed", default=0, show_default=True, help="Which ones.")
 @click.option("--paths", multiple=True, default=CORE, help="Files and folders to put them into.")
+@click.option("--numbers", is_flag=True, help="Draw constants that are one off and other operators, too.")
 @click.option("--tests", multiple=True, default=TESTS, help="Files and folders of tests.")
 @click.option("--most", default=60.0, show_default=True, help="Seconds of tests that a fault meets at most.")
 @click.option("--slice", "slice_s", type=float, help="Seconds after which to stop; the next call goes on.")
-@click.option("--again", is_flag=True, help="Judge anew what no test has seen.")
+@click.option("--again", is_flag=True, help="Judge anew, with the tests of now, what none has seen.")
 @click.option("--jobs", default=1, show_default=True, help="How many processes.")
 @click.option("--place", type=Path, help="Where the copy lies.  [default: .mutants/SEED-COUNT]")
 def main(
     count: int,
     seed: int,
     paths: tuple[str, ...],
+    numbers: bool,
     tests: tuple[str, ...],
     most: float,
     slice_s: float | None,
@@ -57,9 +63,10 @@ def main(
     end = time.time() + (slice_s or 1e9)
     place = (place or ROOT / ".mutants" / f"{seed}-{count}").resolve()
     if not (place / "state.sqlite").exists():
-        prepare(ROOT, place, paths, count, seed)
+        prepare(ROOT, place, paths, count, seed, numbers)
     state = connected(place)
     if again:
+        renew_tests(ROOT, place, state)
         state.execute("delete from verdict where verdict != 'seen'")
     for what in ("record", "judge"):
         begin(state)

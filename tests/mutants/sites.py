@@ -1,4 +1,8 @@
-"""Where a fault can be put into a module: comparisons, signs, and/or, a dropped `not`, constants.
+"""Where a fault can be put into a module: comparisons, signs of terms and numbers, and/or, a dropped `not`.
+
+These change what the code decides. Constants that are one off, and other operators for `*`, `//`, `%`, shifts
+and sets of bits, are asked for by name: most constants are tuned (a share, a limit) or say `strict=`, where
+one off is as right, and what survives says nothing about the tests.
 
 All of a module's are there at once, each behind a switch: `a < b` becomes `(a <= b if at(7) else a < b)`.
 So the code is written once, a run picks its fault by a number, and the switch tells who comes by.
@@ -26,9 +30,8 @@ _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.In: ast.NotIn,
     ast.NotIn: ast.In,
 }
-_SIGNS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
+_SIGNS: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Mult: ast.Add,
     ast.FloorDiv: ast.Mult,
     ast.Div: ast.Mult,
@@ -65,19 +68,22 @@ class Site:
         return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
 
 
-def sites(path: str, text: str) -> list[Site]:
-    """All faults that can be put into a module."""
+def sites(path: str, text: str, numbers: bool = False) -> list[Site]:
+    """All faults that can be put into a module; with `numbers`, constants and other operators, too."""
     return [
         Site(path, node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, _shown(node), after)
         for node in _running(ast.parse(text))
         if node.end_lineno is not None and node.end_col_offset is not None
-        for after in _faults(node)
+        for after in (*_faults(node), *(_numbers(node) if numbers else ()))
     ]
 
 
-def drawn(root: Path, paths: Sequence[str], count: int, seed: int) -> list[Site]:
-    """`count` faults of the files, each as likely as any other; no two of them at one place."""
-    every = [s for path in paths for s in sites(path, (root / path).read_text())]
+def drawn(root: Path, paths: Sequence[str], count: int, seed: int, numbers: bool = False) -> list[Site]:
+    """`count` faults of the files, each as likely as any other; no two of them at one place.
+
+    A draw of fewer with the same seed is the beginning of a draw of more.
+    """
+    every = [s for path in paths for s in sites(path, (root / path).read_text(), numbers)]
     random.Random(seed).shuffle(every)
     chosen: list[Site] = []
     for site in every:
@@ -148,6 +154,13 @@ def _faults(node: ast.expr) -> Iterator[str]:
             yield ast.unparse(ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values))
         case ast.UnaryOp(ast.Not() | ast.USub(), operand):
             yield ast.unparse(operand)
+
+
+def _numbers(node: ast.expr) -> Iterator[str]:
+    """What a number or an operator may become that decides nothing by itself."""
+    match node:
+        case ast.BinOp(left, op, right) if type(op) in _OPERATORS and not _is_text(left):
+            yield ast.unparse(ast.BinOp(left, _OPERATORS[type(op)](), right))
         case ast.Constant(bool() as value):
             yield repr(not value)
         case ast.Constant(int() as value):

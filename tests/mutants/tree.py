@@ -47,23 +47,18 @@ create table verdict (number integer primary key, verdict text, why text, tests 
 """
 
 
-def prepare(root: Path, place: Path, paths: Sequence[str], count: int, seed: int) -> None:
+def prepare(
+    root: Path, place: Path, paths: Sequence[str], count: int, seed: int, numbers: bool = False
+) -> None:
     """Copy the project to `place`, and put `count` faults into the files under `paths`."""
     tree = place / "tree"
     shutil.rmtree(place, ignore_errors=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = [n for n in listed.split("\0") if n and (root / n).exists()]
+    names = _names(root)
     for name in names:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, tree / name, follow_symlinks=False)
     files = [n for n in names if n.endswith(".py") and is_chosen(Path(n), paths)]
-    chosen = drawn(root, files, count, seed)
+    chosen = drawn(root, files, count, seed, numbers)
     by_path: dict[str, list[tuple[int, Site]]] = defaultdict(list)
     for number, site in enumerate(chosen):
         by_path[site.path].append((number, site))
@@ -75,6 +70,28 @@ def prepare(root: Path, place: Path, paths: Sequence[str], count: int, seed: int
         state.executemany(
             "insert into site values (?, ?)", ((i, json.dumps(asdict(s))) for i, s in enumerate(chosen))
         )
+
+
+def renew_tests(root: Path, place: Path, state: sqlite3.Connection) -> None:
+    """Put the tests as they are now into a copy; what changed files come by is to be recorded anew."""
+    for name in _names(root):
+        ours, theirs = root / name, place / "tree" / name
+        if not name.startswith("tests/") or name.startswith("tests/mutants/"):
+            continue
+        if theirs.exists() and theirs.read_bytes() == ours.read_bytes():
+            continue
+        theirs.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ours, theirs)
+        state.execute("delete from reach where test in (select name from test where file = ?)", (name,))
+        state.execute("delete from test where file = ?", (name,))
+        state.execute("delete from file where name = ?", (name,))
+
+
+def _names(root: Path) -> list[str]:
+    """The project's files, those that are not committed among them."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    return [n for n in listed.split("\0") if n and (root / n).exists()]
 
 
 def is_chosen(name: Path, paths: Sequence[str]) -> bool:
