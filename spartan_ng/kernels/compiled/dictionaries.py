@@ -30,10 +30,12 @@ _DISTINCT, _COUNTS, _FIELDS = 5, 6, 10
 
 def multiply(a: CompressedMatrix, b: Any) -> Any:
     """The product with a dense vector or matrix, in the dtype that NumPy's has; None where NumPy's loops on
-    the elements have to make it: products of bools and of complex numbers, and of integers that no kernel is
-    ready for."""
+    the elements have to make it: products of bools and of complex numbers, of integers that no kernel is
+    ready for, and from the left of infinite words, as a tuple's sum hides the zeros that make NaN of them."""
     dtype = np.result_type(a.dtype, b.dtype)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        return None
+    if a.turned and a.dtype.kind == "f" and _holds_infinities(a):
         return None
     number = "float64" if dtype.kind == "f" else "int64"
     columns = 1 if b.ndim == 1 else b.shape[1]
@@ -45,6 +47,14 @@ def multiply(a: CompressedMatrix, b: Any) -> Any:
     if kernel is None:
         return (a @ b).astype(dtype, copy=False) if dtype.kind == "f" else None
     return _product(kernel, a, b, number).astype(dtype, copy=False)
+
+
+def _holds_infinities(a: CompressedMatrix) -> bool:
+    """Whether a coded element is infinite; words of other rows do not count."""
+    return bool(np.isinf(a.words).any()) and any(
+        np.isinf(words[:, counts > 0]).any()
+        for (_, words), counts in zip(a.dictionaries(), a.counts(), strict=True)
+    )
 
 
 def _product(kernel: Function, a: CompressedMatrix, b: Any, number: str) -> Any:
