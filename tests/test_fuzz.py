@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import faulthandler
+import os
 import random
 import re
 import subprocess
 import sys
+import threading
+from typing import Any
 
 import numpy
 import pytest
 from click.testing import CliRunner
 
 import spartan_ng
-from tests.fuzz import found, numbers, without_axes
+from tests.fuzz import campaign as campaigns
+from tests.fuzz import found, jobs, numbers, without_axes
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
 from tests.fuzz.campaign import Campaign
@@ -87,6 +92,39 @@ def test_random_programs_are_numpys(mode, programs):
     print(f"the first seed is {campaign.first}")
     for failed in campaign.failures():
         pytest.fail(f"{failed}\n\n{failed.script}")
+
+
+def _serve_faults(pipe, stacks, limit_s):
+    """A campaign's process in which the second program stands, and the fourth brings it down."""
+    armed: list[Any] = []
+
+    def check_but_two(program, mode, errors):
+        if program.seed == 2:
+            (options,) = armed[-1:]
+            faulthandler.cancel_dump_traceback_later()
+            later(0.001, **options)
+            threading.Event().wait()
+        if program.seed == 4:
+            os.abort()
+
+    later = faulthandler.dump_traceback_later
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faulthandler, "dump_traceback_later", lambda s, **options: armed.append(options))
+        patch.setattr(campaigns, "check", check_but_two)
+        jobs.serve(pipe, stacks, limit_s)
+
+
+def test_programs_that_stand_or_end_their_process_are_faults(monkeypatch):
+    monkeypatch.setattr(jobs, "serve", _serve_faults)
+    campaign = Campaign(Mode("default", "interpret"), 1, 5, calls=(5, 6))
+    turns = list(jobs.turns(campaign, 1, keep_going=True, limit_s=1e6))
+    assert [(t.ran, [f.seed for f in t.found]) for t in turns] == [(2, [2]), (2, [4]), (1, [])]
+    stood, ended = (f for t in turns for f in t.found)
+    assert stood.kind == "stood"
+    assert "in wait" in stood.text
+    assert "--seed 2 --programs 1" in stood.text
+    assert ended.kind == "ended its process with status -6"
+    assert "in check_but_two" in ended.text
 
 
 def test_a_script_runs_by_itself(tmp_path):
@@ -225,7 +263,7 @@ def test_a_place_that_nothing_fits_draws_another_call():
 
 
 def test_the_command_says_what_it_found(monkeypatch):
-    options = ["--programs", "3", "--seed", "5", "--tier", "interpret", "--mode", "default"]
+    options = ["--programs", "3", "--seed", "5", "--tier", "interpret", "--mode", "default", "--jobs", "0"]
     monkeypatch.setattr(spartan_ng, "array", lambda a, *rest, **keywords: numpy.zeros(3))
     found = CliRunner().invoke(main, options)
     assert found.exit_code == 1

@@ -28,7 +28,8 @@ from tests.fuzz.runner import SMALL_BYTES, Mode
 @click.option("--kernels", default=1_000_000, help="The most kernels that a program compiles; auto only.")
 @click.option("--seed", type=int, help="The first program; fresh by default, and printed.")
 @click.option("--calls", nargs=2, default=(5, 60), help="The least and the most calls of a program.")
-@click.option("--jobs", default=1, help="Run so many programs at once, each in a process of its own.")
+@click.option("--jobs", default=1, help="Run so many programs at once, each in its process; 0: in this one.")
+@click.option("--limit", default=300.0, help="Seconds after which a program stands, which is a fault.")
 @click.option("--keep-going", is_flag=True, help="Go on after a fault, and count faults by their kind.")
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for the scripts of faults.")
 def main(
@@ -42,6 +43,7 @@ def main(
     seed: int | None,
     calls: tuple[int, int],
     jobs: int,
+    limit: float,
     keep_going: bool,
     output: Path | None,
 ) -> None:
@@ -66,7 +68,7 @@ def main(
     ran = compiled = 0
     wait_s = 0.1 if sys.stderr.isatty() else 30
     with tqdm(total=programs, unit="program", mininterval=wait_s) as bar:
-        for turn in turns(campaign, jobs, keep_going):
+        for turn in turns(campaign, jobs, keep_going, limit):
             ran, compiled = ran + turn.ran, compiled + turn.kernels
             bar.update(turn.ran)
             for found in turn.found:

@@ -126,7 +126,7 @@ _EXACT = (
     "np.diff({lines}<<, {1|2}>>, axis={axis})",
     "np.broadcast_arrays({array}, {like})[{0|1}].copy()",
     "np.meshgrid({vector}, {vector also}<<, indexing='ij'>>)[{0|1}].copy()",
-    "np.unstack({lines}, axis={axis})[0]",
+    "np.unstack({short lines}, axis={axis})[0]",
     "np.rollaxis({lines}, {axis})",
     "np.kron({small}, {small also})",
     # taking
@@ -205,8 +205,8 @@ _EXACT = (
     "int(np.argmax({real}))",
     "float({element})",
     "{array} if np.any({it} > 1) else {any}",
-    "[x * 2 for x in {lines}][-1]",
-    "np.array([x for x in {lines}])",
+    "[x * 2 for x in {short lines}][-1]",
+    "np.array([x for x in {short lines}])",
     "max({vector}.tolist())",
     "len({lines})",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.fuzz.generator import Program, generate
@@ -50,22 +50,28 @@ class Campaign:
     ran: int = 0
     kernels: int = 0
 
-    def failures(self) -> Iterator[Failed]:
-        """Run the programs; each that fails, made short."""
+    def failures(self, begun: Callable[[int], None] = lambda seed: None) -> Iterator[Failed]:
+        """Run the programs; each that fails, made short.
+
+        `begun` is told each program's seed before it is drawn, and again before it is made short.
+        """
         end = float("inf") if self.seconds is None else time.monotonic() + self.seconds
         with running(self.mode) as ration:
             for seed in range(self.first, self.first + self.programs):
                 if time.monotonic() > end:
                     break
+                begun(seed)
                 program = generate(seed, *self.calls)
                 ration.left = ration.most
                 finding = check(program, self.mode, numpys_errors(program))
                 self.ran += 1
                 self.kernels = ration.compiled
                 if finding is not None:
+                    begun(seed)
                     short, shown = minimize(program, finding, self.mode)
-                    yield Failed(short, shown, self.mode, self._again(seed))
+                    yield Failed(short, shown, self.mode, self.again(seed))
 
-    def _again(self, seed: int) -> str:
+    def again(self, seed: int) -> str:
+        """The command that runs one program again."""
         calls = f"--calls {self.calls[0]} {self.calls[1]}"
         return f"python -m tests.fuzz --seed {seed} --programs 1 {calls} {self.mode.options}"

@@ -250,6 +250,9 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "inexact": _kind("fc"),
     "waves": _waves,
     "lines": _kind("iufc", 1, full=True),
+    "short lines": lambda d: d.take(
+        lambda v: v.dtype.kind in "iufc" and v.size > 0 and 0 < max(v.shape, default=0) <= 300
+    ),
     "matrix": _kind("iufc", 2, 2),
     "wide matrix": lambda d: d.take(lambda v: v.ndim == 2 and v.dtype.kind in "iufc" and v.dtype.char != "e"),
     "vector": _kind("iuf", 1, 1),
