@@ -12,23 +12,10 @@ import numpy as np
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.wire.codec import encode
 from spartan_ng.wire.framing import ACCEPTED_BYTES, FRAME_BYTES
-from spartan_ng.wire.messages import (
-    PROTOCOL,
-    AskStatus,
-    Bye,
-    Fetch,
-    Hello,
-    JobFinished,
-    Put,
-    PutShared,
-    Release,
-    Resume,
-    SharedArray,
-    Shutdown,
-    Submit,
-)
+from spartan_ng.wire.messages import PROTOCOL, AskStatus, Bye, Hello, JobFinished, Release, Shutdown, Submit
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import MOST_GREETING_BYTES, greeting
+from spartan_ng.wire.transfers import Fetch, Put, PutShared, Resume, SharedArray
 from spartan_ng.wire.values import pack
 
 Frames = list[bytes]

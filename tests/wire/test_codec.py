@@ -17,9 +17,10 @@ from spartan_ng.plan.plan import Combine, Plan, Row, Slot
 from spartan_ng.wire.codec import Blob, Reader, encode
 from spartan_ng.wire.framing import join, split
 from spartan_ng.wire.functions import load_function
-from spartan_ng.wire.messages import Fetch, Hello, JobDone, RunJob, SharedArray, SharedTile
+from spartan_ng.wire.messages import Hello, JobDone, RunJob
 from spartan_ng.wire.pieces import Pieces, whole
 from spartan_ng.wire.plans import decode_plan, encode_plan
+from spartan_ng.wire.transfers import Fetch, SharedArray, SharedTile
 from spartan_ng.wire.values import pack, unpack
 
 plain = st.recursive(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from spartan_ng.wire.messages import SharedArray
+from spartan_ng.wire.transfers import SharedArray
 from spartan_ng.worker.memory.pool import Segment
-from spartan_ng.worker.network.transfer import open_shared
+from spartan_ng.worker.network.sharing import open_shared
 
 SIZE = 1 << 16
 

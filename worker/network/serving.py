@@ -25,19 +25,17 @@ from spartan_ng.wire.failures import describe
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.keys import Pair, Users
 from spartan_ng.wire.loop import Frames, Loop
-from spartan_ng.wire.messages import (
+from spartan_ng.wire.messages import PROTOCOL, Hello, Key, Refused, Welcome
+from spartan_ng.wire.port import Peer, Port
+from spartan_ng.wire.transfers import (
     FROM_READER,
-    PROTOCOL,
     RESUMING,
     TO_OWNER,
     Borrow,
     Fetch,
     GiveBack,
-    Hello,
-    Key,
     Put,
     PutShared,
-    Refused,
     Resume,
     Resumed,
     SharedTile,
@@ -45,13 +43,11 @@ from spartan_ng.wire.messages import (
     Tile,
     TransferFailed,
     Unlease,
-    Welcome,
 )
-from spartan_ng.wire.port import Peer, Port
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.pool import SHARED_BYTES
 from spartan_ng.worker.memory.store import Store, read_region
-from spartan_ng.worker.network.transfer import describe_shared, open_shared
+from spartan_ng.worker.network.sharing import describe_shared, open_shared
 from spartan_ng.worker.scheduling.stealing import Offers
 
 _QUICK_BYTES = 1 << 18

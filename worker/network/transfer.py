@@ -10,11 +10,7 @@ cannot be reached for `timeout_s` fails by name.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -25,7 +21,6 @@ from typing import Any
 import numpy as np
 import zmq
 from msgspec.structs import replace
-from numpy.lib.stride_tricks import as_strided
 
 from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, WorkerUnreachable
 from spartan_ng.wire.access import Access
@@ -35,35 +30,29 @@ from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
-from spartan_ng.wire.messages import (
+from spartan_ng.wire.messages import Hello, Key, Member, Members, Refused, Welcome
+from spartan_ng.wire.pieces import Buffer
+from spartan_ng.wire.port import greeting
+from spartan_ng.wire.transfers import (
     FROM_OWNER,
     GREETED,
     Borrow,
     Fetch,
     GiveBack,
-    Hello,
-    Key,
-    Member,
-    Members,
     Put,
     PutShared,
-    Refused,
     Resume,
     Resumed,
-    SharedArray,
     SharedTile,
     Stored,
     Tile,
     TransferFailed,
     Unlease,
-    Welcome,
 )
-from spartan_ng.wire.pieces import Buffer
-from spartan_ng.wire.port import greeting
 from spartan_ng.wire.values import pack, unpack
-from spartan_ng.worker.memory.mapping import Mapping
-from spartan_ng.worker.memory.pool import SHARED_BYTES, Segment, size_class
+from spartan_ng.worker.memory.pool import SHARED_BYTES
 from spartan_ng.worker.memory.store import Region
+from spartan_ng.worker.network.sharing import Mappings, copy_out
 from spartan_ng.worker.scheduling.stealing import Offers
 
 _log = logging.getLogger("spartan_ng.worker")
@@ -76,9 +65,6 @@ _GREET_S = 5.0
 """A greeting without an answer is repeated after this long."""
 _TRY_S = 0.1
 """Who does not let us in is asked again after this long: ZeroMQ would not."""
-
-_MAPPINGS = 1024
-"""Peers' segments that stay mapped, at most."""
 
 
 @dataclass(slots=True)
@@ -139,7 +125,7 @@ class Peers:
         self._requests: dict[int, _Request] = {}
         self._numbers = count(1)
         self._sessions = count(1)
-        self._mappings = _Mappings()
+        self._mappings = Mappings()
         loop.every(_LOOK_S, self._look)
 
     def fetch(
@@ -165,7 +151,7 @@ class Peers:
         member = self._members.get(peer)
         near = member is not None and member.host == host_identity() != ""
         if near and isinstance(tile, np.ndarray) and tile.nbytes >= SHARED_BYTES and not tile.dtype.hasobject:
-            segment, array = _copy_out(tile)
+            segment, array = copy_out(tile)
             return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment, since))
         return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile, since))
 
@@ -420,112 +406,6 @@ class RankedPeers:
         """The region of the tile on `rank`, as soon as it is complete there: an array (read-only), a CSR
         array or updates; WorkerLost if that worker dies."""
         return self._peers.fetch(self._names[rank], key, region)
-
-
-class _Mappings:
-    """Other processes' segments, mapped read-only; the ones used least recently are let go."""
-
-    def __init__(self) -> None:
-        self._maps: OrderedDict[tuple[int, int, int], Mapping] = OrderedDict()
-
-    def view(self, where: SharedArray, when_dead: Callable[[], None]) -> np.ndarray[Any, Any]:
-        """The array at `where`; OSError if its process's memory may not be mapped."""
-        mapped = self._map(where)
-        root = mapped.array(where.size_bytes)
-        weakref.finalize(root, when_dead).atexit = False
-        if where.dtype.itemsize == 0 or 0 in where.shape:
-            return np.empty(where.shape, where.dtype)
-        return _strided(root, where)
-
-    def _map(self, where: SharedArray) -> Mapping:
-        key = (where.pid, where.segment, where.size_bytes)
-        mapped = self._maps.get(key)
-        if mapped is not None:
-            _check_inside(where)
-            self._maps.move_to_end(key)
-            return mapped
-        descriptor = open_shared(where, os.O_RDONLY)
-        try:
-            mapped = Mapping(descriptor, where.size_bytes, writable=False)
-        finally:
-            os.close(descriptor)
-        self._maps[key] = mapped
-        if len(self._maps) > _MAPPINGS:
-            self._maps.popitem(last=False)
-        return mapped
-
-
-def open_shared(where: SharedArray, flags: int) -> int:
-    """A descriptor of our own for another process's segment.
-
-    Raises OSError where it may not be had, ValueError where it is no segment of that size, or the array does
-    not lie in it: memory that is not there ends the process that reads it.
-    """
-    _check_inside(where)
-    try:
-        descriptor = os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
-    except OSError as error:
-        text = f"shared memory of {where.size_bytes:,} bytes cannot be opened: {error.strerror}"
-        raise OSError(error.errno, text) from error
-    try:
-        _check_segment(descriptor, where.size_bytes)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _check_inside(where: SharedArray) -> None:
-    last = sum((n - 1) * s for n, s in zip(where.shape, where.strides, strict=True) if n > 0)
-    if where.offset < 0 or min(where.shape + where.strides, default=0) < 0:
-        raise ValueError("an array in shared memory begins before its segment")
-    if where.offset + last + where.dtype.itemsize > where.size_bytes:
-        raise ValueError("an array in shared memory ends behind its segment")
-
-
-def _check_segment(descriptor: int, size_bytes: int) -> None:
-    try:
-        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
-    except OSError as error:
-        raise ValueError("what is named as shared memory is none") from error
-    if not seals & fcntl.F_SEAL_SHRINK or os.fstat(descriptor).st_size != size_bytes:
-        raise ValueError(f"a segment is not of {size_bytes:,} bytes for good")
-
-
-def describe_shared(segment: Segment, offset: int, array: np.ndarray[Any, Any]) -> SharedArray:
-    """Where `array` lies, for a process that maps our memory."""
-    return SharedArray(
-        os.getpid(),
-        segment.descriptor,
-        segment.serial,
-        segment.size,
-        offset,
-        array.dtype,
-        array.shape,
-        array.strides,
-    )
-
-
-def _strided(root: np.ndarray[Any, Any], where: SharedArray) -> np.ndarray[Any, Any]:
-    """The array of `where` inside the bytes `root`; negative strides never occur in a region."""
-    first = root[where.offset : where.offset + where.dtype.itemsize].view(where.dtype)
-    view: np.ndarray[Any, Any] = as_strided(first, where.shape, where.strides, writeable=False)
-    return view
-
-
-class _Handover:
-    """A segment that another process takes over: we close our descriptor, its pages live on there."""
-
-    def __init__(self, segment: Segment) -> None:
-        weakref.finalize(self, os.close, segment.descriptor).atexit = False
-
-
-def _copy_out(tile: np.ndarray[Any, Any]) -> tuple[_Handover, SharedArray]:
-    """A copy of `tile` in a segment of its own, in C order."""
-    segment = Segment.create(size_class(tile.nbytes))
-    target = segment.map.array(tile.nbytes).view(tile.dtype).reshape(tile.shape)
-    target[...] = tile
-    return _Handover(segment), describe_shared(segment, 0, target)
 
 
 def _place(

@@ -1,0 +1,135 @@
+"""Messages between workers, and between clients and workers: tiles and tasks, over channels that outlive
+their connections. Those of the master are in `wire.messages`.
+
+    peer → worker     Hello  Resume  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
+    worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  Stored  TransferFailed
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
+from spartan_ng.wire.messages import Key, Refused, Welcome
+
+Region = tuple[tuple[int, int, int], ...]
+"""Where a read is cut out of a tile: start, stop and step an axis."""
+
+
+class Resume(Message, frozen=True):
+    """Begin a channel, or go on with it after a break: all messages that follow belong to it."""
+
+    session: int
+    resumed: bool
+    """Whether the receiver must know the channel: what it sent before is not to be had again."""
+    heard: int
+    """The sender has so many of the channel's messages."""
+
+
+class Resumed(Message, frozen=True):
+    """The answer to `Resume`: so many of the channel's messages are here."""
+
+    heard: int
+
+
+class Fetch(Message, frozen=True):
+    """Read a region of a tile; waits at its owner until the tile is complete."""
+
+    number: int
+    key: Key
+    region: Region
+    shared: bool
+    """The reader can map the owner's memory."""
+    picked: Blob = NOTHING
+    """The whole region instead, where indices pick elements along an axis."""
+
+
+class Borrow(Message, frozen=True):
+    """A worker with nothing to do asks for a task of the job `key[0]`; the answer is a `Tile` of what
+    `Offers.lend` gives."""
+
+    number: int
+    key: Key
+
+
+class GiveBack(Message, frozen=True):
+    """What a borrowed task has made; `key` is its job and its offer's number."""
+
+    number: int
+    key: Key
+    task: int
+    result: Blob
+
+
+class Tile(Message, frozen=True):
+    """The data a `Fetch` asked for."""
+
+    number: int
+    data: Blob
+
+
+class SharedArray(Message, frozen=True):
+    """Where an array lies in the shared memory of its process."""
+
+    pid: int
+    descriptor: int
+    segment: int
+    """Never used twice by one process, unlike the descriptor."""
+    size_bytes: int
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class SharedTile(Message, frozen=True):
+    """The place of the data a `Fetch` asked for; it stays there until the reader's `Unlease`."""
+
+    number: int
+    lease: int
+    array: SharedArray
+
+
+class Unlease(Message, frozen=True):
+    """The reader has let go of shared tiles."""
+
+    leases: tuple[int, ...]
+
+
+class Put(Message, frozen=True):
+    """A tile from the driver."""
+
+    number: int
+    key: Key
+    data: Blob
+
+
+class PutShared(Message, frozen=True):
+    """A tile from the driver, in memory that the worker takes over."""
+
+    number: int
+    key: Key
+    array: SharedArray
+
+
+class Stored(Message, frozen=True):
+    """The tile of a `Put` is there."""
+
+    number: int
+
+
+class TransferFailed(Message, frozen=True):
+    """A `Fetch` or `Put` failed with the error `kind` (see `wire.failures`)."""
+
+    number: int
+    kind: str
+    message: str
+
+
+RESUMING = Reader(Resume)
+GREETED = Reader(Welcome, Refused, Resumed)
+FROM_READER = Reader(Fetch, Put, PutShared, Unlease)
+TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, GiveBack)
+FROM_OWNER = Reader(Tile, SharedTile, Stored, TransferFailed)
