@@ -293,13 +293,13 @@ def test_a_worker_that_comes_back_has_not_the_tiles_that_it_had(shared):
     client = shared.connect()
     session = Session(client)
     (ref,) = session.evaluate([doubled(build.constant(rng.random((20000, 8))))])
-    held = client._arrays[ref.serial]
+    held = client._held[ref]
     before = tuple(replace(m, since=m.since - 1) for m in held.members)
     held.members = before
     client.recover = None
     with pytest.raises(WorkerLost, match="not a member of the cluster any more"):
         client.gather(ref, box_of(ref.shape))
-    client._settled = replace(client._settled, members=before)
+    client._held.settled = replace(client._held.settled, members=before)
     assert client.workers == 3
     with pytest.raises(WorkerLost, match="took tiles"):
         client.gather(ref, box_of(ref.shape))

@@ -90,7 +90,7 @@ def test_what_is_released_while_there_is_no_master_goes():
         until(lambda: not client._link._dead)  # said to nobody
         stack.enter_context(running(MasterServer(first.address)))
         assert evaluate(session, total(build.data(kept))) == pytest.approx(x.sum())
-        (key,) = {held.key for held in client._arrays.values()}
+        (key,) = {held.key for held in client._held._arrays.values()}
         until(lambda: all(worker.store.complete() == [key] for worker in workers))
         client.close()
 

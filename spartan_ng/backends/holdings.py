@@ -1,0 +1,378 @@
+"""Which arrays lie on a cluster's workers: what tiles are called, who has them, what the driver has, too.
+
+Ranks are those of one settled view of the membership. When a worker is lost, arrays with a tile on it are
+lost, unless the driver has their value; arrays that only changed ranks are brought to the driver; copies on
+all workers live on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
+from spartan_ng.arrays.sparse import csr_array, stacked
+from spartan_ng.backends.link import Link
+from spartan_ng.errors import WorkerLost
+from spartan_ng.events import record
+from spartan_ng.kernels.formats import dense
+from spartan_ng.sources import SourceTile
+from spartan_ng.wire.messages import Key, Member, Members
+
+WITH_JOB_BYTES = 4 * 1024
+"""Arrays of up to this size go to the workers with the first job that reads them."""
+
+CHECK_S = 1.0
+"""How often who waits looks whether the link still stands."""
+_LOOK_S = 0.02
+
+_LOST_WITH = "the connection to the master"
+
+
+@dataclass(slots=True)
+class Held:
+    """An array with tiles on the workers."""
+
+    ref: weakref.ref[ArrayRef]
+    key: Key
+    """What its tiles are called; never used twice, since news of a release may come after a new upload."""
+    members: tuple[Member, ...]
+    """By rank, at the time when the tiles were made."""
+    value: np.ndarray[Any, Any] | SourceTile | None = None
+    """A small array's value, or a source, that is still to go to the workers, with the first job that reads
+    it."""
+    lost: str | None = None
+    """Which worker took tiles with it."""
+
+
+class Holdings:
+    """The arrays of `backend` on the workers behind `link`."""
+
+    def __init__(self, link: Link, backend: object) -> None:
+        self.settled = link.members
+        """The view of the membership that ranks are of."""
+        self._link = link
+        self._backend = backend
+        self._arrays: dict[int, Held] = {}
+        """By the array's serial number."""
+        self._numbers = count(1)
+        self._numbering = threading.Lock()
+        self._making: set[int] = set()
+        """Arrays whose tiles are on their way to the workers, or are being computed there."""
+        self._lock = threading.RLock()
+        link.holding, link.let_go, link.hand_over = self._holding, self._let_all_go, self._take_over
+
+    def __getitem__(self, ref: ArrayRef) -> Held:
+        """What is noted of an array that is here; KeyError where it is not."""
+        return self._arrays[ref.serial]
+
+    def is_idle(self) -> bool:
+        """Whether the workers have nothing of ours."""
+        return not self._arrays
+
+    def get(self, ref: ArrayRef) -> Held | None:
+        """The tiles of `ref`, None where only the driver has it; WorkerLost where they are gone."""
+        held = self._arrays.get(ref.serial) if ref.backend is self._backend else None
+        if held is not None and held.lost is not None and (ref.value is not None or ref.source is not None):
+            self._let_go(ref, held)
+            return None
+        if held is not None and held.lost is not None:
+            raise WorkerLost(f"{held.lost} died and took tiles of an array of shape {ref.shape} with it")
+        if held is None and ref.value is None and ref.source is None:
+            raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this cluster")
+        return held
+
+    def is_lost(self, ref: ArrayRef) -> bool:
+        """Whether a worker that is gone took tiles of the array with it."""
+        held = self._arrays.get(ref.serial)
+        return held is not None and held.lost is not None
+
+    def keep(
+        self,
+        ref: ArrayRef,
+        key: Key,
+        members: tuple[Member, ...],
+        value: np.ndarray[Any, Any] | SourceTile | None = None,
+        drops: int | None = None,
+    ) -> None:
+        """Note what the workers have; its tiles were sent or made after so many `drops`."""
+        held = self._arrays[ref.serial] = Held(weakref.ref(ref), key, members, value)
+        if drops not in (None, self._link.drops):  # only now: what is noted before a drop hears of it
+            held.lost = _LOST_WITH
+        if ref.backend is not self._backend:
+            link, arrays = self._link, self._arrays
+
+            def release(serial: int) -> None:
+                held = arrays.pop(serial, None)
+                if held is not None:
+                    link.release(held.key[1])
+
+            ref.on_release(self._backend, release)
+
+    def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
+        """Let an array that was lost have the tiles of an equal one."""
+        with self._lock:
+            before = self._arrays.pop(ref.serial, None)
+            if before is not None:
+                self._link.release(before.key[1])
+            ref.also = ()
+            held = self._arrays.get(by.serial)
+            ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
+            if held is None:
+                ref.backend = ref.tiling = None
+            else:
+                self._arrays[ref.serial] = replace(held, ref=weakref.ref(ref))
+                del self._arrays[by.serial]
+
+    @contextmanager
+    def new_keys(self, count: int) -> Iterator[list[Key]]:
+        """Keys for arrays that are made meanwhile."""
+        with self._numbering:
+            numbers = [next(self._numbers) for _ in range(count)]
+            self._making.update(numbers)
+        try:
+            yield [(self._link.name, number) for number in numbers]
+        finally:
+            self._making.difference_update(numbers)
+
+    # --- to the workers and back
+
+    def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Put a driver array's tiles on the workers as `tiling` says; records it in `ref`.
+
+        Raises MemoryBudgetError where a worker has no room, WorkerLost where one is gone.
+        """
+        members = self.settled.members
+        highest = sum((p - 1) * s for p, s in zip(tiling.parts, tiling.strides, strict=True))
+        if highest >= len(members):
+            raise WorkerLost(f"a tiling for {highest + 1} workers, but {len(members)} are left")
+        if ref.source is not None and tiling.duplicate:
+            ref.tiling = tiling
+            with self.new_keys(1) as (key,):
+                self.keep(ref, key, members, SourceTile(ref.source))
+            return
+        if (
+            isinstance(ref.value, np.ndarray)
+            and ref.value.nbytes <= WITH_JOB_BYTES
+            and tiling.ntiles <= len(members)
+        ):
+            ref.tiling = tiling
+            with self.new_keys(1) as (key,):
+                self.keep(ref, key, members, ref.value)
+            return
+        self._link.flush()
+        drops = self._link.drops
+        with self.new_keys(1) as (key,):
+            self._put(ref, tiling, key, members)
+            ref.tiling = tiling
+            self.keep(ref, key, members, drops=drops)
+
+    def _put(self, ref: ArrayRef, tiling: Tiling, key: Key, members: tuple[Member, ...]) -> None:
+        futures = []
+        try:
+            with record.span("upload", str(ref.shape)):
+                for rank, member in enumerate(members):
+                    box = tiling.box_on(ref.shape, rank)
+                    if box is not None:
+                        tile = _slice(ref.value, box)
+                        futures.append(self._link.peers.put(member.name, key, tile, member.since))
+                for future in futures:
+                    self._wait(future)
+        except BaseException:
+            self._withdraw(key, futures)
+            raise
+
+    def _withdraw(self, key: Key, futures: Sequence[Future[Any]]) -> None:
+        """Give an upload up: drop its tiles once the last of them has arrived."""
+        left = list(futures)
+
+        def arrived(future: Future[Any]) -> None:
+            left.pop()
+            if not left:
+                self._link.release(key[1])
+
+        for future in futures:
+            future.add_done_callback(arrived)
+
+    def gather(self, ref: ArrayRef, box: Box) -> Any:
+        """The elements inside `box` as a NumPy (or CSR) array; WorkerLost where they are gone."""
+        held = self.get(ref)
+        if held is None:
+            return _slice(ref.value, box)
+        if held.value is not None:
+            return _slice(held.value, box)
+        return self._gather(ref, box, held)
+
+    def _gather(self, ref: ArrayRef, box: Box, held: Held) -> Any:
+        assert ref.tiling is not None, "an array on workers has a tiling"
+        out = None if ref.format == "csr" else np.empty(box_shape(box), ref.dtype)
+        parts = []
+        for rank, tile in ref.tiling.tiles(ref.shape, box):
+            common = intersect(tile, box) if box else ()
+            assert common is not None, "tiles() yields tiles that meet the box"
+            region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
+            member = held.members[rank]
+            place = tuple((lo - o, hi - o) for (lo, hi), (o, _) in zip(common, box, strict=True))
+            into = None if out is None else _slice(out, place)
+            fetched = self._link.peers.fetch(
+                member.name, held.key, region, member.since, into, lambda: held.lost is None
+            )
+            parts.append((common, into, fetched))
+        if out is None:
+            return _stack([(at, self._wait(f)) for at, _, f in parts], box, ref.dtype)
+        for _, into, future in parts:
+            part = self._wait(future)
+            if into is not None and part is not into:
+                into[...] = dense(part)
+        return out
+
+    def _wait(self, future: Future[Any]) -> Any:
+        """A transfer's result. It always ends: lost workers and a lost master fail what waits for them."""
+        while not wait([future], CHECK_S).done:
+            self._link.check()
+        return future.result()
+
+    # --- leaving
+
+    def retire(self) -> None:
+        """Leave to the driver what it has, too."""
+        with self._lock:
+            for ref, held in self._ours():
+                if isinstance(held.value, np.ndarray):
+                    ref.value = held.value
+                if ref.value is not None or ref.source is not None:
+                    self._let_go(ref, held)
+
+    def bring_home(self) -> None:
+        """Have the value of every array in this process, and none on the workers."""
+        with self._lock:
+            for ref, held in self._ours():
+                if held.lost is None:
+                    if isinstance(held.value, np.ndarray):
+                        ref.value = held.value
+                    if ref.value is None and ref.source is None:
+                        ref.value = self._gather(ref, box_of(ref.shape), held)
+                    ref.also = ()
+                    self._let_go(ref, held)
+
+    def _ours(self) -> list[tuple[ArrayRef, Held]]:
+        """The arrays that live, and have not gone to another backend."""
+        found = [(held.ref(), held) for held in list(self._arrays.values())]
+        return [(ref, held) for ref, held in found if ref is not None and ref.backend is self._backend]
+
+    def _let_go(self, ref: ArrayRef, held: Held) -> None:
+        """Leave an array to the driver, which has its value."""
+        del self._arrays[ref.serial]
+        ref.backend = ref.tiling = None
+        self._link.release(held.key[1])
+
+    # --- what the link's threads ask
+
+    def _take_over(self, members: Members) -> None:
+        """Have here what lies on workers that leave, once it is complete; on a thread of its own."""
+        making = set(self._making)
+        while making & self._making:
+            self._link.check()
+            time.sleep(_LOOK_S)
+        for held in list(self._arrays.values()):
+            with self._lock:
+                ref = held.ref()
+                if ref is None or ref.tiling is None or held.lost is not None:
+                    continue
+                if held.value is not None or ref.value is not None or ref.source is not None:
+                    continue
+                users = _users(ref, held)
+                stay = [held.members[r] in members.members for r in users]
+                if not (any(stay) if ref.tiling.duplicate else all(stay)):
+                    ref.value = self._gather(ref, box_of(ref.shape), held)
+
+    def _holding(self) -> tuple[list[int], int]:
+        """What is ours on the workers, or will be, up to a number; none of the locks that others hold for
+        long, since the link's thread asks."""
+        with self._numbering:
+            last = next(self._numbers)
+            making = list(self._making)  # first: what is made meanwhile is among those that are there
+        return making + [held.key[1] for held in list(self._arrays.values())], last
+
+    def _let_all_go(self) -> None:
+        """The workers have nothing of ours any more; no lock, since the link's thread says so."""
+        for held in list(self._arrays.values()):
+            ref = held.ref()
+            if ref is not None:
+                ref.also = ()
+                if isinstance(held.value, np.ndarray):
+                    ref.value = held.value
+            held.lost = _LOST_WITH
+
+    # --- membership
+
+    def settle(self) -> None:
+        """Take notice of who came and went; see the module's text for what becomes of the arrays."""
+        with self._lock:
+            self.settled = self._link.members
+            for held in list(self._arrays.values()):
+                ref = held.ref()
+                if ref is not None and held.lost is None and held.members != self.settled.members:
+                    ref.also = ()
+                    self._settle(ref, held)
+
+    def _settle(self, ref: ArrayRef, held: Held) -> None:
+        assert ref.tiling is not None, "an array on workers has a tiling"
+        if ref.source is not None:
+            self._let_go(ref, held)  # there is nothing to bring: whoever comes next reads it
+            return
+        if isinstance(held.value, np.ndarray):
+            ref.value = held.value
+        now = self.settled.members
+        users = _users(ref, held)
+        if all(r < len(now) and held.members[r] == now[r] for r in users) and not (
+            ref.tiling.duplicate and len(now) > len(held.members)
+        ):
+            return
+        there = (*now, *self.settled.leaving)  # who stays comes first
+        survivors = sorted((held.members[r] for r in users if held.members[r] in there), key=there.index)
+        if ref.tiling.duplicate and survivors:
+            if now and now[0] in survivors:
+                ref.tiling = Tiling.single(len(ref.shape))  # one of the copies: the others are not read
+                held.members = now
+                return
+            held.members = (survivors[0],)
+        elif len(survivors) < len(users):
+            gone = next(held.members[r] for r in users if held.members[r] not in there)
+            if ref.value is None:
+                held.lost = f"worker {held.members.index(gone)} ({gone.label})"
+                return
+        if ref.value is None:
+            ref.value = self._gather(ref, box_of(ref.shape), held)
+        self._let_go(ref, held)
+
+
+def _users(ref: ArrayRef, held: Held) -> list[int]:
+    """The ranks that have a tile."""
+    assert ref.tiling is not None, "an array on workers has a tiling"
+    return [r for r in range(len(held.members)) if ref.tiling.box_on(ref.shape, r) is not None]
+
+
+def _slice(value: Any, box: Box) -> Any:
+    """The part of a driver's array inside `box`."""
+    slices: tuple[Any, ...] = tuple(slice(lo, hi) for lo, hi in box)
+    return value[(*slices, ...)] if isinstance(value, np.ndarray) else value[slices]  # 0-d stays an array
+
+
+def _stack(parts: list[tuple[Box, Any]], box: Box, dtype: np.dtype[Any]) -> Any:
+    """CSR parts put together: beside each other within a band of rows, then the bands below each other."""
+    if not parts:
+        return csr_array(box_shape(box), dtype=dtype)
+    bands: dict[int, list[tuple[int, Any]]] = {}
+    for at, part in parts:
+        bands.setdefault(at[0][0], []).append((at[1][0], part))
+    return stacked([p for _, p in sorted(band, key=lambda b: b[0])] for _, band in sorted(bands.items()))
