@@ -21,12 +21,12 @@ from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Stage
 PROGRAMS = [random_program(random.Random(seed), 2 + seed % 14) for seed in range(60)]
 
 
-def small_program(seed, operators=5):
-    """A random program over arrays of at most 6 x 6."""
+def small_program(seed, operators=5, longest=6):
+    """A random program over arrays of at most 6 x 6, or `longest` squared."""
     rng = random.Random(seed)
     program = random_program(rng, operators)
     sizes = {n for a in program.arrays for n in a.shape} | {n for s in program.stages for n in s.domain}
-    short = {n: rng.randint(1, 6) for n in sorted(sizes)}
+    short = {n: rng.randint(1, longest) for n in sorted(sizes)}
 
     def shrink(shape):
         return tuple(short[n] for n in shape)
