@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy
 import pytest
 
@@ -25,11 +27,35 @@ CASES = {
 }
 
 
+FRACTIONS = ["Python's", "a list", "f2", "f4", "f8", "f2s", "f4s", "f8s"]
+
+
+def _fractions(kind, q):
+    if kind in ("Python's", "a list"):
+        return q if kind == "Python's" else [q, q / 2]
+    return numpy.array([q, q / 2], kind[:2]) if kind[2:] else numpy.dtype(kind).type(q)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("fraction", FRACTIONS)
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_quantiles_have_the_precision_of_their_fractions(mode, name, fraction, dtype):
+    """Also where lines have holes, and so their lengths are arrays."""
+    a = RANDOM.random((5, 40)).astype(dtype)
+    if name.startswith("nan"):
+        a[1:, 3::7] = numpy.nan
+    q = _fractions(fraction, 90 if "cent" in name else 0.9)
+    for axis, method in product((None, 0, 1), ("linear", "hazen", "median_unbiased", "lower")):
+        ours, theirs = (getattr(xp, name)(xp.array(a), q, axis, method=method) for xp in (np, numpy))
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), (axis, method)
+        numpy.testing.assert_allclose(ours, theirs, 8 * numpy.finfo(theirs.dtype).eps)
+
+
 def check(ours, theirs):
     ours, theirs = ((r if isinstance(r, tuple | list) else (r,)) for r in (ours, theirs))
     for g, w in zip(ours, theirs, strict=True):
-        assert g.shape == numpy.shape(w)
-        assert g.dtype == numpy.asarray(w).dtype
+        assert numpy.shape(g) == numpy.shape(w)
+        assert numpy.asarray(g).dtype == numpy.asarray(w).dtype
         numpy.testing.assert_allclose(g, w, 1e-6, 1e-6)
 
 
@@ -91,6 +117,38 @@ def test_polynomials_of_a_class_stay_numpys(mode):
     p = numpy.poly1d([1.0, 2.0])
     assert np.polyadd(p, p) == numpy.polyadd(p, p)
     assert np.polymul(np.arange(2.0), p) == numpy.polymul([0, 1], p)
+
+
+SHAPES = [(), (0,), (1,), (2,), (3,), (1, 3), (3, 1), (2, 2), (0, 2), (2, 0), (1, 1), (2, 2, 2)]
+OF_ONE = ["poly", "roots", "polyder", "polyint"]
+OF_TWO = ["polyadd", "polysub", "polymul", "polydiv", "polyval"]
+OPERANDS = [
+    *((name, (s,)) for name, s in product(OF_ONE, SHAPES)),
+    *((name, (s, t)) for name, s, t in product(OF_TWO, SHAPES, SHAPES)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f4", "f8"])
+@pytest.mark.parametrize("zeros", [0, 1, 9], ids="{} leading zeros".format)
+def test_polynomials_of_any_shape_are_numpys(mode, some, dtype, zeros):
+    """Most of what has several axes is refused; what NumPy makes of the rest is made here, too."""
+    for name, shapes in some(OPERANDS, 200):
+        operands = [numpy.arange(1, 1 + numpy.prod(s, dtype=int)).astype(dtype) for s in shapes]
+        for a, shape in zip(operands, shapes, strict=True):
+            a[:zeros], a.shape = 0, shape
+        theirs, ours = (_result(xp, name, operands) for xp in (numpy, np))
+        if isinstance(theirs, Exception):
+            assert isinstance(ours, type(theirs)), (name, shapes)
+        else:
+            assert not isinstance(ours, Exception), (name, shapes)
+            check(ours, theirs)
+
+
+def _result(xp, name, operands):
+    try:
+        return getattr(xp, name)(*(xp.array(a) for a in operands))
+    except Exception as error:  # noqa: BLE001 - its type is what is asked
+        return error
 
 
 MARGINS = [

@@ -244,6 +244,7 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "element": lambda d: d.take(lambda v: v.ndim == 0 and v.dtype.kind in "biuf"),
     "number": _kind("iufc"),
     "real": _kind("biuf"),
+    "wide real": lambda d: d.take(lambda v: v.dtype.kind in "biu" or v.dtype == "f8"),
     "integer": _kind("iu"),
     "natural": lambda d: d.take(_natural),
     "float": _kind("f"),

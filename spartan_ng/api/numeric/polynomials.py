@@ -83,7 +83,9 @@ def _sum(name: str, a1: Any, a2: Any) -> Any:
     """A sum or difference of coefficients, the shorter filled with leading zeros."""
     a, b = _vector(a1), _vector(a2)
     n = max(len(a), len(b))
-    a, b = (joining.concatenate([constants.zeros(n - len(x), x.dtype), x]) for x in (a, b))
+    a, b = (
+        x if len(x) == n else joining.concatenate([constants.zeros(n - len(x), x.dtype), x]) for x in (a, b)
+    )
     return a + b if name == "polyadd" else a - b
 
 
@@ -116,7 +118,10 @@ def polydiv(u: Any, v: Any) -> Any:
     """The quotient and the remainder."""
     if _is_poly1d(u, v):
         return _of_poly1d(np.polydiv, u, v)
-    a, b = _vector(u) + 0.0, _vector(v) + 0.0
+    a, b = _vector(u), _vector(v)
+    if max(a.ndim, b.ndim) > 1 or 0 in (a.size, b.size):  # NumPy refuses most of them
+        return by_numpy(np.polydiv, a, b)
+    a, b = a + 0.0, b + 0.0
     kind = np.result_type(a.dtype, b.dtype)
     m, n = len(a) - 1, len(b) - 1
     count = max(m - n + 1, 1)
@@ -136,6 +141,8 @@ def polyder(p: Any, m: int = 1) -> Any:
     if int(m) < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     p = as_handle(p)
+    if p.ndim > 1:  # NumPy takes them as far as they broadcast, and by one derivative further
+        return by_numpy(np.polyder, p, m)
     for _ in range(int(m)):
         n = len(p) - 1
         p = p[:-1] * creation.arange(n, 0, -1)

@@ -304,7 +304,10 @@ def _quantile(
 
 def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     """One quantile of every line; a `weak` fraction leaves the dtype of floats."""
-    place = rule.place(lines.count, q)
+    count = lines.count
+    if not isinstance(count, int) and q.dtype.kind == "f":  # NumPy counts a line in a number of Python's
+        count = count.astype(q.dtype)
+    place = rule.place(count, q)
     if rule.share is None or (rule.name == "linear" and np.result_type(place).kind in "iu"):
         return lines.at(place)
     low = np.floor(place)
@@ -314,7 +317,7 @@ def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     if not weak or kind.kind != "f":
         kind = np.result_type(kind if kind.kind in "biufc" else np.float64, share.dtype)
     step = y - x
-    if not isinstance(lines.count, int):
+    if not isinstance(count, int):
         share = share.astype(kind)
         return logic.where(share >= 0.5, y - step * (1 - share), x + step * share)  # type: ignore[no-any-return]
     share = kind.type(share)
