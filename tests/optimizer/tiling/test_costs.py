@@ -27,6 +27,8 @@ from tests.optimizer.tiling.test_choose import small_program
 
 LARGE = [random_program(random.Random(seed), 2 + seed % 9) for seed in range(40)]
 ITEM = 8
+SPARSE = 3
+"""Bytes for each element of a sparse array; each row has an item more."""
 
 
 def drawn(seed, workers):
@@ -39,7 +41,11 @@ def drawn(seed, workers):
     written = {w.array for s in stages for w in s.writes}
     for number, array in enumerate(arrays):
         array = replace(array, outlives=rng.random() < 0.3)
-        tilings = candidates(array.shape, tuple(range(len(array.shape))), workers).tilings
+        if number not in written and len(array.shape) == 2 and rng.random() < 0.3:
+            nbytes = SPARSE * prod(array.shape) + ITEM * array.shape[0]
+            array = replace(array, nbytes=nbytes, uncut=(1,), row_bytes=ITEM)
+        cuttable = tuple(a for a in range(len(array.shape)) if a not in array.uncut)
+        tilings = candidates(array.shape, cuttable, workers).tilings
         kind = "driver" if number in written else rng.choice(["driver", "outside", "held", "held twice"])
         if kind == "outside":
             chunks = tuple(rng.randint(1, n) for n in array.shape)
@@ -99,7 +105,11 @@ def counted_reads(program, tilings, workers, s):
             else:
                 box = [(0, n) if d == WHOLE else task[d] for d, n in zip(read.labels, shape, strict=True)]
                 need = cells(box)
-            total += ITEM * len(need - cells(tiling.box_on(shape, rank)))
+            held = cells(tiling.box_on(shape, rank))
+            if program.arrays[read.array].row_bytes:
+                total += SPARSE * len(need - held) + ITEM * len({i for i, _ in need} - {i for i, _ in held})
+            else:
+                total += ITEM * len(need - held)
     if stage.sorts is not None:
         key_bytes, element_bytes = stage.sorts
         total += merge_bytes(stage.domain[0], key_bytes, element_bytes, grid.ntiles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
-from spartan_ng.optimizer.tiling.options import candidates, interned, project
-from spartan_ng.optimizer.tiling.sketch import WHOLE
+from spartan_ng.optimizer.tiling.options import between_units, candidates, interned, project
+from spartan_ng.optimizer.tiling.sketch import WHOLE, Run
+from spartan_ng.plan.plan import Folded
+from spartan_ng.plan.units import leading
 from tests.sampling import examples
 
 
@@ -168,3 +171,76 @@ def test_rows_that_are_asked_for_come_from_anywhere():
                 common = max(0, min(right, own[1][1]) - max(left, own[1][0]))
                 expected += 8 * (hi - lo) * (right - left - share * common)
             assert abs(int(table[g, t]) - expected) <= 8, (grid, tiling)
+
+
+@given(st.integers(2, 6), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
+@examples(150)
+def test_a_reshape_reads_the_box_around_each_run(workers, view, data):
+    """The domain has the view's elements in other lengths, and is cut along its first axis."""
+    size = int(np.prod(view))
+    rows = data.draw(st.sampled_from([n for n in range(1, size + 1) if size % n == 0]))
+    domain = (rows, size // rows)
+    spans, shape = [], []
+    for n in view:
+        step = data.draw(st.sampled_from([1, 1, 2, -1, -2]))
+        before, after = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 2))
+        extent = (n - 1) * abs(step) + 1
+        spans.append((before + (extent - 1 if step < 0 else 0), step, n))
+        shape.append(before + extent + after)
+    axes = tuple(range(len(view)))
+    run = Run(tuple(view), tuple(data.draw(st.sampled_from([a, a, -1])) for a in axes))
+    grids = candidates(domain, (0,), workers)
+    tilings = candidates(tuple(shape), axes, workers)
+    nbytes, labels = 8 * int(np.prod(shape)), (WHOLE,) * len(view)
+    rest = (labels, tuple(spans), True, nbytes, (), (), run)
+    table = read_bytes(domain, grids, tuple(shape), tilings, *rest)
+    for g, grid in enumerate(grids.tilings):
+        for t, tiling in enumerate(tilings.tilings):
+            expected = 0
+            for rank in range(workers):
+                box = grid.box_on(domain, rank)
+                if box is None:
+                    continue
+                own = np.ravel_multi_index(np.array(sorted(indices(box))).T, domain)
+                places = np.unravel_index(own, view)
+                needed = [
+                    range(p.min(), p.max() + 1) if v >= 0 else range(n)
+                    for p, n, v in zip(places, view, run.along, strict=True)
+                ]
+                seen = [
+                    {start + step * i for i in r} for r, (start, step, _) in zip(needed, spans, strict=True)
+                ]
+                expected += len(set(product(*seen)) - held(tiling, shape, rank))
+            assert table[g, t] == 8 * expected, (grid, tiling)
+
+
+@given(st.integers(2, 6), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.data())
+@examples(80)
+def test_states_of_subtrees_move_to_where_they_are_combined(workers, domain, data):
+    """Of axes that are folded in order each part hands over its subtrees, and each of them is a state."""
+    domain = tuple(domain)
+    reduced = sorted(data.draw(st.sets(st.sampled_from(range(len(domain))), min_size=1)))
+    labels = tuple(d for d in range(len(domain)) if d not in reduced)
+    folded = tuple(Folded(d, d, domain[d], data.draw(st.integers(1, 3))) for d in reduced)
+    shape = tuple(domain[d] for d in labels)
+    every = candidates(domain, tuple(range(len(domain))), workers, copies=False)
+    grids = between_units(every, domain, {f.dim: f.length for f in folded})
+    results = candidates(shape, tuple(range(len(shape))), workers)
+    nbytes = 4 * int(np.prod(shape, dtype=int))
+    table = combine_bytes(shape, grids, results, labels, tuple(reduced), nbytes, (domain, folded))
+    for g, grid in enumerate(grids.tilings):
+        made: dict[int, set[tuple[Any, ...]]] = {}
+        lead = leading(folded, grid, domain)
+        where = {r: index for r in range(workers) if (index := grid.index_on(r)) is not None}
+        for rank, index in where.items():
+            made[rank] = set(product(*(parts[index[d] if len(parts) > 1 else 0] for d, parts in lead)))
+        states = set().union(*made.values())
+        for t, tiling in enumerate(results.tilings):
+            expected = 0
+            for rank in range(workers):
+                wanted = {(p, i) for p in states for i in held(tiling, shape, rank)}
+                if rank in made:
+                    box = project(grid, labels).box(shape, tuple(where[rank][d] for d in labels))
+                    wanted -= {(p, i) for p in made[rank] for i in indices(box)}
+                expected += len(wanted)
+            assert table[g, t] == 4 * expected, (grid, tiling)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations, pairwise
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.forced import KINDS, nearest
-from spartan_ng.optimizer.tiling.options import between_units, candidates, canonical, uneven
+from spartan_ng.optimizer.tiling.options import between_units, candidates, canonical, interned, uneven
 from tests.sampling import examples
 
 
@@ -47,6 +50,41 @@ def test_every_option_is_a_grid_over_distinct_ranks(workers, shape):
             assert len(tiles) == workers
         else:
             assert len(tiles) == len(set(tiles)) == tiling.ntiles <= workers
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=3), st.integers(2, 12))
+@examples(200)
+def test_blocks_over_two_axes_use_the_most_workers_and_are_square(shape, workers):
+    options = candidates(tuple(shape), tuple(range(len(shape))), workers)
+    for pair in combinations(range(len(shape)), 2):
+        cut = [t.parts for t in options.tilings if {a for a, p in enumerate(t.parts) if p > 1} == {*pair}]
+        a, b = (min(shape[axis], workers) for axis in pair)
+        possible = [(p, q) for p in range(2, a + 1) for q in range(2, b + 1) if p * q <= workers]
+        if not possible:
+            assert not cut
+            continue
+        most = max(p * q for p, q in possible)
+        square = min(max(p, q) for p, q in possible if p * q == most)
+        assert {int(np.prod(p)) for p in cut} == {most}
+        assert min(max(p) for p in cut) == square
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 9))
+@examples(200)
+def test_cuts_move_to_the_nearest_units(n, parts, length):
+    """Where they are free to: two cuts never meet, and every unit that is needed is left to those behind."""
+    parts, length = min(n, parts), min(n, length)
+    before = interned((canonical(Tiling.grid(parts)),), parts)
+    (after,) = between_units(before, (n,), {0: length}).tilings
+    units = -(-n // length)
+    assert after.parts[0] == min(parts, units)
+    cuts = [after.cut(0, n, i)[0] for i in range(1, after.parts[0])]
+    wanted = [
+        round(before.tilings[0].cut(0, n, i * parts // after.parts[0])[0] / length)
+        for i in range(1, len(cuts) + 1)
+    ]
+    if all(lo < hi for lo, hi in pairwise((0, *wanted, units))):
+        assert cuts == [length * w for w in wanted]
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,13 @@ def test_cut_points_leave_no_part_empty(n, weights, work, skewed):
     points = cut_points(n, tuple(weights), load)
     assert not points or len(points) == len(weights) - 1
     assert all(lo < hi for lo, hi in pairwise((0, *points, n)) if points)
+    if skewed and points:
+        ends = np.concatenate([[0], np.cumsum(work[:n])])
+        goals = np.cumsum(weights) / sum(weights) * ends[-1]
+        nearest = [int(np.argmin(np.abs(ends[1:] - g))) + 1 for g in goals[:-1]]
+        if all(lo < hi for lo, hi in pairwise((0, *nearest, n))):
+            reached = [abs(ends[p] - g) for p, g in zip(points, goals, strict=False)]
+            assert reached == [abs(ends[p] - g) for p, g in zip(nearest, goals, strict=False)]
     if not skewed and points:
         for p, target in zip(points, np.cumsum(weights) / sum(weights) * n, strict=False):
             assert abs(p - target) <= len(weights)
