@@ -49,6 +49,8 @@ _PROGRAMS = 256
 
 Started = list[tuple[Operand, list[tuple[Piece, Any]]]]
 """Operands under way: for each its pieces, as views or futures."""
+Asked = list[tuple[int, Key, Region, Future[Any] | None]]
+"""Regions of ranks' tiles under way; those of this rank are read in the end."""
 
 
 class Transfer(Protocol):
@@ -386,10 +388,17 @@ class Executor:
 
     def fetch_all(self, run: Run, slot: int, reads: Iterable[tuple[int, Region]]) -> list[Any]:
         """Regions of ranks' tiles, known only now (data-dependent reads), all under way at once."""
+        return self.arrived(run, self.ask_all(run, slot, reads))
+
+    def ask_all(self, run: Run, slot: int, reads: Iterable[tuple[int, Region]]) -> Asked:
+        """As `fetch_all`, without waiting for any."""
         key = run.keys[slot]
-        under_way = [(r, x, None if r == self.rank else self._fetch(run, key, r, x)) for r, x in reads]
+        return [(r, key, x, None if r == self.rank else self._fetch(run, key, r, x)) for r, x in reads]
+
+    def arrived(self, run: Run, asked: Asked) -> list[Any]:
+        """The regions that `ask_all` has asked for."""
         found = []
-        for rank, region, future in under_way:
+        for rank, key, region, future in asked:
             if future is None:
                 found.append(self._there(read_region(self.store.get(key), region)))
                 continue

@@ -24,7 +24,7 @@ from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
 from spartan_ng.wire.heap import keep_freed
 from spartan_ng.worker.executor import Executor, Run, data_bytes
-from spartan_ng.worker.memory.store import Key, Region, Store, read_region
+from spartan_ng.worker.memory.store import Key, Region, Store, read_region, selected
 from spartan_ng.worker.scheduling.program import Program, task_of
 from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.stages.sorted_parts import samples_of
@@ -92,7 +92,7 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
         region = tuple((lo, hi, 1) for lo, hi in task.box)
         ranks = [stage.grid.rank((part,)) for part in range(stage.grid.parts[0])]
         found += [Wanted(stage.updates, r, region) for r in ranks if r != rank]
-    if isinstance(stage, MergeParts) and not stage.grid.duplicate and not stage.spans:
+    if isinstance(stage, MergeParts) and not (stage.grid.duplicate or stage.spans or stage.length):
         every = [Wanted(stage.values, stage.grid.rank((p,)), region) for p, region in samples_of(plan, stage)]
         found += [w for w in every if w.rank != rank]
     found += [
@@ -106,7 +106,7 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
 
 def elements(wanted: Wanted) -> int:
     """Elements of a region of a dense tile."""
-    return prod(len(range(*r)) if isinstance(r, tuple) else len(r) for r in wanted.region or ((0,),))
+    return prod(map(selected, wanted.region or ((0,),)))
 
 
 def read(made: Made, number: int, region: Region | None) -> Any:

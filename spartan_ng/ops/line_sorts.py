@@ -17,8 +17,6 @@ _RUNS = 16
 """Runs that there is memory for: two threads have some each, and their indices."""
 _SHORTEST = 1 << 12
 """Elements of the shortest run."""
-_RUN_STEP, _MOST_OF_RUN = 1 << 8, 1 << 13
-"""Elements between samples of a run, and the most samples."""
 SHORT_END = 12
 """From so many places at an end on, elements are searched for, and not just read."""
 _PICKED = 40
@@ -40,8 +38,11 @@ def run_length(n: int, element_bytes: int, memory_bytes: int) -> int:
 
 
 def run_step(n: int) -> int:
-    """Of a sorted run of n elements, each how many-th is a sample: what lies between is searched on disk."""
-    return max(_RUN_STEP, n // _MOST_OF_RUN)
+    """Of a sorted run of n elements, each how many-th is a sample.
+
+    All workers have those of all runs, so they are few; what lies between two is sampled again.
+    """
+    return max(2 * isqrt(n), 1)
 
 
 def merge_bytes(n: int, key_bytes: int, element_bytes: int, parts: int) -> int:

@@ -43,7 +43,7 @@ class Fetch(Message, frozen=True):
     shared: bool
     """The reader can map the owner's memory."""
     picked: Blob = NOTHING
-    """The whole region instead, where indices pick elements along an axis."""
+    """The whole region instead, where indices or several ranges pick elements along an axis."""
 
 
 class Borrow(Message, frozen=True):

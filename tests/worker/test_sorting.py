@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -10,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.backends import simulated
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
 from spartan_ng.session import Session
+from spartan_ng.worker.memory.store import Key, Region
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
 
@@ -52,7 +56,7 @@ def test_few_distinct_values(values: list[float], workers: int) -> None:
 )
 def test_few_distinct_values_in_short_runs(values: list[float], workers: int) -> None:
     x = np.array(values)
-    with patch.multiple(line_sorts, _SHORTEST=4, _RUN_STEP=2), patch.object(labels, "_LONG_LINE_BYTES", 0):
+    with patch.object(line_sorts, "_SHORTEST", 4), patch.object(labels, "_LONG_LINE_BYTES", 0):
         np.testing.assert_array_equal(sort_on(workers, x, "sort", 64), np.sort(x))
         np.testing.assert_array_equal(sort_on(workers, x, "argsort", 64), np.argsort(x, kind="stable"))
 
@@ -77,6 +81,32 @@ def test_what_does_not_fit_is_sorted_in_runs(workers: int, kind: str) -> None:
         memory = x.nbytes // 5
         np.testing.assert_array_equal(sort_on(workers, x, "sort", memory), np.sort(x))
         np.testing.assert_array_equal(sort_on(workers, x, "argsort", memory), np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+@pytest.mark.parametrize("kind", ["random", "constant", "skewed"])
+def test_workers_ask_for_pieces_not_for_runs(kind: str, name: str) -> None:
+    n, workers = 60_013, 3
+    x = LINES[kind](np.random.default_rng(0), n)
+    asked: list[int] = []
+    fetch = simulated._Transfer.fetch
+
+    def counted(self: simulated._Transfer, key: Key, rank: int, region: Region) -> Future[Any]:
+        asked.append(rank)
+        return fetch(self, key, rank, region)
+
+    with (
+        patch.object(simulated._Transfer, "fetch", counted),
+        patch.object(line_sorts, "_SHORTEST", 256),
+        patch.object(labels, "_LONG_LINE_BYTES", 0),
+    ):
+        np.testing.assert_array_equal(
+            sort_on(workers, x, name, x.nbytes // 5), getattr(np, name)(x, kind="stable")
+        )
+        element = 8 if name == "sort" else 16
+        pieces = n // line_sorts.run_length(n // workers, element, x.nbytes // 5)
+    assert pieces > 75
+    assert len(asked) <= 3 * pieces * (workers - 1)
 
 
 @pytest.mark.parametrize("workers", [2, 5])

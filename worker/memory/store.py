@@ -31,7 +31,7 @@ from spartan_ng.worker.memory.scratch import is_mapped, nameless, no_room, on_di
 Key = tuple[str, int]
 Region = tuple[Any, ...]
 """`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
-ascending indices."""
+ascending indices; or, of a dense tile's only axis, an array with one such range a row, put together."""
 
 
 @dataclass(slots=True)
@@ -284,6 +284,8 @@ def read_region(tile: Any, region: Region) -> Any:
         ]
     if isinstance(tile, SourceTile):
         return tile.region(region)
+    if len(region) == 1 and is_ranges(region[0]):
+        return np.concatenate([tile[a:b:step] for a, b, step in region[0].tolist()])
     slices: tuple[Any, ...] = tuple(slice(*r) if isinstance(r, tuple) else r for r in region)
     if isinstance(tile, np.ndarray):
         return tile[(*slices, ...)]  # the ellipsis keeps 0-d tiles arrays
@@ -291,6 +293,24 @@ def read_region(tile: Any, region: Region) -> Any:
         if not (isinstance(chosen, slice) and chosen == slice(0, n, 1)):  # SciPy copies
             tile = tile[chosen] if axis == 0 else tile[:, chosen]
     return tile
+
+
+def is_ranges(along: Any) -> bool:
+    """Whether a region has several ranges along an axis."""
+    return isinstance(along, np.ndarray) and along.ndim == 2
+
+
+def selected(along: Any) -> int:
+    """How many places a region has along an axis."""
+    if is_ranges(along):
+        return int(range_lengths(along).sum())
+    return len(range(*along)) if isinstance(along, tuple) else len(along)
+
+
+def range_lengths(ranges: np.ndarray[Any, Any]) -> Any:
+    """How many places each of several ranges has."""
+    start, stop, step = ranges.T
+    return np.maximum(-(-(stop - start) // step), 0)
 
 
 def _arrays(tile: Any) -> Sequence[np.ndarray[Any, Any]]:

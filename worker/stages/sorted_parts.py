@@ -1,27 +1,32 @@
-"""The sorted parts of one line, wherever they lie: exact cuts at global ranks, and elements read from them.
+"""The sorted parts of one line, wherever they lie: what is read of them, and where they are cut.
 
-Samples of all parts bracket the element of a rank, the brackets are read (of an element so frequent that the
-samples show it, the ends of its runs alone), and equal elements are taken from the parts in order, so that
-the sort is stable.
+Whoever has several parts that something is wanted of is asked once: messages grow with the workers, not with
+the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.ops.line_sorts import run_step, sample_step
 from spartan_ng.plan.plan import MergeParts, Plan
 from spartan_ng.worker.memory.store import Region
+from spartan_ng.worker.stages.cuts import Samples, Search, cut
 from spartan_ng.worker.stages.picking import Asked
 
 if TYPE_CHECKING:
+    from spartan_ng.worker import executor
     from spartan_ng.worker.executor import Executor, Run
 
-Range = tuple[Any, Any]
-"""For each part a start, and for each a stop."""
+_TOGETHER = 8
+"""Cuts that are searched for at one time."""
+_FEW, _FEW_STEPS = 64, 8
+"""Elements of a part that are read, not sampled, to find a cut: of a run, and, since a round that less is
+asked for takes longer than it saves, in steps between samples of a tile's part."""
 
 
 def part_places(plan: Plan, stage: MergeParts) -> list[tuple[int, int, int]]:
@@ -37,9 +42,20 @@ def part_places(plan: Plan, stage: MergeParts) -> list[tuple[int, int, int]]:
 
 
 def samples_of(plan: Plan, stage: MergeParts) -> list[tuple[int, Region]]:
-    """Of every sorted part whose tile it lies in, and the region of its samples."""
-    step = run_step if stage.length else sample_step
-    return [(p, ((at, at + n, step(n)),)) for p, at, n in part_places(plan, stage)]
+    """Of every tile that is one sorted part its number, and the region of its samples."""
+    assert not stage.length, "a tile's runs are sampled together"
+    return [(p, ((0, n, sample_step(n)),)) for p, _, n in part_places(plan, stage)]
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Elements of sorted parts under way."""
+
+    asked: executor.Asked
+    parts: list[list[int]]
+    """For each read of `asked` the numbers of what was asked for that it brings, one behind the other."""
+    lengths: list[int]
+    """Elements of each."""
 
 
 class Parts:
@@ -48,140 +64,81 @@ class Parts:
     def __init__(self, ex: Executor, run: Run, stage: MergeParts) -> None:
         self._ex, self._run, self._stage = ex, run, stage
         places = part_places(run.plan, stage)
-        self._tiles = [p for p, _, _ in places]
+        self._ranks = [ex.rank if stage.grid.duplicate else stage.grid.rank((p,)) for p, _, _ in places]
         self._starts = [at for _, at, _ in places]
         self.sizes = np.array([n for _, _, n in places])
-        step = run_step if stage.length else sample_step
-        self._steps = np.array([step(n) for _, _, n in places])
-        self._samples: Samples | None = None
-
-    def read(self, slot: int, ranges: Sequence[Range]) -> list[list[Any]]:
-        """Of every sorted part elements from a start to a stop, for each of the ranges; all at once."""
-        reads = [
-            self._region(p, int(a), int(b), 1)
-            for starts, stops in ranges
-            for p, (a, b) in enumerate(zip(starts, stops, strict=True))
-        ]
-        found = iter(self._ex.fetch_all(self._run, slot, reads))
-        return [[next(found) for _ in self.sizes] for _ in ranges]
 
     def at(self, asked: Sequence[Asked]) -> list[Any]:
         """The elements at positions in sorted parts, all at once."""
-        reads = [self._region(p, r.start, r.stop, r.step) for p, r in asked]
-        return list(self._ex.fetch_all(self._run, self._stage.values, reads))
+        return self.take(self._ask(self._stage.values, asked))
 
-    def _region(self, part: int, start: int, stop: int, step: int) -> tuple[int, Region]:
-        """Who has positions of a part, and where in the tile."""
-        at = self._starts[part]
-        return self._rank(self._tiles[part]), ((at + start, at + stop, step),)
+    def between(self, slot: int, starts: Any, stops: Any) -> Coming:
+        """Ask for the elements of every sorted part from a start to a stop."""
+        every = zip(starts.tolist(), stops.tolist(), strict=True)
+        return self._ask(slot, [(p, range(a, b)) for p, (a, b) in enumerate(every)])
 
-    def _rank(self, tile: int) -> int:
-        grid = self._stage.grid
-        return self._ex.rank if grid.duplicate else grid.rank((tile,))
+    def take(self, coming: Coming) -> list[Any]:
+        """What was asked for, in order, as soon as it is there."""
+        found: list[Any] = [None] * len(coming.lengths)
+        every = self._ex.arrived(self._run, coming.asked)
+        for numbers, data in zip(coming.parts, every, strict=True):
+            at = 0
+            for i in numbers:
+                found[i] = data[at : at + coming.lengths[i]]
+                at += coming.lengths[i]
+        return found
+
+    def _ask(self, slot: int, asked: Sequence[Asked]) -> Coming:
+        """Ask for positions of parts; everybody else once."""
+        ranges, lengths = [], []
+        by_rank: dict[int, list[int]] = {}
+        parts: list[list[int]] = []
+        for i, (p, at) in enumerate(asked):
+            first, rank = self._starts[p], self._ranks[p]
+            ranges.append((first + at.start, first + at.stop, at.step))
+            lengths.append(len(at))
+            if rank != self._ex.rank and rank in by_rank:
+                by_rank[rank].append(i)
+                continue
+            by_rank[rank] = [i]
+            parts.append(by_rank[rank])
+        reads = [
+            (
+                self._ranks[asked[numbers[0]][0]],
+                (np.array([ranges[i] for i in numbers]) if len(numbers) > 1 else ranges[numbers[0]],),
+            )
+            for numbers in parts
+        ]
+        return Coming(self._ex.ask_all(self._run, slot, reads), parts, lengths)
 
     def cuts(self, ranks: Sequence[int]) -> list[Any]:
         """For each global rank, how many elements of each part come before it."""
         total = self.sizes.sum()
         found = {r: self.sizes if r >= total else 0 * self.sizes for r in ranks}
         inner = [r for r in found if 0 < r < total]
-        if self._stage.length:
-            return [self._cut([r])[0] if r in inner else found[r] for r in ranks]
-        found.update(zip(inner, self._cut(inner), strict=True))
+        if inner:
+            steps = np.array([(run_step if self._stage.length else sample_step)(n) for n in self.sizes])
+            every = [
+                (p, range(0, n, step)) for p, (n, step) in enumerate(zip(self.sizes, steps, strict=True))
+            ]
+            samples = Samples([np.array(s) for s in self.at(every)], self.sizes, steps)
+            few = _FEW if self._stage.length else _FEW_STEPS * int(steps.max())
+            for k in range(0, len(inner), _TOGETHER):
+                some = inner[k : k + _TOGETHER]
+                found.update(zip(some, self._found([cut(r, samples, few) for r in some]), strict=True))
         return [found[r] for r in ranks]
 
-    def _cut(self, ranks: Sequence[int]) -> list[Any]:
-        """As `cuts`, for ranks inside the line whose brackets are in memory together."""
-        if not ranks:
-            return []
-        samples = self._sampled()
-        values = [samples.common(r) for r in ranks]
-        asked = [
-            [samples.bracket(r)] if v is None else samples.edges(v)
-            for r, v in zip(ranks, values, strict=True)
-        ]
-        windows = iter(self.read(self._stage.values, [window for ranges in asked for window in ranges]))
-        found = []
-        for rank, value, ranges in zip(ranks, values, asked, strict=True):
-            seen = [next(windows) for _ in ranges]
-            lows = [low for low, _ in ranges]
-            if value is None:
-                value = np.sort(np.concatenate(seen[0]), kind="stable")[rank - lows[0].sum()]
-                lows, seen = 2 * lows, 2 * seen
-            before = lows[0] + [np.searchsorted(w, value, "left") for w in seen[0]]
-            upto = lows[1] + [np.searchsorted(w, value, "right") for w in seen[1]]
-            found.append(_taken(before, upto - before, rank))
+    def _found(self, searches: Sequence[Search]) -> list[Any]:
+        """What searches find that go on together."""
+        found: list[Any] = [None] * len(searches)
+        answers: dict[int, Any] = dict.fromkeys(range(len(searches)))
+        while answers:
+            asked = {}
+            for i, answer in answers.items():
+                try:
+                    asked[i] = searches[i].send(answer)
+                except StopIteration as end:
+                    found[i] = end.value
+            arrived = iter(self.at([one for every in asked.values() for one in every]))
+            answers = {i: [next(arrived) for _ in every] for i, every in asked.items()}
         return found
-
-    def _sampled(self) -> Samples:
-        if self._samples is None:
-            every = samples_of(self._run.plan, self._stage)
-            reads = [(self._rank(p), region) for p, region in every]
-            samples = self._ex.fetch_all(self._run, self._stage.values, reads)
-            self._samples = Samples([np.array(s) for s in samples], self.sizes, self._steps)
-        return self._samples
-
-
-class Samples:
-    """What every how-many-th element of sorted parts says of how many elements come before a value.
-
-    All samples together are sorted once; how many elements are at least, and at most, before each of their
-    values is then a running sum.
-    """
-
-    def __init__(self, samples: list[Any], sizes: Any, steps: Any) -> None:
-        self._samples, self._sizes, self._steps = samples, sizes, steps
-        merged = np.concatenate(samples)
-        order = np.argsort(merged, kind="stable")
-        merged = merged[order]
-        least = np.concatenate([_passed(len(s), step) for s, step in zip(samples, steps, strict=True)])
-        most = np.concatenate([_spanned(n, step) for n, step in zip(sizes, steps, strict=True)])
-        least, most = (np.append(0, np.cumsum(x[order])) for x in (least, most))
-        self._values = np.unique(merged)
-        left = np.searchsorted(merged, self._values, "left")
-        right = np.searchsorted(merged, self._values, "right")
-        self._least_before, self._most_before, self._least_upto = least[left], most[left], least[right]
-
-    def common(self, rank: int) -> Any:
-        """The element of `rank` where it is so frequent that the samples tell, else None."""
-        first = np.searchsorted(self._least_upto, rank, "right")
-        last = np.searchsorted(self._most_before, rank, "right")
-        return self._values[first] if first < last else None
-
-    def edges(self, value: Any) -> list[Range]:
-        """In each part where elements equal to `value` begin, and where they end."""
-        return [self._reach(value, "left"), self._reach(value, "right")]
-
-    def bracket(self, rank: int) -> Range:
-        """Of each part a range of positions that holds its elements equal to the one of `rank`."""
-        reach = np.searchsorted(self._most_before, rank, "right") - 1
-        beyond = np.searchsorted(self._least_before, rank, "right")
-        low = self._reach(self._values[reach], "left")[0] if reach >= 0 else 0 * self._sizes
-        high = self._sizes
-        if beyond < len(self._values):
-            high = self._reach(self._values[beyond], "left")[1]
-        return low, high
-
-    def _reach(self, value: Any, side: Literal["left", "right"]) -> Range:
-        """The least and the most elements of each part before a value."""
-        below = np.array([np.searchsorted(s, value, side) for s in self._samples])
-        least = np.where(below > 0, (below - 1) * self._steps + 1, 0)
-        return least, np.minimum(below * self._steps, self._sizes)
-
-
-def _passed(count: int, step: int) -> Any:
-    """How many elements are before a value at least, for each of a part's samples that is less."""
-    found = np.full(count, step)
-    found[:1] = 1
-    return found
-
-
-def _spanned(size: int, step: int) -> Any:
-    """How many elements are before it at most."""
-    ends = np.arange(0, size, step)
-    return np.minimum(ends + step, size) - ends
-
-
-def _taken(before: Any, equal: Any, rank: int) -> Any:
-    """How many elements of each part come before `rank`, where `equal` ones follow those `before`."""
-    rest = rank - before.sum()
-    return before + np.minimum(equal, np.maximum(rest - (np.cumsum(equal) - equal), 0))

@@ -20,11 +20,13 @@ from spartan_ng.plan.plan import MergeParts, SortParts
 from spartan_ng.sources import Unread
 from spartan_ng.worker.scheduling.program import Task
 from spartan_ng.worker.stages.picking import pick
-from spartan_ng.worker.stages.sorted_parts import Parts
+from spartan_ng.worker.stages.sorted_parts import Coming, Parts
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
 
+Ends = tuple[tuple[int, Any], tuple[int, Any]]
+"""The ranks that a piece of the output begins and ends with, and the cuts of the parts before each."""
 _FEW = 16
 """One in so many places is worth a selection, and more a sort."""
 
@@ -104,22 +106,31 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
     ranks = [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
     cuts = list(zip(ranks, parts.cuts(ranks), strict=True))
 
-    def merge(ends: tuple[tuple[int, Any], tuple[int, Any]]) -> None:
-        (start, first), (stop, last) = ends
+    slots = [stage.values] if stage.indices is None else [stage.values, stage.indices]
+
+    def ask(ends: Ends) -> list[Coming]:
+        (_, first), (_, last) = ends
+        return [parts.between(slot, first, last) for slot in slots]
+
+    def merge(ends: Ends, coming: list[Coming]) -> None:
+        (start, _), (stop, _) = ends
         part = out[start - lo : stop - lo]
-        (values,) = parts.read(stage.values, [(first, last)])
-        if stage.indices is None:
+        values, *places = [parts.take(c) for c in coming]
+        if not places:
             np.concatenate(values, out=part)
             part.sort(kind="stable")
             return
-        (places,) = parts.read(stage.indices, [(first, last)])
-        np.take(np.concatenate(places), np.argsort(np.concatenate(values), kind="stable"), out=part)
+        order = np.argsort(np.concatenate(values), kind="stable")
+        np.take(np.concatenate(places[0]), order, out=part)
 
+    pieces = list(pairwise(cuts))
     if ex.world == 1:
-        ex.parallel(run, list(pairwise(cuts)), lambda: merge, not stage.length)
-    else:  # what peers have is asked for from here
-        for ends in pairwise(cuts):
-            merge(ends)
+        ex.parallel(run, pieces, lambda: lambda ends: merge(ends, ask(ends)), not stage.length)
+    else:  # what peers have of a piece is under way while the one before is merged
+        coming = ask(pieces[0])
+        for ends, following in zip(pieces, [*pieces[1:], None], strict=True):
+            there, coming = coming, ask(following) if following else []
+            merge(ends, there)
     ex.put(run, stage.slot, out)
 
 
