@@ -1,0 +1,68 @@
+"""What the ranks' tasks of random programs have in common: together they do a stage's work once, each reads
+what the others expect it to, and every slot dies once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng import session
+from spartan_ng.backends.simulated import SimulatedBackend
+from spartan_ng.config import TILINGS, config
+from spartan_ng.plan.estimate import read_slots, written_slots
+from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.worker.scheduling.program import Program
+from tests.programs import programs
+from tests.sampling import examples
+from tests.test_programs import running_on
+
+
+def ran(program, workers, tiling) -> Plan:
+    """The plan that computed a program's results."""
+    with running_on(SimulatedBackend(workers)), config.override(tiling=tiling, small_bytes=0):
+        with np.errstate(all="ignore"):
+            sp.compute(*program.run(sp, sp.array))
+        last = session.current().last_run
+    assume(last is not None)  # a program may have nothing to compute
+    assert last is not None
+    return last[0]
+
+
+def cells(box):
+    """Elements of a box."""
+    return int(np.prod([hi - lo for lo, hi in box], dtype=int))
+
+
+@examples(200)
+@given(program=programs(), workers=st.sampled_from([2, 3, 5]), tiling=st.sampled_from([None, *TILINGS]))
+def test_tasks_of_a_plan(program, workers, tiling) -> None:
+    plan = ran(program, workers, tiling)
+    ranks = [Program(plan, rank) for rank in range(workers)]
+    for s, stage in enumerate(plan.stages):
+        if isinstance(stage, Fused):
+            tasks = [p.tasks[s] for p in ranks if p.tasks[s].box is not None]
+            made = [(task.flops, cells(task.box)) for task in tasks]
+            times = workers if stage.grid.duplicate else 1
+            assert sum(n for _, n in made) == times * cells([(0, n) for n in stage.domain])
+            assert len({flops / n for flops, n in made if n}) <= 1, "operations go with the elements"
+            assert all(flops >= n for flops, n in made)
+    read: dict[int, Counter[int]] = {rank: Counter() for rank in range(workers)}
+    for reader in ranks:
+        for task in reader.tasks:
+            for operand in task.reads():
+                for piece in operand.pieces:
+                    read[piece.rank][operand.slot] += piece.rank != reader.rank
+    kept = {*plan.inputs, *plan.outputs}
+    last = {
+        slot: s for s, stage in enumerate(plan.stages) for slot in (*read_slots(stage), *written_slots(stage))
+    }
+    for p in ranks:
+        assert +p.remote_reads == +read[p.rank]
+        assert {slot: s for s, slots in enumerate(p.dying) for slot in slots} == {
+            slot: s for slot, s in last.items() if slot not in kept
+        }
