@@ -217,7 +217,7 @@ class Handle:
         if known is not None:
             target = self._in_place()
             if target is not None:
-                target[...] = known
+                np.copyto(target, known, casting="unsafe")  # assigned, a number would have to fit
                 return
         new = assigned(value, here)
         self._check_writable()

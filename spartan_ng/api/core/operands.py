@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -163,16 +163,33 @@ def check_is_array(out: Any) -> None:
 
 @contextmanager
 def dtypes_first(
-    function: np.ufunc, operands: tuple[Any, ...], out: Any, casting: Any = "same_kind"
+    function: np.ufunc, operands: tuple[Any, ...], outs: tuple[Any, ...], **asked: Any
 ) -> Iterator[None]:
-    """Where shapes do not fit, NumPy's error for dtypes of which no result may be written to `out`: it looks
-    at them before."""
+    """Where shapes do not fit, NumPy's error for dtypes that do not fit either: it looks at them before.
+
+    What is `asked` of dtypes are its `casting` and its `signature`.
+    """
     try:
         yield
-    except ShapeError:
-        if out is not None:
-            function.resolve_dtypes((*(kind_of(operand(o)) for o in operands), out.dtype), casting=casting)
+    except ValueError:
+        given = (*(kind_of(operand(o)) for o in operands), *(None if o is None else o.dtype for o in outs))
+        function.resolve_dtypes(given, **asked)
         raise
+
+
+def check_outputs(name: str, results: Sequence[Any], outs: Sequence[Any], casting: Any) -> None:
+    """The errors that `stored` has for outputs, or None, which results of one shape are broadcast to."""
+    given = [(r.dtype, o) for r, o in zip(results, outs, strict=True) if o is not None]
+    for dtype, out in given:
+        check_is_array(out)
+        check_cast(name, dtype, out.dtype, casting)
+    whole = build.broadcast_shapes(name, results[0].shape, *(o.shape for _, o in given))
+    for _, out in given:
+        if whole != out.shape:
+            raise ShapeError(
+                f"{name}: non-broadcastable output operand with shape {out.shape} "
+                f"doesn't match the broadcast shape {whole}"
+            )
 
 
 def stored(
@@ -206,13 +223,7 @@ def stored(
     if isinstance(out, np.ndarray):
         np.copyto(out, result._force(), casting=casting, where=forced(mask))  # type: ignore[arg-type]
         return out  # type: ignore[return-value]
-    check_cast(name, result.dtype, out.dtype, casting)
-    whole = build.broadcast_shapes(name, result.shape, out.shape)
-    if whole != out.shape:
-        raise ShapeError(
-            f"{name}: non-broadcastable output operand with shape {out.shape} "
-            f"doesn't match the broadcast shape {whole}"
-        )
+    check_outputs(name, [result], [out], casting)
     if mask is not True:
         result = wrap_node(
             build.map_("where", mask._node(), converted_node(result._node(), out.dtype), out._node())

@@ -7,7 +7,6 @@ Small operands on the driver go to NumPy at once; anything else becomes a map. A
 from __future__ import annotations
 
 import operator
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from spartan_ng.api.core.kinds import SubclassError
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import (
     WEAK,
+    check_outputs,
     common_mask,
     dtypes_first,
     has_objects,
@@ -341,11 +341,9 @@ class ufunc:
             return by_numpy(
                 self.np, *args, out=outs[0], where=forced(where), casting=casting, **keywords_of(asked)
             )
-        with (
-            nullcontext()
-            if outs[0] is None or self.nout > 1 or asked is not None
-            else dtypes_first(self.np, args, outs[0], casting)
-        ):
+        where = mask_of(where)
+        signature = {} if asked is None else {"signature": asked.dtypes}
+        with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
             if where is not True and (known is not None or is_strict()):
                 found = by_numpy(chosen, self.np, args, where, casting=casting, **keywords_of(asked))
@@ -353,7 +351,9 @@ class ufunc:
                 found = self._now(known, casting=casting, **keywords_of(asked))
             else:
                 found = self._lazy(args if where is True else self._safe(args, where), asked, casting)
-        results = found if self.nout > 1 else (found,)
+            results = found if self.nout > 1 else (found,)
+            if any(o is not None for o in outs):  # all of them, before one is written to
+                check_outputs(self.__name__, results, outs, casting)
         if as_array:
             results = tuple(map(copied, results))
         elif any(o is not None for o in outs) or where is not True:

@@ -295,7 +295,7 @@ class Arithmetic(Handle):
                 "inplace matrix multiplication requires the first operand to have at least one and the "
                 f"second at least two dimensions (shapes {self.shape} and {np.shape(other)})"
             )
-        with dtypes_first(np.matmul, (self, other), self):
+        with dtypes_first(np.matmul, (self, other), (self,), casting="same_kind"):
             result = products.matmul(self, other)
         if result.shape[-2:] != self.shape[-2:]:  # stacks are broadcast, matrices are not
             raise ShapeError(f"matmul: output of shape {self.shape} for a product of shape {result.shape}")
@@ -356,7 +356,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     if function is ufuncs.multiply and a.dtype.kind in "SU":  # texts are as long as there is room for
         return function(a, other, out=a)  # type: ignore[no-any-return]
-    with dtypes_first(function.np, (a, other), a):
+    with dtypes_first(function.np, (a, other), (a,), casting="same_kind"):
         result = _power(a, other) if function is ufuncs.power else function(a, other)
     if not isinstance(result, Handle):  # an element of objects, times or texts
         one = np.empty((), a.dtype)

@@ -1,0 +1,71 @@
+"""What universal functions say of shapes and dtypes that do not fit: outputs', masks' and asked ones.
+
+Several things may be wrong at once: NumPy looks at the mask's dtype first, then at dtypes, then at shapes.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from tests.sampling import part
+
+_TWO = [
+    "add",
+    "subtract",
+    "multiply",
+    "maximum",
+    "true_divide",
+    "floor_divide",
+    "power",
+    "arctan2",
+    "greater",
+]
+_OTHERS = ["logical_and", "bitwise_and", "left_shift", "negative", "sqrt", "exp", "invert", "floor"]
+NAMES = [*_TWO, *_OTHERS, "divmod", "modf", "frexp"]
+SHAPES = [(3,), (2,), (2, 3), (3, 2), (), (0,), (1,)]
+DTYPES = ["?", "i1", "u8", "f4", "f8", "c16"]
+
+
+def _drawn(rng):
+    """A function, what it is given as arguments for `ones`, and its keywords."""
+    function = getattr(numpy, rng.choice(NAMES))
+    ones = [(rng.choice(SHAPES), rng.choice(DTYPES)) for _ in range(function.nargs)]
+    keywords = {}
+    if rng.random() < 0.4:
+        keywords["where"] = (rng.choice(SHAPES), rng.choice(["?", "?", "?", "i8"]))
+    if rng.random() < 0.3:
+        keywords["casting"] = rng.choice(["no", "safe", "unsafe", "same_kind"])
+    if rng.random() < 0.3:
+        keywords["dtype"] = rng.choice(DTYPES)
+    return function, ones, keywords
+
+
+def _outcome(xp, function, ones, keywords):
+    operands = [xp.array(numpy.ones(*o)) for o in ones]
+    keywords = dict(keywords)
+    if "where" in keywords:
+        keywords["where"] = xp.array(numpy.ones(*keywords["where"]))
+    out = tuple(operands[function.nin :])
+    try:
+        getattr(xp, function.__name__)(*operands[: function.nin], out=out, **keywords)
+    except Exception as error:  # noqa: BLE001 - its type is what is asked
+        return error
+    return [(a.shape, a.dtype, numpy.asarray(a).tolist()) for a in out]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
+def test_outputs_take_or_refuse_what_numpys_do(mode):
+    first = random.randrange(1 << 31)
+    for seed in range(first, first + part(8000)):
+        drawn = _drawn(random.Random(seed))
+        theirs, ours = (_outcome(xp, *drawn) for xp in (numpy, np))
+        if isinstance(theirs, Exception):
+            kind = TypeError if isinstance(theirs, TypeError) else type(theirs)
+            assert isinstance(ours, kind), (seed, drawn, theirs, ours)
+        else:
+            assert ours == theirs, (seed, drawn)
