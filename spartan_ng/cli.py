@@ -234,7 +234,7 @@ def worker(
         server = WorkerServer(address, threads or cores, memory, access, bind)
     warn_of(access, address)
     server.leaves_stuck = nannied is not None
-    server.prints = Prints.install(server.tell_printed)
+    server.take_streams(Prints.install(server.tell_printed))
     _serve(server, lifeline, nannied)
 
 

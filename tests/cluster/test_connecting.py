@@ -527,17 +527,17 @@ def test_nothing_is_left_of_clients_that_have_left(master):
 
 
 def has_nothing(worker):
-    pool, peers = worker._pool, worker._peers
+    pool, peers, parts = worker._pool, worker._peers, worker._parts
     held = [
         worker.store.complete(),
-        worker._plans,
-        worker._cancelled,
+        parts._plans,
+        parts._running,
         pool._live,
         pool._free,
         peers._requests,
     ]
     clients = [name for name in worker._tiles._readers if name.startswith("c")]
-    programs = [r._programs for r in worker._runners.values()]
+    programs = [r._programs for r in parts._runners.values()]
     return not any([*held, *programs, clients, worker._tiles.leases, pool.used_bytes])
 
 

@@ -242,14 +242,14 @@ def test_a_failure_that_cannot_be_told_ends_the_job(session):
     node = build.constant(rng.random((60, 4)))
 
     def spoils(tile):
-        server: Any = import_module("spartan_ng.worker.server")
-        honest = server.describe
+        parts: Any = import_module("spartan_ng.worker.parts")
+        honest = parts.describe
 
         def unencodable(error, worker=""):
-            server.describe = honest
+            parts.describe = honest
             return "ValueError", "\udc80"
 
-        server.describe = unencodable
+        parts.describe = unencodable
         raise ValueError("mine")
 
     with pytest.raises(EvaluationError, match=r"UnicodeEncodeError: how .* cannot be told"):

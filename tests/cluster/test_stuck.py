@@ -58,7 +58,7 @@ def raising(kind, call):
 
 
 def test_a_worker_leaves_a_part_that_does_not_stop_outside_of_functions(monkeypatch):
-    monkeypatch.setattr("spartan_ng.worker.server.HELD_UP_S", 0.0)
+    monkeypatch.setattr("spartan_ng.worker.parts.HELD_UP_S", 0.0)
     endless = Endless()
     master = MasterServer(f"ipc://{private_folder()}/master")
     serving = threading.Thread(target=master.run, daemon=True)
