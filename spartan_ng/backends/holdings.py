@@ -61,7 +61,7 @@ class Holdings:
         self.settled = link.members
         """The view of the membership that ranks are of."""
         self._link = link
-        self._backend = backend
+        self._backend = weakref.ref(backend)  # it holds us: no circles, which wait for the collector
         self._arrays: dict[int, Held] = {}
         """By the array's serial number."""
         self._numbers = count(1)
@@ -81,7 +81,7 @@ class Holdings:
 
     def get(self, ref: ArrayRef) -> Held | None:
         """The tiles of `ref`, None where only the driver has it; WorkerLost where they are gone."""
-        held = self._arrays.get(ref.serial) if ref.backend is self._backend else None
+        held = self._arrays.get(ref.serial) if ref.backend is self._backend() else None
         if held is not None and held.lost is not None and (ref.value is not None or ref.source is not None):
             self._let_go(ref, held)
             return None
@@ -108,7 +108,9 @@ class Holdings:
         held = self._arrays[ref.serial] = Held(weakref.ref(ref), key, members, value)
         if drops not in (None, self._link.drops):  # only now: what is noted before a drop hears of it
             held.lost = _LOST_WITH
-        if ref.backend is not self._backend:
+        backend = self._backend()
+        assert backend is not None, "arrays are made by a backend that is there"
+        if ref.backend is not backend:
             link, arrays = self._link, self._arrays
 
             def release(serial: int) -> None:
@@ -116,7 +118,7 @@ class Holdings:
                 if held is not None:
                     link.release(held.key[1])
 
-            ref.on_release(self._backend, release)
+            ref.on_release(backend, release)
 
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
@@ -267,7 +269,7 @@ class Holdings:
     def _ours(self) -> list[tuple[ArrayRef, Held]]:
         """The arrays that live, and have not gone to another backend."""
         found = [(held.ref(), held) for held in list(self._arrays.values())]
-        return [(ref, held) for ref, held in found if ref is not None and ref.backend is self._backend]
+        return [(ref, held) for ref, held in found if ref is not None and ref.backend is self._backend()]
 
     def _let_go(self, ref: ArrayRef, held: Held) -> None:
         """Leave an array to the driver, which has its value."""
