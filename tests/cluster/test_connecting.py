@@ -150,7 +150,7 @@ def test_a_worker_may_hear_of_keys_later_than_they_of_it(keys):
     worker = WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))
     with running(server, worker):
         client = ClusterBackend.connect(server.address, keys)
-        door = worker._tiles._port.door
+        door = heard_of_clients(worker)
         known, door.users = door.users, {}
         x = np.ones((200, 100))
         tell = lambda: setattr(door, "users", known)  # noqa: E731
@@ -164,11 +164,18 @@ def test_a_worker_that_never_lets_us_in_is_an_error(keys):
     worker = WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))
     with running(server, worker):
         client = ClusterBackend.connect(server.address, keys)
-        worker._tiles._port.door.users = {}
+        heard_of_clients(worker).users = {}
         client._link.peers.timeout_s = 0.5
         with config.override(retries=0), pytest.raises(WorkerUnreachable, match=r"is not let in for 0\.5 s"):
             evaluate(Session(client), total(build.constant(np.ones((200, 100)))))
         client.close()
+
+
+def heard_of_clients(worker):
+    """The door of a worker, once its master has told it who may read its tiles."""
+    door = worker._tiles._port.door
+    until(lambda: any(user.startswith("client ") for user in door.users.values()))
+    return door
 
 
 def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):
