@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,15 @@ from scipy import sparse
 
 import spartan_ng as sp
 from spartan_ng import session
+from spartan_ng.arrays import Tiling
 from spartan_ng.backends.simulated import SimulatedBackend
-from spartan_ng.config import config
+from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.sizes import expected_bytes
+from spartan_ng.plan.lessons import learn
+from spartan_ng.plan.plan import Join
+from tests.test_programs import running_on
 
 BINS = 40_000
 
@@ -81,6 +86,37 @@ def test_updates_of_more_than_a_whole_output_are_learned_too(running):
     assert moved[2] <= moved[1] <= moved[0]
     (bytes_learned,) = running.planner._measured.values()
     assert bytes_learned == pytest.approx(64 * 8 * BINS, rel=0.01)
+
+
+def whole(extents, tiles):
+    """An update of all of the output."""
+    yield 0, np.full(BINS, tiles[0].sum())
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("tiling", TILINGS)
+@pytest.mark.parametrize("copied", [False, True])
+def test_what_is_learned_explains_what_moves(workers, tiling, copied):
+    """Wherever updates are made and put together: the next plan predicts what it moves, to the byte."""
+    with config.override(small_bytes=0, tiling=tiling), running_on(SimulatedBackend(workers)):
+        now = session.current()
+        x = (sp.tile_as(sp.array(np.ones((60, 5))), "row") + 0).persist()
+        for run in range(2):
+            y = sp.join_update(whole, np.add, [x], [0], (BINS,), dtype=float)
+            y = sp.tile_as(y, "duplicate") if copied else y
+            np.testing.assert_allclose(np.asarray(y.compute()), 300.0)
+            assert now.last_run is not None
+            plan, stats = now.last_run
+            (join,) = (stage for stage in plan.stages if isinstance(stage, Join))
+            if join.grid.ntiles == 1:
+                assert [*now.planner._measured.values()] == [8 * BINS]
+            if run:
+                assert sum(plan.predicted_bytes) == stats.bytes_moved
+            if join.grid.ntiles > 1:  # had each worker all of the result, it would get the others' updates
+                slots = (*(replace(s, tiling=Tiling.copies(len(s.shape))) for s in plan.slots),)
+                known: dict[Hashable, int] = {}
+                learn(replace(plan, slots=slots), [(1000 * (workers - 1), 0)] * len(plan.stages), known)
+                assert 1000 in known.values()
 
 
 def test_plans_without_lessons_stay(running):
