@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import itertools
 import operator
+import warnings
 from collections import deque
 
 import numpy
@@ -91,3 +92,22 @@ def test_what_is_put_into_an_array_must_fit(put):
             said_of = said(lambda xp=xp, a=a, v=value: PUTS[put](xp, a, VALUES[v]))
             outcomes.append((said_of if isinstance(said_of, type) else "put", numpy.asarray(a).tolist()))
         assert outcomes[0] == outcomes[1], (value, dtype)
+
+
+VALUES = [3, 300, -3, 2**40, 2.5, 1e30, float("nan"), 2 + 1j]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "u4", "i8", "f4", "c16", "O", "S3", None])
+@pytest.mark.parametrize("others", [(), (1,), (2.5,)])
+def test_numbers_that_have_yet_to_be_computed_become_elements_as_numpys_do(dtype, others):
+    """Alone in their list or beside Python's, also where the dtype does not hold them."""
+    for value in VALUES:
+
+        def listed(xp, value=value):
+            a = xp.array([value, value, value])
+            found = xp.array([a.max(), *others, a.sum()], dtype=dtype)
+            return found.dtype, *map(repr, numpy.asarray(found))
+
+        with np.config.override(small_bytes=0), numpy.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert said(lambda: listed(np)) == said(lambda: listed(numpy)), value
