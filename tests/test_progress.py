@@ -8,6 +8,7 @@ import threading
 from unittest.mock import patch
 
 import numpy
+import pytest
 
 import spartan_ng as np
 from spartan_ng import progress
@@ -117,3 +118,6 @@ def test_long_stages_are_told_in_parts() -> None:
     within = [done for done, _ in told if 0 < done < 0.9 * total]
     assert len(within) >= 8  # nearly all of the work is the first stage's
     assert told[-1][0] == total
+    first = sorted({done for done, _ in told if 0 < done < 1})
+    each = [first[0] * k for k in range(1, len(first) + 1)]
+    assert first == pytest.approx(each), "no part is left out, or told twice"

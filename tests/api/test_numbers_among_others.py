@@ -94,14 +94,14 @@ def test_what_is_put_into_an_array_must_fit(put):
         assert outcomes[0] == outcomes[1], (value, dtype)
 
 
-VALUES = [3, 300, -3, 2**40, 2.5, 1e30, float("nan"), 2 + 1j]
+ELEMENTS = [3, 300, -3, 2**40, 2.5, 1e30, float("nan"), 2 + 1j]
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "u4", "i8", "f4", "c16", "O", "S3", None])
 @pytest.mark.parametrize("others", [(), (1,), (2.5,)])
 def test_numbers_that_have_yet_to_be_computed_become_elements_as_numpys_do(dtype, others):
     """Alone in their list or beside Python's, also where the dtype does not hold them."""
-    for value in VALUES:
+    for value in ELEMENTS:
 
         def listed(xp, value=value):
             a = xp.array([value, value, value])
