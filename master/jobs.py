@@ -1,10 +1,34 @@
-"""A job on its way through the cluster: its states, its parts, and what they come to."""
+"""Jobs on their way through the cluster: their states, their parts, and what they come to."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from spartan_ng.wire.messages import JobDone, JobFinished, Key
+from msgspec.structs import replace
+
+from spartan_ng.master.peers import Client, Worker
+from spartan_ng.wire.messages import (
+    Cancel,
+    CancelJob,
+    Discard,
+    Doing,
+    Happened,
+    JobDone,
+    JobError,
+    JobFailed,
+    JobFinished,
+    Key,
+    Member,
+    Printed,
+    Progress,
+    StagesDone,
+    Submit,
+)
+
+Instructions = list[tuple[str, Any]]
+"""`(receiver, message)` in the order of sending."""
 
 JOB_STEPS: dict[tuple[str, str], str] = {
     ("running", "part finished"): "running",
@@ -72,6 +96,151 @@ class Job:
         return JobDone(job, stats, nnz, tuple(p.values for p in parts))
 
 
-def form(part: JobFinished) -> tuple[int, int]:
+class Jobs:
+    """All jobs that run on `workers` for `clients`, who come and go; the clock begins at `now_s`."""
+
+    def __init__(self, workers: Mapping[str, Worker], clients: Mapping[str, Client], now_s: float) -> None:
+        self._workers, self._clients = workers, clients
+        self._jobs: dict[str, Job] = {}
+        self._now_s = now_s
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._jobs
+
+    @property
+    def busy(self) -> set[str]:
+        """The workers whose tiles jobs may read: who has finished its part waits for the others'."""
+        return {name for record in self._jobs.values() for name in record.names}
+
+    def described(self) -> tuple[tuple[str, str], ...]:
+        """What there is to say of each job, for people."""
+        return tuple((job, record.described(self._now_s)) for job, record in self._jobs.items())
+
+    def begin(self, client: str, names: tuple[str, ...], message: Submit) -> None:
+        """A job runs on the workers `names`."""
+        self._jobs[message.job] = Job(
+            client,
+            names,
+            message.outputs,
+            set(names),
+            deadline_s=message.deadline_s,
+            observed=message.observed,
+        )
+
+    def tick(self, now_s: float) -> Instructions:
+        """End what has run for too long."""
+        self._now_s = now_s
+        out: Instructions = []
+        for job, record in list(self._jobs.items()):
+            if record.since_s is None:
+                record.since_s = now_s
+            elif record.state == "running" and 0 < record.deadline_s <= now_s - record.since_s:
+                text = f"the job has run for more than {record.deadline_s:g} s: {record.described(now_s)}"
+                out += self._step(job, "timed out", "JobTimeout", text)
+        return out
+
+    def cancel(self, peer: str, message: Cancel) -> Instructions:
+        """A client wants its job to end."""
+        record = self._jobs.get(message.job)
+        if record is None or record.client != peer:
+            return []
+        return self._step(message.job, "cancelled", "JobCancelled", "the job was cancelled")
+
+    def finished(self, peer: str, message: JobFinished) -> Instructions:
+        """A worker's part is done."""
+        record = self._jobs.get(message.job)
+        if record is None or peer not in record.waiting:
+            return []
+        if any(_form(part) != _form(message) for part in record.parts.values()):
+            raise ValueError(f"the parts of job {message.job} differ in their form")
+        record.waiting.discard(peer)
+        record.parts[peer] = message
+        return self._step(message.job, "part finished" if record.waiting else "last part finished")
+
+    def failed(self, peer: str, message: JobError) -> Instructions:
+        """A worker's part has failed."""
+        record = self._jobs.get(message.job)
+        if record is None or peer not in record.waiting:
+            return []
+        record.waiting.discard(peer)
+        event = "part failed" if record.waiting else "last part failed"
+        return self._step(message.job, event, message.kind, message.message)
+
+    def worker_lost(self, peer: str, member: Member) -> Instructions:
+        """A worker is gone, and the tiles that a job was to make or read there."""
+        out: Instructions = []
+        for job in [j for j, record in self._jobs.items() if peer in record.names]:
+            record = self._jobs[job]
+            needed = peer in record.waiting or record.state == "running"
+            record.waiting.discard(peer)
+            if needed:
+                rank = record.names.index(peer)
+                text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
+                event = "worker lost" if record.waiting else "last worker lost"
+                out += self._step(job, event, "WorkerDied", text)
+        return out
+
+    def client_lost(self, peer: str) -> Instructions:
+        """Nobody wants a client's jobs any more."""
+        out: Instructions = []
+        for job in [j for j, record in self._jobs.items() if record.client == peer]:
+            out += self._step(job, "client lost", "JobCancelled", "the client is gone")
+        return out
+
+    def stages_done(self, peer: str, message: StagesDone) -> Instructions:
+        """Tell the client when the slowest worker has come further."""
+        record = self._jobs.get(message.job)
+        if record is None or record.state != "running":
+            return []
+        record.stages[peer] = message.done
+        done = min(record.stages.get(n, 0) for n in record.names)
+        if done <= record.shown:
+            return []
+        record.shown = done
+        return [(record.client, Progress(message.job, done))]
+
+    def doing(self, peer: str, message: Doing) -> Instructions:
+        """Note what a worker is at."""
+        record = self._jobs.get(message.job)
+        if record is not None:
+            record.doing[peer] = message.text
+        return []
+
+    def happened(self, peer: str, message: Happened) -> Instructions:
+        """Tell a client that wants to know."""
+        record = self._jobs.get(message.job)
+        return [] if record is None or not record.observed else self.told(peer, message)
+
+    def told(self, peer: str, message: Printed | Happened) -> Instructions:
+        """Tell a job's client what a worker says, and which worker it is."""
+        record = self._jobs.get(message.job)
+        if record is None or peer not in record.names or record.client not in self._clients:
+            return []
+        where = f"worker {record.names.index(peer)} ({self._workers[peer].member.label})"
+        return [(record.client, replace(message, worker=where))]
+
+    def _step(self, job: str, event: str, kind: str = "", text: str = "") -> Instructions:
+        """Move a job along `JOB_STEPS`; say what the new state asks for."""
+        record = self._jobs[job]
+        before, record.state = record.state, JOB_STEPS[record.state, event]
+        out: Instructions = []
+        if record.state == "done":
+            out.append((record.client, record.summary(job)))
+        if before == "running" and record.state in ("stopping", "gone"):
+            if record.client in self._clients:
+                out.append((record.client, JobFailed(job, kind, text)))
+            out += [(n, CancelJob(job)) for n in record.names if n in record.waiting]
+            for name in record.names:  # who has finished may do the work of others
+                if name in self._workers:
+                    self._workers[name].tell(self._now_s)
+        if record.state == "gone":
+            discard = Discard(record.outputs, (job,))
+            out += [(n, discard) for n in record.names if n in self._workers]
+        if record.state in ("done", "gone"):
+            del self._jobs[job]
+        return out
+
+
+def _form(part: JobFinished) -> tuple[int, int]:
     """What is equal in all parts of a job: the number of stages, and of results."""
     return len(part.stats), len(part.nnz)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spartan_ng.wire.codec import Blob
-from spartan_ng.wire.messages import Holds, Member
+from spartan_ng.wire.messages import Hello, Holds, Member
 
 SILENT_S = 10.0
 """A worker that was told to stop a job, and says nothing for so long, is held up by a function for good."""
@@ -23,6 +23,12 @@ class Worker:
     """When it last said something."""
     told_s: float | None = None
     """When it was told to stop a job, where nothing that it has said since answers that."""
+
+    @classmethod
+    def who_said(cls, hello: Hello, name: str, since: int) -> Worker:
+        """A worker that joins in an epoch."""
+        host, threads, memory = hello.host, hello.threads, hello.memory_bytes
+        return cls(Member(name, hello.label, hello.address, host, threads, memory, hello.key, since))
 
     def hear(self, now_s: float) -> None:
         """It has said something; soon after an order, that may have been under way before."""

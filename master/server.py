@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.events import now_ns
 from spartan_ng.master.clocks import Clocks
+from spartan_ng.master.jobs import Instructions
 from spartan_ng.master.journal import Journal
-from spartan_ng.master.state import Instructions, MasterState
+from spartan_ng.master.state import MasterState
 from spartan_ng.wire.access import Access, is_local, leave, own_address
 from spartan_ng.wire.codec import encode
 from spartan_ng.wire.hosts import host_identity

@@ -1,8 +1,9 @@
 """The master's decisions, without I/O: what it hears in, what it says out.
 
-`greet(peer, role, hello)`, `handle(peer, message)` and `lost(peer)` return `(receiver, message)` pairs. Jobs
-follow `JOB_STEPS`, messages are looked up in `_HANDLERS` by the sender's role. The work for a job is
-O(workers + stages): the master relays plans unread, once to each worker, and never hears of single tiles.
+`greet(peer, role, hello)`, `handle(peer, message)` and `lost(peer)` return `(receiver, message)` pairs.
+Messages are looked up in `_HANDLERS` by the sender's role; what becomes of jobs is in `master.jobs`. The work
+for a job is O(workers + stages): plans are relayed unread, once to each worker, and nothing is heard of
+single tiles.
 
 After dask.distributed's state machines: events in, instructions out, transitions in a table.
 """
@@ -14,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from spartan_ng.master.jobs import JOB_STEPS, Job, form
+from spartan_ng.master.jobs import Instructions, Jobs
 from spartan_ng.master.peers import Client, Worker
 from spartan_ng.master.succession import OWNERS_S, RETURN_S, Succession
 from spartan_ng.wire.codec import Blob
@@ -25,7 +26,6 @@ from spartan_ng.wire.messages import (
     Back,
     Bye,
     Cancel,
-    CancelJob,
     Discard,
     Doing,
     Drain,
@@ -43,7 +43,6 @@ from spartan_ng.wire.messages import (
     Members,
     Moved,
     Printed,
-    Progress,
     Release,
     Retain,
     RunJob,
@@ -54,9 +53,6 @@ from spartan_ng.wire.messages import (
     Submit,
     Welcome,
 )
-
-Instructions = list[tuple[str, Any]]
-"""`(receiver, message)` in the order of sending."""
 
 
 class MasterState:
@@ -72,7 +68,7 @@ class MasterState:
         self._authorized = Authorized(())
         self._workers: dict[str, Worker] = {}
         self._clients: dict[str, Client] = {}
-        self._jobs: dict[str, Job] = {}
+        self._jobs = Jobs(self._workers, self._clients, now_s)
         self._ranks: list[str] = []
         self._since: list[int] = []
         """The epoch in which each rank got its present worker."""
@@ -115,7 +111,7 @@ class MasterState:
             raise ValueError(f"a {role} may not say {type(message).__name__}")
         if role == "worker":
             self._workers[peer].hear(self._now_s)
-        return handler(self, peer, message)
+        return handler(self, peer, message) + self._let_go()
 
     @property
     def is_over(self) -> bool:
@@ -134,11 +130,11 @@ class MasterState:
     def lost(self, peer: str) -> Instructions:
         """What to say after `peer` was disconnected or left."""
         if peer in self._workers:
-            return self._worker_lost(peer)
+            return self._worker_lost(peer) + self._let_go()
         self._returning.pop(peer, None)
         if self._succession is not None:
             self._succession.leaves(peer)
-        return self._client_lost(peer) if peer in self._clients else []
+        return self._client_lost(peer) + self._let_go() if peer in self._clients else []
 
     def tick(self, now_s: float) -> Instructions:
         """What to say at a time, in seconds from the same point."""
@@ -149,15 +145,7 @@ class MasterState:
         if self._awaited and now_s >= self._awaited_until_s:
             out += [(name, DropOwner(owner)) for name in self._workers for owner in self._awaited]
             self._awaited = set()
-        for job, record in list(self._jobs.items()):
-            if record.since_s is None:
-                record.since_s = now_s
-            elif record.state == "running" and 0 < record.deadline_s <= now_s - record.since_s:
-                text = (
-                    f"the job has run for more than {record.deadline_s:g} s: {record.described(self._now_s)}"
-                )
-                out += self._step(job, "timed out", "JobTimeout", text)
-        return out
+        return out + self._jobs.tick(now_s) + self._let_go()
 
     def held_up(self) -> list[str]:
         """Workers that were told to stop a job, and of whom nothing is heard."""
@@ -265,18 +253,7 @@ class MasterState:
         return self._tell_members()
 
     def _add(self, peer: str, hello: Hello) -> None:
-        self._workers[peer] = Worker(
-            Member(
-                peer,
-                hello.label,
-                hello.address,
-                hello.host,
-                hello.threads,
-                hello.memory_bytes,
-                hello.key,
-                self._epoch,
-            )
-        )
+        self._workers[peer] = Worker.who_said(hello, peer, self._epoch)
         self._ranks.append(peer)
         self._since.append(self._epoch)
 
@@ -297,16 +274,7 @@ class MasterState:
         else:
             self._vacate(peer)
         out = self._tell_members((member,))
-        for job in [j for j, record in self._jobs.items() if peer in record.names]:
-            record = self._jobs[job]
-            needed = peer in record.waiting or record.state == "running"
-            record.waiting.discard(peer)
-            if needed:
-                rank = record.names.index(peer)
-                text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
-                event = "worker lost" if record.waiting else "last worker lost"
-                out += self._step(job, event, "WorkerDied", text)
-        return out
+        return out + self._jobs.worker_lost(peer, member)
 
     def _leaves(self, peer: str, message: Leaving) -> Instructions:
         """A worker gets no more work, and goes when nobody needs it."""
@@ -314,7 +282,7 @@ class MasterState:
             return []
         self._vacate(peer)
         self._leaving[peer] = set(self._clients)
-        return self._tell_members() + self._let_go()
+        return self._tell_members()
 
     def _drain(self, peer: str, message: Drain) -> Instructions:
         return self._leaves(message.worker, Leaving()) if message.worker in self._workers else []
@@ -322,11 +290,13 @@ class MasterState:
     def _moved(self, peer: str, message: Moved) -> Instructions:
         for worker in message.workers:
             (self._leaving.get(worker) or set()).discard(peer)
-        return self._let_go()
+        return []
 
     def _let_go(self) -> Instructions:
         """Let workers go that nobody needs any more."""
-        busy = {name for record in self._jobs.values() for name in record.waiting}
+        if not self._leaving:
+            return []
+        busy = self._jobs.busy
         free = [n for n, clients in self._leaving.items() if clients == set() and n not in busy]
         self._leaving.update(dict.fromkeys(free))
         return [(name, Stop()) for name in free]
@@ -334,8 +304,7 @@ class MasterState:
     def _client_lost(self, peer: str) -> Instructions:
         del self._clients[peer]
         out: Instructions = self._moved(peer, Moved(tuple(self._leaving)))
-        for job in [j for j, record in self._jobs.items() if record.client == peer]:
-            out += self._step(job, "client lost", "JobCancelled", "the client is gone")
+        out += self._jobs.client_lost(peer)
         for name, worker in self._workers.items():
             worker.plans = {p for p in worker.plans if p[0] != peer}
             out.append((name, DropOwner(peer)))
@@ -361,9 +330,7 @@ class MasterState:
             return [*rest, (peer, JobFailed(message.job, *problem))]
         assert plan is not None
         names = tuple(self._ranks[: message.ranks])
-        self._jobs[message.job] = Job(
-            peer, names, message.outputs, set(names), deadline_s=message.deadline_s, observed=message.observed
-        )
+        self._jobs.begin(peer, names, message)
         retired = _own(peer, message.retired)
         run = RunJob(
             message.job,
@@ -412,86 +379,8 @@ class MasterState:
             return "WorkersChanged", "a worker was lost between planning and running; its tiles are lost"
         return None
 
-    def _cancel(self, peer: str, message: Cancel) -> Instructions:
-        record = self._jobs.get(message.job)
-        if record is None or record.client != peer:
-            return []
-        return self._step(message.job, "cancelled", "JobCancelled", "the job was cancelled")
-
-    def _finished(self, peer: str, message: JobFinished) -> Instructions:
-        record = self._jobs.get(message.job)
-        if record is None or peer not in record.waiting:
-            return []
-        if any(form(part) != form(message) for part in record.parts.values()):
-            raise ValueError(f"the parts of job {message.job} differ in their form")
-        record.waiting.discard(peer)
-        record.parts[peer] = message
-        return self._step(message.job, "part finished" if record.waiting else "last part finished")
-
-    def _failed(self, peer: str, message: JobError) -> Instructions:
-        record = self._jobs.get(message.job)
-        if record is None or peer not in record.waiting:
-            return []
-        record.waiting.discard(peer)
-        event = "part failed" if record.waiting else "last part failed"
-        return self._step(message.job, event, message.kind, message.message)
-
-    def _stages_done(self, peer: str, message: StagesDone) -> Instructions:
-        record = self._jobs.get(message.job)
-        if record is None or record.state != "running":
-            return []
-        record.stages[peer] = message.done
-        done = min(record.stages.get(n, 0) for n in record.names)
-        if done <= record.shown:
-            return []
-        record.shown = done
-        return [(record.client, Progress(message.job, done))]
-
     def _here(self, peer: str, message: Here) -> Instructions:
         return []
-
-    def _doing(self, peer: str, message: Doing) -> Instructions:
-        record = self._jobs.get(message.job)
-        if record is not None:
-            record.doing[peer] = message.text
-        return []
-
-    def _printed(self, peer: str, message: Printed) -> Instructions:
-        return self._told(peer, message)
-
-    def _happened(self, peer: str, message: Happened) -> Instructions:
-        record = self._jobs.get(message.job)
-        return [] if record is None or not record.observed else self._told(peer, message)
-
-    def _told(self, peer: str, message: Printed | Happened) -> Instructions:
-        """Tell a job's client what a worker says, and which worker it is."""
-        record = self._jobs.get(message.job)
-        if record is None or peer not in record.names or record.client not in self._clients:
-            return []
-        where = f"worker {record.names.index(peer)} ({self._workers[peer].member.label})"
-        return [(record.client, replace(message, worker=where))]
-
-    def _step(self, job: str, event: str, kind: str = "", text: str = "") -> Instructions:
-        """Move a job along `JOB_STEPS`; say what the new state asks for."""
-        record = self._jobs[job]
-        before, record.state = record.state, JOB_STEPS[record.state, event]
-        out: Instructions = []
-        if record.state == "done":
-            out.append((record.client, record.summary(job)))
-        if before == "running" and record.state in ("stopping", "gone"):
-            if record.client in self._clients:
-                out.append((record.client, JobFailed(job, kind, text)))
-            out += [(n, CancelJob(job)) for n in record.names if n in record.waiting]
-            for name in record.names:  # who has finished may do the work of others
-                if name in self._workers:
-                    self._workers[name].tell(self._now_s)
-        if record.state == "gone":
-            discard = Discard(record.outputs, (job,))
-            out += [(n, discard) for n in record.names if n in self._workers]
-        if record.state in ("done", "gone"):
-            del self._jobs[job]
-            out += self._let_go()
-        return out
 
     # --- housekeeping
 
@@ -511,9 +400,8 @@ class MasterState:
         return out
 
     def _status(self, peer: str, message: AskStatus) -> Instructions:
-        jobs = tuple((job, record.described(self._now_s)) for job, record in self._jobs.items())
         clients = tuple(c.label for c in self._clients.values())
-        return [(peer, Status(self.members(), clients, jobs, self._clock_ns(), self._host))]
+        return [(peer, Status(self.members(), clients, self._jobs.described(), self._clock_ns(), self._host))]
 
     def _bye(self, peer: str, message: Bye) -> Instructions:
         return self.lost(peer)
@@ -528,19 +416,25 @@ def _own(client: str, jobs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(job for job in jobs if job.startswith(client + "/"))
 
 
+def _of_jobs(
+    answer: Callable[[Jobs, str, Any], Instructions],
+) -> Callable[[MasterState, str, Any], Instructions]:
+    return lambda state, peer, message: answer(state._jobs, peer, message)
+
+
 _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions]] = {
     ("coming worker", Back): MasterState._back,
     ("worker", Leaving): MasterState._leaves,
     ("worker", Here): MasterState._here,
-    ("worker", JobFinished): MasterState._finished,
-    ("worker", JobError): MasterState._failed,
-    ("worker", StagesDone): MasterState._stages_done,
-    ("worker", Doing): MasterState._doing,
-    ("worker", Printed): MasterState._printed,
-    ("worker", Happened): MasterState._happened,
+    ("worker", JobFinished): _of_jobs(Jobs.finished),
+    ("worker", JobError): _of_jobs(Jobs.failed),
+    ("worker", StagesDone): _of_jobs(Jobs.stages_done),
+    ("worker", Doing): _of_jobs(Jobs.doing),
+    ("worker", Printed): _of_jobs(Jobs.told),
+    ("worker", Happened): _of_jobs(Jobs.happened),
     ("worker", Bye): MasterState._bye,
     ("client", Submit): MasterState._submit,
-    ("client", Cancel): MasterState._cancel,
+    ("client", Cancel): _of_jobs(Jobs.cancel),
     ("client", Release): MasterState._release,
     ("client", Holds): MasterState._holds,
     ("client", Moved): MasterState._moved,

@@ -45,6 +45,7 @@ def test_a_job_is_finished_first():
     state.handle("w1", Leaving())
     assert not sent(state.handle("c", Moved(("w1",))), Stop)
     assert not sent(finish(state, "w1"), Stop)
+    assert not sent(state.handle("c", Moved(("w1",))), Stop)  # w0 may still read w1's tiles
     out = finish(state, "w0")
     assert sent(out, JobDone)
     assert sent(out, Stop) == [("w1", Stop())]
