@@ -248,6 +248,42 @@ def test_sums_may_be_a_few_units_of_their_conditions_away(call, dtype, kept):
         assert mismatch(values.plain + numpy.asarray(sign * 50 * unit, dtype), values) is not None
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cumsum(a0)",
+        "sum(a0.reshape(-1, 2), axis=0)",
+        "add.reduceat(a0, [0, 9])",
+        "histogram(N.arange(a0.size), bins=[0, 9, a0.size], weights=a0)[0]",
+        "var(a0)",
+    ],
+)
+def test_what_is_nearer_than_numpys_is_allowed(call, dtype):
+    """Where NumPy adds one element after the other, a tree gives what is thousands of units away."""
+    for n in (1000, 20_000):
+        lines = (
+            Line(f"a0 = np.array((N.random.default_rng(1).random({n}) + 0.1j).astype({dtype!r}))"),
+            Line(f"a1 = np.{call}", Rounding.SUMS),
+        )
+        program = judged(1, lines)
+        assert program is not None
+        environment = numpys()
+        environment["a0"] = program.expected["a0"].plain.astype("c32" if dtype == "c8" else "f16")
+        exec(lines[1].text, environment)
+        values = program.expected["a1"]
+        assert mismatch(environment["a1"].astype(values.plain.dtype), values) is None
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_programs_with_sparse_arrays_ask_for_no_infinity_and_no_text():
+    csr = Line("a0 = sparse(N.eye(3))")
+    assert judged(1, (csr, Line("a1 = a0 @ np.ones(3)"))) is not None
+    assert judged(1, (csr, Line("a1 = np.ones(3) / 0", Rounding.ALWAYS))) is None
+    assert judged(1, (Line("a1 = np.array(N.inf)"), csr)) is None
+    assert judged(1, (csr, Line("a1 = sum(str(a0).encode())"))) is None
+
+
 @pytest.mark.parametrize("call", ["mean(a0)", "sum(a0)", "average(a0)", "fft.fft(a0)[:1]"])
 def test_what_cancels_to_nothing_is_in_no_program(call):
     lines = [Line("a0 = np.array(N.append(N.arange(9) / 7, -N.arange(9) / 7))")]

@@ -7,7 +7,8 @@ of programs. Where they do not differ, rounding has no part in a value, and answ
 
 By how much a result is moved follows from what becomes of it if the operands' last bits are others: all of
 them moved upwards (a sum then moves by units of the sum of magnitudes, its condition), or to either side at
-random. It is moved by some units of its own, too. A unit is that of the dtype that is added up in.
+random. It is moved by some units of its own, too. A unit is that of the dtype that is added up in. Where
+NumPy adds one element after the other its own error is larger: what it gives of wider operands shows it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _SOUND = {2: 2.0**-4, 4: 2.0**-8, 8: 2.0**-18, 16: 2.0**-18}
 """By how much of the largest element two runs may differ: beyond it a program is too badly conditioned."""
 _SAFETY = 8
 """The answer may be so many times as far away as the moved runs are."""
+_OTHERS = 3
+"""Half of what is moved is allowed at least: NumPy's own error, which is known, and half as much, as ours is
+less where lines are added as trees."""
 _LARGEST = {2: 2.0**9, 4: 2.0**24, 8: 2.0**60, 16: 2.0**60}
 """What finite numbers may reach: beyond it, they soon overflow in one order of work and not in another."""
 
@@ -83,14 +87,16 @@ def noise_for(line: Line, operands: dict[str, Any], result: Any, random: numpy.r
     result = numpy.asarray(result)
     unit = _UNITS[real_bytes(result.dtype)]
     most = size_of(result) * unit * _OWN[line.rounding]
+    own = _error(line, {n: _wider(v) for n, v in operands.items()}, result)
     for upwards in (True, False):
-        error = _error(
-            line, {n: _beside(v, result.dtype, upwards, random) for n, v in operands.items()}, result
-        )
+        beside = {n: _beside(v, result.dtype, upwards, random, own is None) for n, v in operands.items()}
+        error = _error(line, beside, result)
         if error is None:
             return None
         most += error
+    most += _OTHERS / _SAFETY * (own or 0.0)
     noise = numpy.zeros(result.shape, result.dtype)
+    most /= len(_parts(noise)) ** 0.5
     for part in _parts(noise):
         part[...] = (
             random.choice((-1.0, 1.0), part.shape) * random.uniform(0.5, 1, part.shape) * (most or unit)
@@ -98,15 +104,17 @@ def noise_for(line: Line, operands: dict[str, Any], result: Any, random: numpy.r
     return noise
 
 
-def _beside(a: Any, result: numpy.dtype[Any], upwards: bool, random: numpy.random.Generator) -> Any:
-    """An operand with other last bits, in a dtype in which its call may add; more of them for more elements,
-    as errors of sums that are added one by one grow with the root of their number."""
+def _beside(
+    a: Any, result: numpy.dtype[Any], upwards: bool, random: numpy.random.Generator, grows: bool
+) -> Any:
+    """An operand with other last bits, in a dtype in which its call may add; where NumPy's own error `grows`
+    unseen, more of them for more elements: that of sums is one of the root of their number."""
     dtype = numpy.asarray(a).dtype
     if dtype.kind not in "fc":
         return a
     wide = max(real_bytes(dtype), real_bytes(result))
     found = numpy.array(a, f"{dtype.kind}{wide * (2 if dtype.kind == 'c' else 1)}")
-    units = _UNITS[wide] * (1 + found.size**0.5 / 32)
+    units = _UNITS[wide] * (1 + (found.size**0.5 / 32 if grows else 0))
     with numpy.errstate(all="ignore"):
         for part in _parts(found):
             signs = 1.0 if upwards else random.choice((-1.0, 1.0), part.shape)
@@ -114,6 +122,15 @@ def _beside(a: Any, result: numpy.dtype[Any], upwards: bool, random: numpy.rando
                 part.dtype
             )
     return found.item() if isinstance(a, float | complex) and not isinstance(a, numpy.generic) else found[()]
+
+
+def _wider(a: Any) -> Any:
+    """An operand in the dtype in which rounding is no matter of NumPy's any more."""
+    dtype = numpy.asarray(a).dtype
+    if dtype.kind not in "fc" or not isinstance(a, numpy.ndarray | numpy.generic):
+        return a
+    wide = {2: "f8", 4: "f8", 8: "f16"} if dtype.kind == "f" else {4: "c16", 8: "c32"}
+    return a.astype(wide.get(real_bytes(dtype), dtype))
 
 
 def _error(line: Line, operands: dict[str, Any], result: Any) -> float | None:
@@ -197,8 +214,8 @@ def _same_kinds(a: Any, b: Any) -> bool:
 
 def _distance(a: Any, b: Any) -> float:
     """How far apart two arrays' finite numbers are at most."""
-    finite = numpy.isfinite(a) & numpy.isfinite(b)
     wide = "c16" if a.dtype.kind == "c" else "f8"
+    finite = numpy.isfinite(a) & numpy.isfinite(b)
     return float(numpy.abs(a[finite].astype(wide) - b[finite].astype(wide)).max(initial=0.0))
 
 
