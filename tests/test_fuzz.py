@@ -121,7 +121,7 @@ def test_programs_that_stand_or_end_their_process_are_faults(monkeypatch):
     assert [(t.ran, [f.seed for f in t.found]) for t in turns] == [(2, [2]), (2, [4]), (1, [])]
     stood, ended = (f for t in turns for f in t.found)
     assert stood.kind == "stood"
-    assert "in wait" in stood.text
+    assert "in check_but_two" in stood.text
     assert "--seed 2 --programs 1" in stood.text
     assert ended.kind == "ended its process with status -6"
     assert "in check_but_two" in ended.text
