@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, in_order
-from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
+from spartan_ng.api.core.few import NUMBERS, few_values
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import stored
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
+_AT_ONCE = 1 << 16
+"""Products of elements that NumPy adds up before a plan is made."""
+_TEXT_OR_NUMBER = NUMBERS | {str}
+
+
 @numpy_function(np.einsum)
 def einsum(
     *operands: Any,
@@ -35,6 +42,12 @@ def einsum(
     optimize: Any = False,
 ) -> ndarray:
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
+    if len(operands) > 2 and out is dtype is None and not optimize and order == casting == "":
+        pass
+    if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
+        few = few_values(operands, _TEXT_OR_NUMBER)
+        if few is not None and prod(a.size for a in few if isinstance(a, np.ndarray)) <= _AT_ONCE:
+            return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule

@@ -74,7 +74,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return manipulation.diagonal(x, offset, -2, -1)
 
 
-@numpy_function(np.linalg.trace)
+@numpy_function(np.linalg.trace, few=1)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of the last two axes."""
     return products.trace(x, offset, -2, -1, dtype)

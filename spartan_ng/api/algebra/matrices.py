@@ -64,13 +64,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: A
     return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
 
 
-@numpy_function(np.tril)
+@numpy_function(np.tril, few=2)
 def tril(m: Any, k: int = 0) -> ndarray:
     """The lower triangle, zeros above it."""
     return _triangle(m, k, True)
 
 
-@numpy_function(np.triu)
+@numpy_function(np.triu, few=2)
 def triu(m: Any, k: int = 0) -> ndarray:
     """The upper triangle, zeros below it."""
     return _triangle(m, k - 1, False)

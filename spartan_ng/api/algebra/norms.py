@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-@numpy_function(np.linalg.norm)
+@numpy_function(np.linalg.norm, few=1)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """The norm of a vector or a matrix."""
     x = as_handle(x)
@@ -121,7 +121,7 @@ def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) 
     return result.reshape(shape) if keepdims else result  # type: ignore[no-any-return]
 
 
-@numpy_function(np.linalg.vector_norm)
+@numpy_function(np.linalg.vector_norm, few=1)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> ndarray:
     """The norm of all elements, or along axes."""
     x = as_handle(x)
@@ -139,7 +139,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return norm(x, ord, axis, keepdims)
 
 
-@numpy_function(np.linalg.matrix_norm)
+@numpy_function(np.linalg.matrix_norm, few=1)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
     """The norm of the last two axes."""
     return norm(x, ord, (-2, -1), keepdims)

@@ -126,7 +126,7 @@ def matmul(
     return stored("matmul", result, out, casting=casting, broadcast=True)
 
 
-@numpy_function(np.dot)
+@numpy_function(np.dot, few=2)
 def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     """The dot product: a sum over the last axis of `a` and the second-to-last of `b`."""
     a, b = as_handle(a), as_handle(b)
@@ -158,7 +158,7 @@ def _check_exactly(a: ndarray, b: ndarray, out: Any) -> None:
         )
 
 
-@numpy_function(np.vdot)
+@numpy_function(np.vdot, few=2)
 def vdot(a: Any, b: Any, /) -> ndarray:
     """The dot product of flat vectors, the first one conjugated."""
     known = small_values((a, b), broadcast=False)
@@ -168,7 +168,7 @@ def vdot(a: Any, b: Any, /) -> ndarray:
     return dot(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)
 
 
-@numpy_function(np.inner)
+@numpy_function(np.inner, few=2)
 def inner(a: Any, b: Any, /) -> ndarray:
     """A sum of products over the last axes."""
     a, b = as_handle(a), as_handle(b)
@@ -327,7 +327,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
 # --- einsum ----------------------------------------------------------------------------------------
 
 
-@numpy_function(np.trace)
+@numpy_function(np.trace, few=2)
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> ndarray:

@@ -68,13 +68,13 @@ def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     return accumulate(name, a, axis, dtype, out)
 
 
-@numpy_function(np.cumsum)
+@numpy_function(np.cumsum, few=2)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative sums along `axis` (None: of the flat array)."""
     return _cumulative("add", a, axis, dtype, out)
 
 
-@numpy_function(np.cumprod)
+@numpy_function(np.cumprod, few=2)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative products along `axis` (None: of the flat array)."""
     return _cumulative("multiply", a, axis, dtype, out)
@@ -103,7 +103,7 @@ def _cumulative_with_initial(
     return stored(name, result, out, casting="unsafe")
 
 
-@numpy_function(np.cumulative_sum)
+@numpy_function(np.cumulative_sum, few=1)
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> ndarray:
@@ -111,7 +111,7 @@ def cumulative_sum(
     return _cumulative_with_initial("add", x, axis, dtype, out, include_initial)
 
 
-@numpy_function(np.cumulative_prod)
+@numpy_function(np.cumulative_prod, few=1)
 def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> ndarray:

@@ -88,26 +88,26 @@ def stack(
     )
 
 
-@numpy_function(np.vstack)
+@numpy_function(np.vstack, eager=True)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """Arrays as rows, one below the other."""
     return concatenate([manipulation.atleast_2d(a) for a in _to_join(tup)], 0, dtype=dtype, casting=casting)
 
 
-@numpy_function(np.hstack)
+@numpy_function(np.hstack, eager=True)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """Arrays side by side."""
     parts = [manipulation.atleast_1d(a) for a in _to_join(tup)]
     return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
-@numpy_function(np.dstack)
+@numpy_function(np.dstack, eager=True)
 def dstack(tup: Any) -> ndarray:
     """Arrays along the third axis."""
     return concatenate([manipulation.atleast_3d(a) for a in _to_join(tup)], 2)
 
 
-@numpy_function(np.column_stack)
+@numpy_function(np.column_stack, eager=True)
 def column_stack(tup: Any) -> ndarray:
     """1-d arrays as the columns of a matrix."""
     return concatenate([a if a.ndim > 1 else a.reshape(-1, 1) for a in map(as_handle, _to_join(tup))], 1)

@@ -318,13 +318,13 @@ def _truth(a: Any) -> Any:
     return bool if as_handle(a).dtype.kind == "O" else None
 
 
-@numpy_function(np.any)
+@numpy_function(np.any, few=2)
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether some element along `axis` is true."""
     return reduce("logical_or", a, axis, _truth(a), out, keepdims, _NONE, where)
 
 
-@numpy_function(np.all)
+@numpy_function(np.all, few=2)
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether every element along `axis` is true."""
     return reduce("logical_and", a, axis, _truth(a), out, keepdims, _NONE, where)
@@ -354,13 +354,13 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     return _into(name, wrap_node(folded), out)
 
 
-@numpy_function(np.argmax)
+@numpy_function(np.argmax, few=2)
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the first greatest element."""
     return extreme_place("argmax", a, axis, out, keepdims)
 
 
-@numpy_function(np.argmin)
+@numpy_function(np.argmin, few=2)
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the first least element."""
     return extreme_place("argmin", a, axis, out, keepdims)

@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
+from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import Handle, wrap
-from spartan_ng.api.core.kinds import SubclassError, is_subclass
+from spartan_ng.api.core.kinds import NUMERIC, SubclassError, is_subclass
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
@@ -38,12 +39,16 @@ class FallbackWarning(UserWarning):
     """A function runs in NumPy on the driver, after its operands were gathered."""
 
 
-def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) -> Callable[[F], F]:
+def numpy_function(
+    *functions: Any, eager: bool = False, whole: bool = False, few: int = 0
+) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands that have values and fit into the memory with what it makes of them.
+    NumPy takes operands that have values and fit into the memory with what it makes of them. Of other
+    functions, NumPy does a call of at most `few` operands, if they are nothing but small arrays and numbers:
+    it must not return much more than operands have that are broadcast together, and never one of them.
     """
 
     def enter(ours: F) -> F:
@@ -53,6 +58,8 @@ def numpy_function(*functions: Any, eager: bool = False, whole: bool = False) ->
             called: Any = _with_shortcut(ours, functions[0], whole)
         else:
             called = _leaving_subclasses(ours, functions[0])
+        if few:
+            called = _for_few(called, functions[0], few)
         if isinstance(functions[0], types.BuiltinFunctionType):
             called = _Builtin(called)
         for f in functions:
@@ -78,7 +85,10 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
         if has_device and "device" in keywords:
             check_device(keywords["device"])
         for a in args:
-            if type(a) not in _PLAIN and not isinstance(a, Handle) and _is_foreign(a):
+            kind = type(a)
+            if kind in _PLAIN or isinstance(a, Handle):
+                continue
+            if not ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)) and _is_foreign(a):
                 return _by_others(numpys, call, args, keywords)
         if keywords:
             if keywords.get("like") is not None and not isinstance(keywords["like"], Handle):
@@ -148,14 +158,42 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return checked(*args, **keywords)
-        known: list[Any] = []
-        nbytes = _known((*args, *keywords.values()) if keywords else args, known)
-        small = config.small_bytes
-        if nbytes > small and not (whole and small and nbytes < _fitting_bytes() and in_process()):
-            return checked(*args, **keywords)
-        return _called(numpys, known, keywords)
+        given = (*args, *keywords.values()) if keywords else args
+        known = few_values(given, _PLAIN_OR_NUMERIC)
+        if known is None:
+            known = []
+            nbytes = _known(given, known)
+            if nbytes is None:
+                return checked(*args, **keywords)
+            small = config.small_bytes
+            fits = whole and small and nbytes < _fitting_bytes() and in_process()
+            if nbytes > small and not (fits or any_stays(known)):
+                return checked(*args, **keywords)
+        return _answer(numpys, given, known, keywords)
 
     return call  # type: ignore[return-value]
+
+
+_ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
+"""Keywords that say what is to be done, and nothing of where the result goes."""
+
+
+def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -> Callable[..., Any]:
+    """`called`, but NumPy's function at once where a call has few operands, and no lists among them."""
+
+    @functools.wraps(called)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if len(args) <= few and (not keywords or _ASKING.issuperset(keywords)):
+            given = (*args, *keywords.values()) if keywords else args
+            known = few_values(given, _PLAIN_OR_NUMERIC)
+            if known is not None:
+                try:
+                    return _answer(numpys, given, known, keywords)
+                except ValueError:  # ours name the shapes
+                    pass
+        return called(*args, **keywords)
+
+    return call
 
 
 def _fitting_bytes() -> int:
@@ -164,46 +202,72 @@ def _fitting_bytes() -> int:
 
 
 _COPIES = 4
-_MUCH = sys.maxsize
-"""Bytes of what is lazy or sparse."""
-_PLAIN = frozenset({int, float, bool, complex, str, type(None)})
+_PLAIN: frozenset[type] = frozenset({int, float, bool, complex, str, type(None)})
+_PLAIN_OR_NUMERIC: frozenset[type] = _PLAIN | NUMERIC
 
 
-def _known(arguments: Iterable[Any], known: list[Any]) -> int:
-    """Append the NumPy forms of arguments to `known`; their bytes, or `_MUCH` where one has no such form."""
-    nbytes = 0
+def _known(arguments: Iterable[Any], known: list[Any]) -> int | None:
+    """Append the NumPy forms of arguments to `known`; their bytes, or None where one has no such form."""
+    nbytes: int = 0
     for a in arguments:
-        if isinstance(a, Handle):
+        kind = type(a)
+        if kind in _PLAIN:
+            pass
+        elif isinstance(a, Handle):
             a = a._peek()
             if a is None:
-                return _MUCH
-            nbytes += weight(a)
-        elif a.__class__ not in _PLAIN:
-            if isinstance(a, list | tuple):
-                parts: list[Any] = []
-                nbytes += _known(a, parts)
-                a = tuple(parts) if isinstance(a, tuple) else parts
-            elif is_sparse(a) or is_array_like(a):
-                return _MUCH
-            elif not isinstance(a, type):
-                nbytes += weight(a)
+                return None
+            nbytes += getattr(a, "nbytes", 0)
+        elif isinstance(a, list | tuple):
+            parts: list[Any] = []
+            more = _known(a, parts)
+            if more is None:
+                return None
+            nbytes += more
+            a = tuple(parts) if isinstance(a, tuple) else parts
+        elif is_sparse(a) or is_array_like(a):
+            return None
+        elif not isinstance(a, type):
+            nbytes += getattr(a, "nbytes", 0)
         known.append(a)
     return nbytes
 
 
-def _called(numpys: Callable[..., Any], known: list[Any], keywords: dict[str, Any]) -> Any:
-    """What a NumPy function gives for known arguments, the last of them those of the keywords."""
-    if not keywords:
-        return fresh(numpys(*known))
-    n = len(known) - len(keywords)
-    return fresh(numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True))))
+def _answer(
+    numpys: Callable[..., Any], given: tuple[Any, ...], known: list[Any], keywords: dict[str, Any]
+) -> Any:
+    """What a NumPy function gives for the values that are `known` of the `given` arguments, those of the
+    keywords last."""
+    if keywords:
+        n = len(known) - len(keywords)
+        found = numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True)))
+    else:
+        found = numpys(*known)
+    if type(found) is np.ndarray and sys.getrefcount(found) == 2:
+        return fresh(found)
+    return _operand_or_fresh(found, given, known)
 
 
-def weight(value: Any) -> int:
-    """The bytes that decide whether NumPy works on values at once; with objects, which never leave the
-    driver, it always does."""
-    nbytes: int = getattr(value, "nbytes", 0)
-    return -_MUCH if nbytes and stays(value.dtype) else nbytes
+def _operand_or_fresh(result: Any, given: tuple[Any, ...], known: list[Any]) -> Any:
+    """NumPy's results; an operand that is among them stays the one array that it is."""
+    if isinstance(result, list | tuple):
+        parts = [_operand_or_fresh(r, given, known) for r in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    for argument, value in zip(given, known, strict=True):
+        if value is result:
+            return argument
+    return fresh(result)
+
+
+def any_stays(values: Iterable[Any]) -> bool:
+    """Whether one of NumPy's values, also in lists of them, has elements that never leave the driver: NumPy
+    works on them at once, however many bytes there are."""
+    return any(
+        any_stays(v)
+        if isinstance(v, list | tuple)
+        else isinstance(v, np.ndarray | np.generic) and v.nbytes > 0 and stays(v.dtype)
+        for v in values
+    )
 
 
 def stays(dtype: Any) -> bool:
@@ -223,12 +287,14 @@ _OWN_DTYPES = 24
 
 def fresh(result: Any) -> Any:
     """NumPy's results as arrays with memory of their own."""
+    if type(result) is np.ndarray and result.base is None and result.flags.writeable:
+        return wrap(result)
     if isinstance(result, np.ndarray):
         if is_subclass(result):
             return result
         base = result.base
         if base is None:
-            return wrap(result if result.flags.writeable else result.copy())
+            return wrap(result.copy())
         # The view of a whole array that nobody else knows: this name, the view, and the argument.
         whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
         known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
@@ -270,7 +336,9 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Run a NumPy function on the driver, and say so once, if they are not small."""
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"
-    small = config.small_bytes and _known((*args, *keywords.values()), []) <= config.small_bytes
+    known: list[Any] = []
+    nbytes = _known((*args, *keywords.values()), known) if config.small_bytes else None
+    small = nbytes is not None and (nbytes <= config.small_bytes or any_stays(known))
     if name not in _warned and not small:
         _warned.add(name)
         warn_user(

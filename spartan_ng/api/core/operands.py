@@ -11,7 +11,7 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
-from spartan_ng.api.core.dispatch import weight
+from spartan_ng.api.core.dispatch import any_stays
 from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_node
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
@@ -86,7 +86,7 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
             if a.shape:
                 alike = alike and (shape is None or shape == a.shape)
                 shape = a.shape
-            nbytes += weight(a)
+            nbytes += a.nbytes
             known.append(a)
             continue
         if a.__class__ in WEAK:
@@ -98,11 +98,11 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
             a = as_handle(a)._peek()
             if a is None:
                 return None
-        nbytes += weight(a)
+        nbytes += getattr(a, "nbytes", 0)
         known.append(a)
-    if nbytes > config.small_bytes or not (alike or not broadcast or stay_small(tuple(known))):
+    if nbytes > config.small_bytes and not any_stays(known):
         return None
-    return tuple(known)
+    return tuple(known) if alike or not broadcast or stay_small(tuple(known)) else None
 
 
 def has_objects(*operands: Any) -> bool:

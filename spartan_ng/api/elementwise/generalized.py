@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import is_override
 from spartan_ng.api.core.dispatch import by_numpy
-from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.handle import Handle, Late
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise.universal import ufunc
 
@@ -35,6 +35,8 @@ class gufunc(ufunc):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""
+        if not keywords and len(args) == 2 and type(args[0]) is type(args[1]) is Late.ndarray:
+            return self.function(*args)
         if len(args) == self.nargs and "out" in keywords:
             raise TypeError("cannot specify 'out' as both a positional and keyword argument")
         out = keywords.get("out")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NONE: Any = np._NoValue
 
 
-@numpy_function(np.where)
+@numpy_function(np.where, few=3)
 def where(condition: Any, x: Any = _NONE, y: Any = _NONE, /) -> Any:
     """Elements of `x` where the condition is true, of `y` elsewhere; or its non-zero indices."""
     if (x is _NONE) != (y is _NONE):
@@ -136,7 +136,7 @@ def clip(
     return ufuncs.clip3(a, low, high, out=out, **keywords)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.round, np.around)
+@numpy_function(np.round, np.around, few=2)
 def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     """Elements rounded to decimals, halves to even, computed as NumPy does."""
     a, decimals = as_handle(a), operator.index(decimals)
@@ -165,13 +165,13 @@ def _rounded(a: ndarray, decimals: int) -> Any:
     return ufuncs.rint(a / scale) * scale
 
 
-@numpy_function(np.fix)
+@numpy_function(np.fix, few=1)
 def fix(x: Any, out: Any = None) -> ndarray:
     """Elements rounded towards zero."""
     return ufuncs.trunc(x, out=out)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.isclose)
+@numpy_function(np.isclose, few=4)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ndarray:
     """Whether elements are equal within a tolerance."""
     known = small_values((a, b, rtol, atol))
@@ -207,13 +207,13 @@ def _check_tolerances(atol: Any, rtol: Any) -> None:
         print(said)
 
 
-@numpy_function(np.allclose)
+@numpy_function(np.allclose, few=4)
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within a tolerance."""
     return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
-@numpy_function(np.array_equal)
+@numpy_function(np.array_equal, few=2)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Whether shapes and elements are equal."""
     x, y = as_handle(a1), as_handle(a2)
@@ -227,7 +227,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     return bool(reductions.all(same))
 
 
-@numpy_function(np.array_equiv)
+@numpy_function(np.array_equiv, few=2)
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether elements are equal after broadcasting."""
     x, y = as_handle(a1), as_handle(a2)
@@ -262,13 +262,13 @@ def angle(z: Any, deg: bool = False) -> ndarray:
     return result * (180 / np.pi) if deg else result  # type: ignore[no-any-return]
 
 
-@numpy_function(np.isreal)
+@numpy_function(np.isreal, few=1)
 def isreal(x: Any) -> ndarray:
     """Whether elements have no imaginary part."""
     return as_handle(x).imag == 0
 
 
-@numpy_function(np.iscomplex)
+@numpy_function(np.iscomplex, few=1)
 def iscomplex(x: Any) -> ndarray:
     """Whether elements have an imaginary part."""
     x = as_handle(x)
@@ -299,13 +299,13 @@ def real_if_close(a: Any, tol: float = 100) -> ndarray:
     return a.real if bool(reductions.all(ufuncs.absolute(a.imag) < near)) else a  # type: ignore[no-any-return]
 
 
-@numpy_function(np.isposinf)
+@numpy_function(np.isposinf, few=1)
 def isposinf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are positive infinity."""
     return ufuncs.logical_and(ufuncs.isinf(x), ~ufuncs.signbit(x), out=out)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.isneginf)
+@numpy_function(np.isneginf, few=1)
 def isneginf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are negative infinity."""
     return ufuncs.logical_and(ufuncs.isinf(x), ufuncs.signbit(x), out=out)  # type: ignore[no-any-return]
@@ -321,7 +321,7 @@ def _instead(number: Any, a: Any) -> Any:
     return wrap_node(assigned(as_handle(one), a.shape)) if one.ndim else one[()]
 
 
-@numpy_function(np.nan_to_num)
+@numpy_function(np.nan_to_num, few=1)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
     """NaN and infinities replaced by numbers."""
     a = as_handle(x)
@@ -352,7 +352,7 @@ def _put(a: ndarray, result: ndarray) -> ndarray:
     return a if a.ndim else a[()]
 
 
-@numpy_function(np.sinc)
+@numpy_function(np.sinc, few=1)
 def sinc(x: Any) -> ndarray:
     """sin(pi x) / (pi x)."""
     x = np.pi * as_handle(x)

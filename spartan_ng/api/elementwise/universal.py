@@ -25,7 +25,8 @@ from spartan_ng.api.core.conversion import (
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
 from spartan_ng.api.core.errstate import is_strict
-from spartan_ng.api.core.handle import Handle, copied, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.core.few import few_pair, few_values
+from spartan_ng.api.core.handle import Handle, Late, copied, scalar, wrap, wrap_masked, wrap_node
 from spartan_ng.api.core.kinds import SubclassError
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import (
@@ -77,6 +78,8 @@ _OF_SCALARS = {
 }
 """NumPy's operators of two scalars take a tenth of its ufuncs' time."""
 
+_PLACES = frozenset({"out", "where"})
+"""Keywords that say where results go."""
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
@@ -97,6 +100,7 @@ class ufunc:
         self.np: Any = row.function
         self.nin, self.nout = row.nin, row.nout
         self.nargs = row.nin + row.nout
+        self.simple = self.nargs == 2
         self.of_scalars = _OF_SCALARS.get(name)
         self.identity = getattr(row.function, "identity", None)
         self.signature = None
@@ -112,11 +116,9 @@ class ufunc:
     def __reduce__(self) -> str:
         return self.__name__
 
-    def __getattr__(self, name: str) -> Any:
-        """What NumPy's function has besides, for who calls its loops."""
-        if name == "np" or name.startswith("__"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.np, name)
+    # What NumPy's function has besides, for who calls its loops. (`__getattr__` would slow every attribute.)
+    _get_strided_loop = property(operator.attrgetter("np._get_strided_loop"))
+    _resolve_dtypes_and_context = property(operator.attrgetter("np._resolve_dtypes_and_context"))
 
     def __eq__(self, other: object) -> bool:
         """Equal to NumPy's function, which is what `__array_ufunc__` is given."""
@@ -129,25 +131,42 @@ class ufunc:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""
+        if self.simple and not keywords and len(args) == 1 and type(a := args[0]) is Late.ndarray:
+            x = a._peek() if a._views else a._cell.value
+            if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
+                return wrap(self.np(x))
+        elif len(args) == self.nin:
+            known: Any = few_pair(*args) if len(args) == 2 else few_values(args)
+            if known is not None:
+                try:
+                    if not keywords:
+                        found = self.np(*known)
+                        return wrap(found) if self.nout == 1 else tuple(map(wrap, found))
+                    if _PLACES.issuperset(keywords) and self._write(known, **keywords):
+                        return keywords["out"]
+                except ValueError:  # ours name the shapes; read-only memory is copied
+                    pass
         try:
             if keywords or len(args) != self.nin:
                 return self._full(args, **keywords)
-            if self.nin == 2:
-                return self._two(*args)
-            if self.nargs == 2 and isinstance(args[0], Handle):
-                x = args[0]._peek()
-                if type(x) is np.ndarray:
-                    if x.nbytes <= config.small_bytes:
-                        return wrap(self.np(x))
-                elif x is not None and config.small_bytes:
-                    return wrap(self.np(x))
-            return self._some(args)
+            return self._two(*args) if self.nin == 2 else self._some(args)
         except SubclassError:
             if any(map(is_override, args)):
                 return self.np(*args, **keywords)
             if any(map(wraps, args)):
                 return self._wrapped(args, keywords)
             return by_numpy(self.np, *args, **keywords)
+
+    def _write(self, known: Any, out: Any = None, where: Any = True) -> bool:
+        """Have NumPy write where the elements of `out` lie; whether they are here, and nobody else's."""
+        if type(out) is not Late.ndarray:
+            return False
+        mask = [True] if where is True else few_values((where,))
+        target = out._open()
+        if mask is None or target is None or target.nbytes > config.small_bytes:
+            return False
+        self.np(*known, out=target, where=mask[0])
+        return True
 
     def _wrapped(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """What the operand of the highest `__array_priority__` makes of results."""

@@ -14,9 +14,10 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import temporaries
+from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, Late, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.api.core.temporaries import LEAST_BYTES
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
 
+_array = np.ndarray
+_new = object.__new__
 _NUMBERS = frozenset({int, float, bool, complex}) | NUMERIC
 _REPEATED = (list, tuple, str, bytes, bytearray, memoryview, array.array, deque)
 """Sequences, which Python repeats."""
@@ -88,14 +91,14 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
     kinds, repeats = _KINDS.get(function.__name__, ""), function is ufuncs.multiply
 
     def method(self: Arithmetic, other: Any) -> Any:
-        x, y = self._peek(), other
+        x, y = self._peek() if self._views else self._cell.value, other
         nbytes = sys.maxsize
-        if type(x) is np.ndarray:
+        if type(x) is _array:
             if type(other) in _NUMBERS:
                 nbytes = x.nbytes
-            elif isinstance(other, Handle):
-                y = other._peek()
-                if type(y) is np.ndarray:
+            elif type(other) is Late.ndarray or isinstance(other, Handle):
+                y = other._peek() if other._views else other._cell.value
+                if type(y) is _array:
                     nbytes = x.nbytes * y.size  # no result is larger, however they broadcast
                     if nbytes >= LEAST_BYTES and x.shape == y.shape:
                         nbytes = x.nbytes + y.nbytes
@@ -103,9 +106,19 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                     nbytes = x.nbytes
         if nbytes < LEAST_BYTES and nbytes < config.small_bytes:
             try:
-                return wrap(numpys(y, x) if reflected else numpys(x, y))
+                found = numpys(y, x) if reflected else numpys(x, y)
             except ValueError:  # ours name the shapes
                 pass
+            else:
+                if type(found) is not _array:
+                    return wrap(found)
+                cell = _new(Cell)  # as `wrap` makes it
+                cell.value = found
+                made = _new(Late.ndarray)
+                made._cell = cell
+                made._views = ()
+                made._state = None
+                return made
         elif x.__class__ is np.ndarray and x.nbytes >= LEAST_BYTES and x.dtype.kind in kinds:
             taken = None
             if sys.getrefcount(self) == temporaries.OF_FIRST and temporaries.is_own(self, x):
@@ -134,14 +147,33 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
     numpys: Callable[..., Any] = function.np
 
     def method(self: Arithmetic) -> Any:
-        x = self._peek()
-        if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
-            temporary = x.nbytes >= LEAST_BYTES and sys.getrefcount(self) == temporaries.OF_FIRST
+        x = self._peek() if self._views else self._cell.value
+        if type(x) is _array and (nbytes := x.nbytes) <= config.small_bytes:
+            temporary = nbytes >= LEAST_BYTES and sys.getrefcount(self) == temporaries.OF_FIRST
             if temporary and temporaries.is_own(self, x) and temporaries.called_by_operator(1):
                 numpys(x, out=x)  # `abs`, which may change the dtype, is called by no operator
                 return self
             return wrap(numpys(x))
         return function(self)
+
+    return method
+
+
+def _assigning(function: ufuncs.ufunc) -> Any:
+    """The operator in place; a scalar is not changed, Python rebinds the name to the result instead."""
+    numpys: Callable[..., Any] = function.np
+
+    def method(self: Arithmetic, other: Any) -> Any:
+        target = self._open()
+        if target is not None and target.nbytes <= config.small_bytes:
+            known = other if type(other) in _NUMBERS else other._peek() if isinstance(other, Handle) else None
+            if known is not None:
+                try:
+                    numpys(target, known, out=target)
+                    return self
+                except ValueError:  # read-only memory is copied; our errors name the shapes
+                    pass
+        return _in_place(function, self, other)
 
     return method
 
@@ -249,41 +281,18 @@ class Arithmetic(Handle):
 
     # --- in place ----------------------------------------------------------------------------------
 
-    def __iadd__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.add, self, other)
-
-    def __isub__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.subtract, self, other)
-
-    def __imul__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.multiply, self, other)
-
-    def __itruediv__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.divide, self, other)
-
-    def __ifloordiv__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.floor_divide, self, other)
-
-    def __imod__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.remainder, self, other)
-
-    def __ipow__(self, other: Any) -> ndarray:  # type: ignore[misc]
-        return _in_place(ufuncs.power, self, other)
-
-    def __iand__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.bitwise_and, self, other)
-
-    def __ior__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.bitwise_or, self, other)
-
-    def __ixor__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.bitwise_xor, self, other)
-
-    def __ilshift__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.left_shift, self, other)
-
-    def __irshift__(self, other: Any) -> ndarray:
-        return _in_place(ufuncs.right_shift, self, other)
+    __iadd__ = _assigning(ufuncs.add)
+    __isub__ = _assigning(ufuncs.subtract)
+    __imul__ = _assigning(ufuncs.multiply)
+    __itruediv__ = _assigning(ufuncs.divide)
+    __ifloordiv__ = _assigning(ufuncs.floor_divide)
+    __imod__ = _assigning(ufuncs.remainder)
+    __ipow__ = _assigning(ufuncs.power)
+    __iand__ = _assigning(ufuncs.bitwise_and)
+    __ior__ = _assigning(ufuncs.bitwise_or)
+    __ixor__ = _assigning(ufuncs.bitwise_xor)
+    __ilshift__ = _assigning(ufuncs.left_shift)
+    __irshift__ = _assigning(ufuncs.right_shift)
 
     def __imatmul__(self, other: Any) -> ndarray:
         if self._cell.frozen:
@@ -319,20 +328,11 @@ def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarra
 
 
 def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
-    """`a op= other`; a scalar is not changed, Python rebinds the name to the result instead."""
+    """`a op= other` where more is to be asked than what `_assigning` asks."""
     if a._cell.frozen:
         return NotImplemented  # type: ignore[no-any-return]
     if not is_operand(other):
         return _theirs_in_place(function.np, a, other)  # type: ignore[no-any-return]
-    target = a._open()
-    if target is not None and target.nbytes <= config.small_bytes:
-        known = other if type(other) in _NUMBERS else other._peek() if isinstance(other, Handle) else None
-        if known is not None:
-            try:
-                function.np(target, known, out=target)
-                return a  # type: ignore[return-value]
-            except ValueError:  # read-only memory is copied; our errors name the shapes
-                pass
     masked = a._masked()
     if masked is not None:
         result = function(a, other)

@@ -18,6 +18,7 @@ from spartan_ng.api.core.chains import Basic, bounded, full_shape, is_read_only
 from spartan_ng.api.core.conversion import as_handle, forced, in_order, numpys
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import check_device, fresh
+from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.flags import Flags
 from spartan_ng.api.core.handle import (
     CHAIN,
@@ -63,6 +64,14 @@ def _plain(key: Any) -> Any:
     """A key with NumPy's own value in place of an array on the driver that is all of it."""
     known = _known(key)
     return key if known is None else known
+
+
+def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """A key of small arrays with axes, numbers and slices as NumPy takes it; None for all others."""
+    few = few_values(key, _SIMPLE)
+    if few is None or not all(k.ndim for k in few if k.__class__ is np.ndarray):
+        return None
+    return tuple(few)
 
 
 _SHORT = 64
@@ -350,6 +359,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         kind = type(key)
         if shown is None or kind not in _QUICK:
             return self._by_other_keys(key, kind, shown)
+        if kind is tuple and key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
+            return self._by_other_keys(key, kind, shown)
         try:
             element = shown[key]
         except (IndexError, TypeError, ValueError):
@@ -398,6 +409,13 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
                     return wrap(shown[index])
                 except IndexError:  # ours name the shapes
                     pass
+        elif kind is tuple and shown is not None:
+            index = _with_arrays(key)
+            if index is not None:
+                try:
+                    return fresh(shown[index])
+                except IndexError:
+                    pass
         elif kind is Late.scalar and key._number.dtype.kind in "iu":
             return self[int(key._number)]
         elif shown is not None and config.small_bytes and _is_short(key):
@@ -412,6 +430,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         target = self._open()
         if target is not None:
             plain = key if key.__class__ in _QUICK else _plain(key)
+            if plain.__class__ is tuple and plain and ndarray in (type(plain[0]), type(plain[-1])):
+                plain = _with_arrays(plain)
             kind = type(value)
             known = value._number if kind is Late.scalar else value if kind in _NUMBERS else _known(value)
             if known is not None and (plain.__class__ in _QUICK_TO_WRITE or _is_short(plain)):

@@ -10,6 +10,8 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import cumulative, indexing, manipulation, reductions
+from spartan_ng.api.core.conversion import numbers_here
+from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
@@ -114,7 +116,7 @@ class Methods(Arithmetic):
 
     def dot(self, b: Any, out: Any = None) -> ndarray:
         """The dot product."""
-        return products.dot(self, b, out)
+        return products.dot(self, b) if out is None else products.dot(self, b, out)
 
     # --- folds -------------------------------------------------------------------------------------
 
@@ -176,6 +178,9 @@ class Methods(Arithmetic):
         """Whether some element is true."""
         if dtype is not None:
             return reductions.reduce("logical_or", self, axis, dtype, out, keepdims, where=where)
+        value = numbers_here(self) if out is None and where is True else None
+        if value is not None:
+            return wrap(value.any(axis, keepdims=keepdims))
         return reductions.any(self, axis, out, keepdims, where=where)
 
     def all(
@@ -190,14 +195,23 @@ class Methods(Arithmetic):
         """Whether every element is true."""
         if dtype is not None:
             return reductions.reduce("logical_and", self, axis, dtype, out, keepdims, where=where)
+        value = numbers_here(self) if out is None and where is True else None
+        if value is not None:
+            return wrap(value.all(axis, keepdims=keepdims))
         return reductions.all(self, axis, out, keepdims, where=where)
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
         """The index of the first greatest element."""
+        value = numbers_here(self) if out is None else None
+        if value is not None:
+            return wrap(value.argmax(axis, keepdims=keepdims))
         return reductions.extreme_place("argmax", self, axis, out, keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
         """The index of the first least element."""
+        value = numbers_here(self) if out is None else None
+        if value is not None:
+            return wrap(value.argmin(axis, keepdims=keepdims))
         return reductions.extreme_place("argmin", self, axis, out, keepdims)
 
     def mean(
@@ -210,6 +224,9 @@ class Methods(Arithmetic):
         where: Any = True,
     ) -> ndarray:
         """The arithmetic mean."""
+        value = numbers_here(self) if dtype is None and out is None and where is True else None
+        if value is not None:
+            return wrap(value.mean(axis, keepdims=keepdims))
         return statistics.mean(self, axis, dtype, out, keepdims, where=where)
 
     def var(
@@ -225,6 +242,10 @@ class Methods(Arithmetic):
         correction: Any = _NONE,
     ) -> ndarray:
         """The variance."""
+        plain = dtype is None and out is None and where is True and mean is correction is _NONE
+        value = numbers_here(self) if plain else None
+        if value is not None:
+            return wrap(value.var(axis, ddof=ddof, keepdims=keepdims))
         return statistics.var(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
@@ -242,22 +263,34 @@ class Methods(Arithmetic):
         correction: Any = _NONE,
     ) -> ndarray:
         """The standard deviation."""
+        plain = dtype is None and out is None and where is True and mean is correction is _NONE
+        value = numbers_here(self) if plain else None
+        if value is not None:
+            return wrap(value.std(axis, ddof=ddof, keepdims=keepdims))
         return statistics.std(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative sums."""
+        value = numbers_here(self) if dtype is None and out is None else None
+        if value is not None:
+            return wrap(value.cumsum(axis))
         return cumulative.cumsum(self, axis, dtype, out)
 
     def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative products."""
+        value = numbers_here(self) if dtype is None and out is None else None
+        if value is not None:
+            return wrap(value.cumprod(axis))
         return cumulative.cumprod(self, axis, dtype, out)
 
     # --- places -------------------------------------------------------------------------------------
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
         """Elements at indices along an axis."""
+        if axis is out is None and mode == "raise":
+            return taking.take(self, indices)
         return taking.take(self, indices, axis, out, mode)
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
@@ -284,7 +317,7 @@ class Methods(Arithmetic):
 
     def round(self, decimals: int = 0, out: Any = None) -> ndarray:
         """Elements rounded to decimals."""
-        return logic.round(self, decimals, out)
+        return logic.round(self, decimals) if out is None else logic.round(self, decimals, out)
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Sort in place along `axis`."""

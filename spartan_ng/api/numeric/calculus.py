@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NONE: Any = np._NoValue
 
 
-@numpy_function(np.diff)
+@numpy_function(np.diff, few=1)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> ndarray:
     """Differences of neighbours along an axis."""
     if n == 0:
@@ -54,7 +54,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
     return a  # type: ignore[no-any-return]
 
 
-@numpy_function(np.ediff1d)
+@numpy_function(np.ediff1d, few=1)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """Differences of neighbours of the flat array, with values before and after them."""
     a = as_handle(ary).ravel()
@@ -71,7 +71,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     return joining.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-@numpy_function(np.trapezoid)
+@numpy_function(np.trapezoid, few=2)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     """The integral by the trapezoidal rule."""
     y = as_handle(y)
@@ -86,7 +86,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
 
 
-@numpy_function(np.gradient)
+@numpy_function(np.gradient, few=2)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """The gradient by second-order central one array an axis.
 

@@ -192,7 +192,7 @@ def unique_all(x: Any) -> Any:
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
-@numpy_function(np.isin)
+@numpy_function(np.isin, few=2)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> ndarray:
@@ -211,13 +211,13 @@ def isin(
     return found if found.ndim else copied(found)
 
 
-@numpy_function(np.union1d)
+@numpy_function(np.union1d, few=2)
 def union1d(ar1: Any, ar2: Any) -> ndarray:
     """The distinct elements of both."""
     return unique(joining.concatenate((ar1, ar2), None))  # type: ignore[no-any-return]
 
 
-@numpy_function(np.intersect1d)
+@numpy_function(np.intersect1d, few=2)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that are in both."""
     kind = np.result_type(as_handle(ar1).dtype, as_handle(ar2).dtype)
@@ -236,7 +236,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     return a[isin(a, ar2, invert=True)]  # type: ignore[no-any-return]
 
 
-@numpy_function(np.setxor1d)
+@numpy_function(np.setxor1d, few=2)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The distinct elements that are in exactly one."""
     a, b = (as_handle(x).ravel() if assume_unique else unique(x) for x in (ar1, ar2))

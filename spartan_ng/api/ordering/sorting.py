@@ -175,7 +175,7 @@ def _lexsorted_lines(keys: list[Any], axis: int) -> ndarray:
     return order
 
 
-@numpy_function(np.sort_complex)
+@numpy_function(np.sort_complex, few=1)
 def sort_complex(a: Any) -> ndarray:
     """A sorted copy as complex numbers."""
     a = as_handle(a)
@@ -186,7 +186,7 @@ def sort_complex(a: Any) -> ndarray:
 # --- searching -------------------------------------------------------------------------------------
 
 
-@numpy_function(np.nonzero)
+@numpy_function(np.nonzero, few=1)
 def nonzero(a: Any) -> tuple[ndarray, ...]:
     """The indices of the elements that are not zero, one array an axis; counts them now."""
     a = as_handle(a)
@@ -204,7 +204,7 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
     return tuple((flat // s) % n for s, n in zip(strides, a.shape, strict=True))
 
 
-@numpy_function(np.flatnonzero)
+@numpy_function(np.flatnonzero, few=1)
 def flatnonzero(a: Any) -> ndarray:
     """The flat indices of the elements that are not zero."""
     a = as_handle(a)
@@ -212,7 +212,7 @@ def flatnonzero(a: Any) -> ndarray:
     return wrap_node(build.compress(build.iota(a.size), flat, count_true(flat)))
 
 
-@numpy_function(np.argwhere)
+@numpy_function(np.argwhere, few=1)
 def argwhere(a: Any) -> ndarray:
     """The indices of the elements that are not zero, one row an element."""
     a = as_handle(a)
@@ -265,7 +265,7 @@ _SEARCH = {
 }
 
 
-@numpy_function(np.digitize)
+@numpy_function(np.digitize, few=2)
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """The bin each value falls into."""
     x, bins = as_handle(x), as_handle(bins)

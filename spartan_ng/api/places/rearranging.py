@@ -255,7 +255,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     return a.compress(kept, where)
 
 
-@numpy_function(np.append)
+@numpy_function(np.append, few=2)
 def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
     """Values at the end."""
     if axis is None:

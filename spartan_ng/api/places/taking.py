@@ -167,7 +167,7 @@ def _check_mode(mode: Any) -> None:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
 
 
-@numpy_function(np.take)
+@numpy_function(np.take, few=2)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements (or sub-arrays) at indices along an axis."""
     a, where = manipulation.along(as_handle(a), axis)
@@ -219,7 +219,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
 
 
-@numpy_function(np.compress)
+@numpy_function(np.compress, few=2)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Slices along an axis where a condition holds."""
     a, where = manipulation.along(as_handle(a), axis)
@@ -246,7 +246,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarr
     return stored("compress", result, out, casting="unsafe")
 
 
-@numpy_function(np.extract)
+@numpy_function(np.extract, few=2)
 def extract(condition: Any, arr: Any) -> ndarray:
     """The elements where a condition is true."""
     return compress(manipulation.ravel(as_handle(condition).astype(bool)), manipulation.ravel(arr), 0)

@@ -13,7 +13,7 @@ import numpy as np
 from spartan_ng.api.base import cumulative, joining, reductions
 from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.statistics import quantiles, statistics
@@ -132,7 +132,8 @@ def _edges_along(a: ndarray, bins: Any, limits: Any) -> Any:
 @numpy_function(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges that `histogram` uses."""
-    return wrap(np.asarray(_edges(as_handle(a).ravel(), bins, range, weights)))
+    edges = _edges(as_handle(a).ravel(), bins, range, weights)
+    return bins if isinstance(bins, Handle) and bins.ndim else wrap(np.asarray(edges))  # type: ignore[return-value]
 
 
 def _bin_of(x: ndarray, edges: Any) -> ndarray:

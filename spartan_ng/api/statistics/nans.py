@@ -130,13 +130,13 @@ def nanprod(
     return reductions.reduce("multiply", _filled(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
-@numpy_function(np.nancumsum)
+@numpy_function(np.nancumsum, few=2)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative sums, NaN as 0."""
     return cumulative.cumsum(_filled(a, 0), axis, dtype, out)
 
 
-@numpy_function(np.nancumprod)
+@numpy_function(np.nancumprod, few=2)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Cumulative products, NaN as 1."""
     return cumulative.cumprod(_filled(a, 1), axis, dtype, out)
@@ -253,13 +253,13 @@ def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     return getattr(reductions, name)(a, axis, out, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.nanargmin)
+@numpy_function(np.nanargmin, few=2)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the least of what is not NaN."""
     return _nanarg("argmin", a, axis, out, keepdims)
 
 
-@numpy_function(np.nanargmax)
+@numpy_function(np.nanargmax, few=2)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
     """The index of the greatest of what is not NaN."""
     return _nanarg("argmax", a, axis, out, keepdims)

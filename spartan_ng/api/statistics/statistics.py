@@ -47,7 +47,7 @@ def _plain_keepdims(keepdims: Any) -> bool:
 # --- moments ---------------------------------------------------------------------------------------
 
 
-@numpy_function(np.mean)
+@numpy_function(np.mean, few=2)
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
@@ -102,7 +102,7 @@ def _divided(total: ndarray, count: Any) -> ndarray:
     return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.var)
+@numpy_function(np.var, few=2)
 def var(
     a: Any,
     axis: Any = None,
@@ -200,7 +200,7 @@ def _minus(count: Any, ddof: float, total: ndarray) -> Any:
     return total.dtype.type(max(count - ddof, 0))
 
 
-@numpy_function(np.std)
+@numpy_function(np.std, few=2)
 def std(
     a: Any,
     axis: Any = None,
@@ -227,7 +227,7 @@ def std(
     return stored("std", result, out, casting="unsafe")
 
 
-@numpy_function(np.ptp)
+@numpy_function(np.ptp, few=2)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> ndarray:
     """Greatest minus least."""
     a = as_handle(a)

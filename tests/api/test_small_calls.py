@@ -1,0 +1,176 @@
+"""Calls on small arrays: few of our functions in between, NumPy's answers, and memory as NumPy's."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.core.dispatch import FUNCTIONS
+
+OURS = str(Path(np.__file__).parent)
+
+CALLS = {
+    "a + b": 1,
+    "a * 2.0": 1,
+    "2.0 - a": 1,
+    "a < b": 1,
+    "a[1:4] + b[1:4]": 5,
+    "-a": 2,
+    "a += b": 3,
+    "a[1:4] *= 2.0": 7,
+    "a[2]": 1,
+    "m[1, 2]": 1,
+    "m[1]": 1,
+    "a[1:3]": 1,
+    "a[2] + a[3]": 3,
+    "a[2] = 1.0": 2,
+    "a[1:3] = b[1:3]": 7,
+    "m[i, i]": 9,
+    "m[i, i] = 0.0": 8,
+    "a[a > 0.5]": 6,
+    "m.T": 4,
+    "m.reshape(16)": 5,
+    "a.copy()": 5,
+    "a.sum()": 6,
+    "m.mean(axis=0)": 5,
+    "a.any()": 5,
+    "a.argmax()": 5,
+    "a.cumsum()": 5,
+    "np.sqrt(a)": 2,
+    "np.add(a, b)": 3,
+    "np.maximum(a, 0.5)": 3,
+    "np.add(a, b, out=c)": 4,
+    "np.less(a, b, out=d, where=e)": 6,
+    "np.where(a > 0.5, a, b)": 6,
+    "np.sum(a)": 7,
+    "np.argmax(a)": 7,
+    "np.cumsum(a)": 5,
+    "np.std(a, axis=0)": 7,
+    "np.dot(m, m)": 8,
+    "m @ m": 5,
+    "np.sort(a)": 5,
+    "np.clip(a, 0.2, 0.8)": 6,
+    "np.isclose(a, b)": 6,
+    "np.einsum('ij,jk', m, m)": 10,
+    "np.zeros(4)": 6,
+    "np.zeros((2, 2))": 6,
+    "np.ones(4)": 5,
+}
+"""Statements, and the most calls of our Python functions that they make."""
+
+
+def calls_of_ours(statement: str, names: dict[str, Any]) -> list[str]:
+    """Our functions that a statement calls, in their order."""
+    code = compile(statement, "statement", "exec")
+    exec(code, names)  # what is made once is there by now
+    found: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+            found.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        exec(code, names)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def small(namespace: Any = np) -> dict[str, Any]:
+    """Operands by their names."""
+    a = numpy.linspace(0.0, 1.0, 10)
+    return {
+        "np": namespace,
+        "a": namespace.array(a),
+        "b": namespace.array(a[::-1]),
+        "c": namespace.zeros(10),
+        "d": namespace.zeros(10, bool),
+        "e": namespace.array(a > 0.3),
+        "i": namespace.arange(4),
+        "m": namespace.array(numpy.arange(16.0).reshape(4, 4)),
+    }
+
+
+@pytest.mark.parametrize("statement", CALLS)
+def test_few_calls(statement):
+    found = calls_of_ours(statement, small())
+    assert len(found) <= CALLS[statement], found
+
+
+@pytest.mark.parametrize("statement", CALLS)
+def test_answers_are_numpys(statement):
+    ours, theirs = small(), small(numpy)
+    for names in (ours, theirs):
+        exec(statement if "= " in statement.replace("== ", "") else f"found = {statement}", names)
+    for name, value in theirs.items():
+        if isinstance(value, numpy.ndarray | numpy.generic):
+            numpy.testing.assert_array_equal(numpy.asarray(ours[name]), value, err_msg=name)
+            assert ours[name].dtype == value.dtype
+
+
+def _arrays(found: Any) -> list[Any]:
+    if isinstance(found, list | tuple):
+        return [a for f in found for a in _arrays(f)]
+    return [found] if isinstance(found, numpy.ndarray | np.ndarray) else []
+
+
+OPERANDS = {
+    "one": lambda a: (a,),
+    "two": lambda a: (a, a[::-1] + a.dtype.type(1)),
+    "number": lambda a: (a, 1),
+    "nothing": lambda a: (a, 0),
+    "square": lambda a: (a[:4].reshape(2, 2),),
+    "squares": lambda a: (a[:4].reshape(2, 2), a[2:6].reshape(2, 2)),
+    "mask": lambda a: (a > a[2], a),
+    "choice": lambda a: (a > a[2], a, a),
+}
+_IN_PLACE = {numpy.copyto, numpy.place, numpy.put, numpy.putmask, numpy.fill_diagonal, numpy.put_along_axis}
+_WITHOUT_VALUES = {
+    numpy.empty,
+    numpy.empty_like,
+    numpy.lib.stride_tricks.as_strided,
+}  # which may reach beyond
+_FUNCTIONS = [f for f in FUNCTIONS if callable(f) and f not in _WITHOUT_VALUES | _IN_PLACE]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "c8", "?"])
+@pytest.mark.parametrize("operands", OPERANDS)
+def test_results_have_memory_as_numpys(operands, dtype):
+    """All functions there are, on small arrays: NumPy's elements, and a write to a result is seen in the
+    operands where NumPy's is."""
+    asked = 0
+    values = numpy.array([0, 1, 3, 2, 5, 4, 1]).astype(dtype)
+    for function in _FUNCTIONS:
+        outcomes: list[Any] = []
+        for namespace, called in ((numpy, function), (np, FUNCTIONS[function])):
+            given = OPERANDS[operands](values)
+            args = [namespace.array(g) if isinstance(g, numpy.ndarray) else g for g in given]
+            with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    results = _arrays(called(*args))
+                except Exception:  # noqa: BLE001 - whatever it refuses is another test's
+                    break
+                kept = [numpy.array(r) for r in results]
+                for r in results:
+                    if r.flags.writeable and r.size:
+                        r[...] = r.dtype.type(1) if r.dtype.kind in "biufc" else r
+            outcomes.append((kept, [numpy.array(a) for a in args]))
+        if len(outcomes) < 2:
+            continue
+        asked += 1
+        (theirs, after), (ours, ours_after) = outcomes
+        name = function.__name__
+        for wanted, got in zip(theirs, ours, strict=True):
+            numpy.testing.assert_array_equal(got.shape, wanted.shape, err_msg=name)
+            assert got.dtype == wanted.dtype, name
+        for wanted, got in zip(after, ours_after, strict=True):
+            numpy.testing.assert_array_equal(got, wanted, err_msg=name)
+    assert asked > 15
