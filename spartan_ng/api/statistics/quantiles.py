@@ -218,7 +218,7 @@ def nanquantile(
         return by_numpy(np.nanmean, a, axis, None, out, keepdims)  # type: ignore[no-any-return]
     found = _quantile(a, q, axis, out, method, keepdims, weights, has_holes(a))
     fractions = np.ndim(q)
-    if out is not None or axis is None or not fractions:
+    if out is not None or axis is None or found.ndim < 2:
         return found
     order = (*range(fractions, found.ndim), *range(fractions))  # NumPy finds all fractions of a line at once
     return lie(copied(found), order)
