@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,8 @@ def einsum(
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
         few = few_values(operands, _TEXT_OR_NUMBER)
         if few is not None and prod(a.size for a in few if isinstance(a, np.ndarray)) <= _AT_ONCE:
-            return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]
+            with suppress(ValueError):  # ours name the shapes
+                return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
