@@ -1,11 +1,12 @@
-"""Larger than memory: an array of doubles on disk under a limit of a sixth of it, embedded and on two
-workers.
+"""Larger than memory: an array of doubles on disk under a limit of a sixth of it, embedded, on two workers,
+and by dask.array and cubed where they are installed (`larger_sides`).
 
-`python -m benchmarks.larger [--gigabytes 6] [ROW...]` runs some rows, `python -m benchmarks larger` all, at 6
-GB. Each row runs in a process of its own, and is compared with NumPy's answer on a mapped file. Memory is
-that of all its processes: what they have for themselves, and shared pages once; the files' pages, which the
-kernel takes back whenever it likes, are not counted. `reading` does nothing with the file but read it: a fold
-is compared with it. The row "nothing" shows what the processes take before anything is computed.
+`python -m benchmarks.larger [--gigabytes 6] [--on SIDE]... [ROW...]` runs some rows, `python -m benchmarks
+larger` all, at 6 GB. Each row runs in a process of its own, and is compared with NumPy's answer on a mapped
+file. Memory is that of all its processes: what they have for themselves, and shared pages once; the files'
+pages, which the kernel takes back whenever it likes, are not counted. So is the time of all their processors,
+which tells more than the clock where others use the machine. `reading` does nothing with the file but read
+it: a fold is compared with it. The row "nothing" shows what the processes take before anything is computed.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import click
 import numpy
+
+from benchmarks.larger_sides import SIDES
 
 COLUMNS = 100
 SHARE = 6
@@ -53,13 +55,13 @@ def _logistic_regression(np: Any, x: Any, out: str) -> Any:
     w = numpy.zeros(COLUMNS)
     for _ in range(_STEPS):
         p = 1 / (1 + np.exp(-(x @ w)))
-        w = w - numpy.asarray(x.T @ (p - y)) / len(x)
+        w = w - numpy.asarray(x.T @ (p - y)) / x.shape[0]
     return w
 
 
 def _components(np: Any, x: Any, out: str) -> Any:
-    mean, moments = map(numpy.asarray, _together(np, x.mean(axis=0), x.T @ x))
-    return numpy.linalg.eigvalsh(moments / len(x) - numpy.outer(mean, mean))
+    mean, moments = map(numpy.asarray, _together(np, np.mean(x, axis=0), x.T @ x))
+    return numpy.linalg.eigvalsh(moments / x.shape[0] - numpy.outer(mean, mean))
 
 
 def _together(np: Any, *values: Any) -> tuple[Any, ...]:
@@ -73,10 +75,10 @@ def _saved(np: Any, value: Any, out: str) -> None:
 
 ROWS: dict[str, Row] = {
     "nothing": lambda np, x, out: None,
-    "mean": lambda np, x, out: x.mean(axis=0),
-    "std": lambda np, x, out: x.std(axis=0),
-    "var": lambda np, x, out: x.var(axis=0),
-    "max": lambda np, x, out: x.max(axis=0),
+    "mean": lambda np, x, out: np.mean(x, axis=0),
+    "std": lambda np, x, out: np.std(x, axis=0),
+    "var": lambda np, x, out: np.var(x, axis=0),
+    "max": lambda np, x, out: np.max(x, axis=0),
     "masked sum": lambda np, x, out: x[x > 0.5].sum(),
     "x * 2 + 1 to a file": lambda np, x, out: _saved(np, x * 2 + 1, out),
     "cumsum to a file": lambda np, x, out: _saved(np, np.cumsum(x, axis=0), out),
@@ -97,6 +99,8 @@ class Outcome:
     """What a row took; `error` says why it has no answer."""
 
     seconds: float = 0.0
+    processor_s: float = 0.0
+    """Of all processes."""
     peak_bytes: int = 0
     error: str = ""
     difference: float = 0.0
@@ -107,6 +111,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.peak_bytes = 0
+        self.processor_s = 0.0
+        """What the watch itself has taken."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
@@ -122,6 +128,7 @@ class Watch:
         while True:  # at least once, and once more at the end
             over = self._end.wait(_SAMPLE_S)
             self.peak_bytes = max(self.peak_bytes, sum(map(_own_bytes, _family(os.getpid()))))
+            self.processor_s = time.thread_time()
             if over:
                 return
 
@@ -147,38 +154,34 @@ def _own_bytes(pid: int) -> int:
     return sum(int(words[1]) * 1024 for words in found)
 
 
-@contextmanager
-def _running(workers: int, limit: int) -> Iterator[Any]:
-    import spartan_ng as np
-    from spartan_ng import session
-    from spartan_ng.backends.local import LocalCluster
-
-    np.config.memory_bytes = limit
-    if not workers:
-        session.embed()
-        yield np
-        return
-    with LocalCluster(workers, memory=limit // workers) as backend:
-        session.use(backend)
-        yield np
+def _processor_s(pid: int) -> float:
+    """Seconds that a process has had of processors."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_here(row: str, file: str, workers: int, limit: int) -> Outcome:
+def run_here(row: str, file: str, on: str, limit: int) -> Outcome:
     """A row in this process, which is to end after it."""
-    with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder, _running(workers, limit) as np:
+    with (
+        tempfile.TemporaryDirectory(dir=Path(file).parent) as folder,
+        SIDES[on].opened(limit, folder) as np,
+    ):
         out = f"{folder}/out.npy"
         with Watch() as watch:
             time.sleep(2 * _SAMPLE_S)  # the processes by themselves
-            begin = time.perf_counter()
+            before, begin = sum(map(_processor_s, _family(os.getpid()))), time.perf_counter()
             try:
                 found = ROWS[row](np, np.load(file), out)
                 found = None if found is None else numpy.asarray(found)
             except (MemoryError, RuntimeError) as error:
                 return Outcome(error=f"{type(error).__name__}: {str(error)[:160]}")
             seconds = time.perf_counter() - begin
-        if row == "nothing":
-            return Outcome(seconds, watch.peak_bytes)
-        return Outcome(seconds, watch.peak_bytes, "", _difference(row, file, found, out))
+            used = sum(map(_processor_s, _family(os.getpid()))) - before - watch.processor_s
+        difference = 0.0 if row == "nothing" else _difference(row, file, found, out)
+        return Outcome(seconds, max(used, 0.0), watch.peak_bytes, "", difference)
 
 
 def _difference(row: str, file: str, found: Any, out: str) -> float:
@@ -199,7 +202,7 @@ def _difference(row: str, file: str, found: Any, out: str) -> float:
         else:
             return 0.0
         return float(numpy.max(numpy.abs(found - wanted) / numpy.maximum(numpy.abs(wanted), 1e-12)))
-    y = numpy.load(out, "r")
+    y = _written(out)
     at = slice(len(x) // 2, len(x) // 2 + 100)
     if row.startswith("x *"):
         return float(numpy.max(numpy.abs(y[at] - (x[at] * 2 + 1))))
@@ -208,6 +211,15 @@ def _difference(row: str, file: str, found: Any, out: str) -> float:
     if row.startswith("x.T"):
         return float(numpy.max(numpy.abs(y[:, at] - x[at].T)))
     return float(numpy.max(-numpy.diff(y[:: max(1, y.size // 100_000)]), initial=0))
+
+
+def _written(out: str) -> Any:
+    """What a row has written, unread: cubed writes a zarr store."""
+    if Path(out).is_file():
+        return numpy.load(out, "r")
+    import zarr
+
+    return zarr.open_array(out, mode="r")
 
 
 def _made(folder: str, nbytes: int) -> str:
@@ -239,7 +251,7 @@ def _drop(file: str) -> None:
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def study(rows: tuple[str, ...], gigabytes: float, folder: str | None) -> None:
+def study(rows: tuple[str, ...], sides: tuple[str, ...], gigabytes: float, folder: str | None) -> None:
     """Run rows and print the table."""
     nbytes = int(gigabytes * 1e9)
     limit = nbytes // SHARE
@@ -249,26 +261,27 @@ def study(rows: tuple[str, ...], gigabytes: float, folder: str | None) -> None:
         cold, warm = _reading(file), _reading(file)
         click.echo(f"\n### larger\n\n{nbytes / 1e9:g} GB of doubles under a limit of {limit / 1e6:.0f} MB.")
         click.echo(f"Reading the file: {cold:.2f} s cold, {warm:.2f} s warm.\n")
-        click.echo("| row | on | seconds | to reading | peak | to the limit | difference |")
-        click.echo("|---|---|---|---|---|---|---|")
+        click.echo("| row | on | seconds | to reading | of processors | peak | to the limit | difference |")
+        click.echo("|---|---|---|---|---|---|---|---|")
         for row in rows or ROWS:
-            for workers in (0, 2):
-                outcome = _alone(row, file, workers, limit)
-                on = f"{workers} workers" if workers else "embedded"
+            for on in sides or SIDES:
+                if row in SIDES[on].lacks:
+                    continue
+                outcome = _alone(row, file, on, limit)
                 if outcome.error:
-                    click.echo(f"| {row} | {on} | {outcome.error} | | | | |")
+                    click.echo(f"| {row} | {on} | {outcome.error} | | | | | |")
                     continue
                 click.echo(
                     f"| {row} | {on} | {outcome.seconds:.2f} | {outcome.seconds / warm:.2f} "
-                    f"| {outcome.peak_bytes / 1e6:.0f} MB | {outcome.peak_bytes / limit:.2f} "
-                    f"| {outcome.difference:.1e} |"
+                    f"| {outcome.processor_s:.2f} | {outcome.peak_bytes / 1e6:.0f} MB "
+                    f"| {outcome.peak_bytes / limit:.2f} | {outcome.difference:.1e} |"
                 )
 
 
-def _alone(row: str, file: str, workers: int, limit: int) -> Outcome:
+def _alone(row: str, file: str, on: str, limit: int) -> Outcome:
     """A row in a process of its own."""
     _reading(file)
-    command = [sys.executable, "-m", "benchmarks.larger", "--one", row, file, str(workers), str(limit)]
+    command = [sys.executable, "-m", "benchmarks.larger", "--one", row, file, on, str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return Outcome(error=f"ended with {done.returncode}: {done.stderr.strip()[-160:]}")
@@ -279,9 +292,16 @@ def _alone(row: str, file: str, workers: int, limit: int) -> Outcome:
 @click.argument("rows", nargs=-1)
 @click.option("--gigabytes", default=6.0, help="The array's size.")
 @click.option("--folder", help="Where the files go; the temporary folder if left out.")
-@click.option("--one", nargs=4, type=(str, str, int, int), hidden=True)
+@click.option(
+    "--on", "sides", multiple=True, type=click.Choice([*SIDES]), help="Who computes; all if left out."
+)
+@click.option("--one", nargs=4, type=(str, str, str, int), hidden=True)
 def command(
-    rows: tuple[str, ...], gigabytes: float, folder: str | None, one: tuple[str, str, int, int] | None
+    rows: tuple[str, ...],
+    gigabytes: float,
+    folder: str | None,
+    sides: tuple[str, ...],
+    one: tuple[str, str, str, int] | None,
 ) -> None:
     """Run rows, all if none is named."""
     if one is not None:
@@ -291,12 +311,12 @@ def command(
     unknown = [r for r in rows if r not in ROWS]
     if unknown:
         raise click.UsageError(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
-    study(rows, gigabytes, folder)
+    study(rows, sides, gigabytes, folder)
 
 
 def main() -> None:
     """All rows at the size of the goal."""
-    study((), 6.0, None)
+    study((), (), 6.0, None)
 
 
 if __name__ == "__main__":
