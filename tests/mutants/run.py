@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import resource
 import shutil
 import signal
@@ -26,10 +27,13 @@ from typing import Any
 
 from tests.mutants import switch
 from tests.mutants.plugin import ALL_PASSED, Chosen, Recorder
+from tests.mutants.sites import Site
+from tests.mutants.tree import sites_of
 
 FEW_S, FEW_FILES = 4.0, 4
 """The first tests that a fault meets: most are seen by these."""
 _HANG_S = 900.0
+_NO_ROOMS = frozenset({"spartan", "ng", "tests", "test", "py"})
 _TIMES = 4
 """How many times what its tests usually take a fault may take."""
 
@@ -57,11 +61,11 @@ def judge(own: Path, state: sqlite3.Connection, number: int, most_s: float, is_e
     What modules come by when they are imported is early: each test may see it, in a new process only.
     """
     ran, verdict, why = 0, "no test", "no test comes by"
-    for tests in _batches(state, number, most_s, is_early):
+    for tests in _batches(state, sites_of(state)[number], number, most_s, is_early):
         failed = own / "failed"
         failed.unlink(missing_ok=True)
         limit = _TIMES * sum(tests.values()) + 15.0
-        patience = _TIMES * max(tests.values()) + 30.0
+        patience = _TIMES * max(tests.values()) + 120.0
         with _cache(own.parent / "kernels"):
             run = Chosen(list(tests), failed, patience)
             code = _fresh(own, number, run) if is_early else _forked(own, number, run, limit)
@@ -74,9 +78,12 @@ def judge(own: Path, state: sqlite3.Connection, number: int, most_s: float, is_e
 
 
 def _batches(
-    state: sqlite3.Connection, number: int, most_s: float, is_early: bool
+    state: sqlite3.Connection, site: Site, number: int, most_s: float, is_early: bool
 ) -> Iterator[dict[str, float]]:
-    """Tests that come by, with their seconds: few, then the others up to `most_s` seconds."""
+    """Tests that come by, with their seconds: few, then the others up to `most_s` seconds.
+
+    Those of the fault's own room come first, as tests mirror the rooms; of each other file the shortest.
+    """
     rows = state.execute(
         "select name, file, seconds from test where passed"
         " and (? or name in (select test from reach where number = ?)) order by seconds",
@@ -86,15 +93,28 @@ def _batches(
     by_file: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for name, file, seconds in rows:
         by_file[file].append((name, seconds))
-    files = sorted(by_file, key=lambda f: (-len(by_file[f]) / sizes[f], by_file[f][0][1]))
+
+    def particular(file: str) -> tuple[int, float, float]:
+        tests = by_file[file]
+        return -_in_common(file, site.path), -len(tests) / sizes[file], tests[0][1]
+
+    files = sorted(by_file, key=particular)
     few = _up_to([t for f in files[:FEW_FILES] for t in by_file[f]], FEW_S)
     if few:
         yield few
+    own = [f for f in files if _in_common(f, site.path) == _in_common(files[0], site.path) > 0]
     depth = max((len(tests) for tests in by_file.values()), default=0)
     turns = [by_file[f][i] for i in range(depth) for f in files if i < len(by_file[f])]
-    many = _up_to([t for t in turns if t[0] not in few], most_s)
+    nearest = [t for f in own for t in by_file[f]]
+    many = _up_to([t for t in dict.fromkeys((*nearest, *turns)) if t[0] not in few], most_s)
     if many:
         yield many
+
+
+def _in_common(test: str, module: str) -> int:
+    """How many rooms, and words of their files' names, a test and a module share."""
+    one, other = ({*re.split(r"[/_.]", name)} - _NO_ROOMS for name in (test, module))
+    return len(one & other)
 
 
 def _up_to(tests: Sequence[tuple[str, float]], seconds: float) -> dict[str, float]:

@@ -17,7 +17,7 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.sizes import expected_bytes
-from spartan_ng.plan.lessons import learn
+from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.plan import Join
 from tests.test_programs import running_on
 
@@ -117,6 +117,24 @@ def test_what_is_learned_explains_what_moves(workers, tiling, copied):
                 known: dict[Hashable, int] = {}
                 learn(replace(plan, slots=slots), [(1000 * (workers - 1), 0)] * len(plan.stages), known)
                 assert 1000 in known.values()
+
+
+def test_small_differences_are_not_learned(running):
+    """Those of less than a factor of two and a kilobyte, either way: plans are to settle."""
+    x = (sp.tile_as(sp.array(np.ones((60, 5))), "row") + 0).persist()
+    sp.join_update(whole, np.add, [x], [0], (BINS,), dtype=float).compute()
+    plan, _ = running.last_run
+    slots = (*(replace(s, tiling=Tiling.copies(len(s.shape))) for s in plan.slots),)
+    plan = replace(plan, slots=slots)
+    (key,) = subjects(plan)
+    for before in (0, 1, 100, 1024, 5000, 10**6):
+        for near in (2 * before + 1024, max(0, before - 1024) // 2, before):
+            for found in (max(0, near - 1), near, near + 1):
+                known = {key: before}
+                moved = 3 * found if plan.stages[0].grid.ntiles > 1 else 0
+                learn(plan, [(moved, found)] * len(plan.stages), known)
+                close = before <= 2 * found + 1024 and found <= 2 * before + 1024
+                assert known[key] == (before if close else found)
 
 
 def test_plans_without_lessons_stay(running):
