@@ -118,9 +118,8 @@ class Record:
             self.is_on = bool(self._looks)
 
 
-def now_ns() -> int:
-    """The machine's monotonic clock, in nanoseconds."""
-    return time.monotonic_ns()
+now_ns = time.monotonic_ns
+"""The machine's monotonic clock, in nanoseconds."""
 
 
 record = Record()

@@ -90,7 +90,7 @@ class Planner:
         key = (structure, number, config.disabled_passes)
         with self._lock:
             found = self._plans.get(key)
-            if found is not None and all(self._measured.get(k) == v for k, v in found.measured):
+            if found is not None and (not found.measured or self._is_current(found)):
                 self._plans.move_to_end(key)
                 return found, leaves
         planned = self._make(roots, settings, leaves)
@@ -100,9 +100,13 @@ class Planner:
                 self._plans.popitem(last=False)
         return planned, leaves
 
+    def _is_current(self, planned: Planned) -> bool:
+        """Whether no size has been measured since that the plan depends on."""
+        return all(self._measured.get(k) == v for k, v in planned.measured)
+
     def learn(self, plan: Plan, stats: RunStats) -> None:
         """Remember the sizes that a run has measured."""
-        learn(plan, [(s.bytes_moved, s.bytes_made) for s in stats.stages], self._measured)
+        learn(plan, stats.stages, self._measured)
 
     def keep(self, copy: ArrayRef) -> None:
         """Count a second copy that the workers keep, as long as anybody needs it."""
@@ -164,7 +168,7 @@ class Planner:
         disabled = config.disabled_passes
         tiling = "single" if "tile" in disabled else config.tiling
         copies = list(self._copies) if len(self._copies) else []
-        taken = sum(copy.nbytes // copy.tiling.ntiles for copy in copies if copy.tiling)
+        taken = sum([copy.nbytes // copy.tiling.ntiles for copy in copies if copy.tiling]) if copies else 0
         fusion = "off" if "fuse" in disabled else config.fusion
         asked = (
             self._backend.profile,
@@ -197,8 +201,13 @@ def _compare(roots: Sequence[Node], settings: Settings) -> ExplainedFusion | Non
 def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
     """Have the values of arrays that another backend cut for its own workers, and let this one's read
     what lies outside; whether there are any."""
-    foreign = [r for r in leaves if r.tiling is not None and r.backend is not backend]
-    read = [r for r in leaves if r.source is not None and r.backend is not backend]
+    elsewhere = [
+        r for r in leaves if r.backend is not backend and (r.tiling is not None or r.source is not None)
+    ]
+    if not elsewhere:
+        return False
+    foreign = [r for r in elsewhere if r.tiling is not None]
+    read = [r for r in elsewhere if r.source is not None]
     if read:
         read = [r for r in read if backend.reads(r)]
         foreign = [r for r in foreign if r not in read]
@@ -208,7 +217,7 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
         if ref.value is None:
             bring(ref)
         ref.tiling, ref.also = None, ()
-    return bool(foreign or read)
+    return True
 
 
 def is_local(backend: Backend) -> bool:

@@ -19,6 +19,7 @@ from spartan_ng.config import config
 _EVERY_S = 0.1
 """It is drawn so often at most."""
 _SHOWN = "{l_bar}{bar}| {n:.4g}/{total} {unit}s [{elapsed}<{remaining}]"
+_NONE = nullcontext()
 DELAY_S = 1.0
 """Work that takes less shows no bar."""
 
@@ -107,4 +108,4 @@ def steps(total: int, name: str) -> Iterator[int]:
 
 def progress(name: str = "spartan_ng", unit: str = "stage") -> AbstractContextManager[Bar | None]:
     """A bar for the work inside the `with` block, or None where nobody would see it."""
-    return closing(Bar(name=name, unit=unit)) if wanted() else nullcontext()
+    return closing(Bar(name=name, unit=unit)) if wanted() else _NONE

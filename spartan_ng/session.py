@@ -85,8 +85,14 @@ class Session:
                 raise SourceError(f"{source} has changed since it was opened")
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
-        wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
-        values: dict[Node, ArrayRef] = {r: r.data for r in roots if r.data is not None}
+        values: dict[Node, ArrayRef] = {}
+        waiting: dict[Node, None] = {}
+        for root in roots:
+            if root.data is None:
+                waiting[root] = None
+            else:
+                values[root] = root.data
+        wanted = list(waiting)
         same = wanted == nodes
         begun = time.perf_counter()
         found = self._direct(wanted, order if same else topological(wanted))
@@ -97,7 +103,7 @@ class Session:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
             planned, refs = self._plan_and_run(wanted, order if same else None)
-            values.update(zip(wanted, (refs[i] for i in planned.outputs), strict=True))
+            values.update(zip(wanted, [refs[i] for i in planned.outputs], strict=True))
         return [values[r] for r in roots]
 
     def _plan_and_run(
@@ -118,7 +124,7 @@ class Session:
                     planned, leaves = self.plan(wanted, order)
                 begin = time.perf_counter()
                 with happened.span("run"):
-                    refs = self._run(planned.plan, [leaves[i] for i in planned.leaves])
+                    refs = self._run(planned, [leaves[i] for i in planned.leaves])
             except WorkersChanged:
                 changed += 1
                 if changed == _PLANNED:
@@ -192,8 +198,10 @@ class Session:
         self.worked_s += time.perf_counter() - begin  # waiting for workers is no cost of planning
         return self.planner.plan(roots, order, workers)
 
-    def _run(self, plan: Plan, inputs: list[ArrayRef]) -> list[ArrayRef]:
-        inputs = [*inputs, *(inputs[n].also[k] for n, k in plan.also)]
+    def _run(self, planned: Planned, inputs: list[ArrayRef]) -> list[ArrayRef]:
+        plan = planned.plan
+        if plan.also:
+            inputs = [*inputs, *(inputs[n].also[k] for n, k in plan.also)]
         for ref, slot in zip(inputs, plan.inputs, strict=True):
             if ref.backend is not self.backend:
                 if ref.value is None and ref.source is None:
@@ -202,9 +210,11 @@ class Session:
         with progress() as report:
             refs, stats = self.backend.run(plan, inputs, report)
         self.last_run = (plan, stats)
-        self.moved_bytes += stats.bytes_moved
-        self.worked_s += sum(s.seconds for s in stats.stages)
-        self.planner.learn(plan, stats)
+        for stage in stats.stages:
+            self.moved_bytes += stage.bytes_moved
+            self.worked_s += stage.seconds
+        if planned.measured:
+            self.planner.learn(plan, stats)
         wanted = len(refs) - len(plan.keeps)
         for n, copy in zip(plan.keeps, refs[wanted:], strict=True):
             inputs[n].also = (*inputs[n].also, copy)
@@ -237,7 +247,7 @@ class Session:
         sent = [slot for slot, ref in bound if plan.workers > 1 and self._is_sent(ref)]
         stats = None
         if run:
-            self._run(plan, inputs)
+            self._run(planned, inputs)
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
         return self.planner.explain(wanted, plan, stats, called, there, sent)

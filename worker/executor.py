@@ -24,13 +24,14 @@ from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
-from spartan_ng.plan.plan import Plan, Stage
+from spartan_ng.plan.lessons import StageStats
+from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile, Unread
 from spartan_ng.worker.memory.regions import Operand, Piece, gathered
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region
 from spartan_ng.worker.scheduling.blas import single_blas
 from spartan_ng.worker.scheduling.lending import Lending, borrow
-from spartan_ng.worker.scheduling.program import Program, Task
+from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.scheduling.threads import Threads
 from spartan_ng.worker.scheduling.vanguard import Vanguard
@@ -96,22 +97,11 @@ class NoPeers:
 
 
 @dataclass(slots=True)
-class StageStats:
-    """One rank's stage: wall seconds, bytes received from other ranks, and bytes that it made where these
-    cannot be known before (users' updates, CSR tiles)."""
-
-    seconds: float = 0.0
-    bytes_moved: int = 0
-    bytes_made: int = 0
-    stolen: int = 0
-    """Tasks of this rank that others have done."""
-
-
-@dataclass(slots=True)
 class Run:
-    """One run of a program: the keys of its slots, and what it has measured so far."""
+    """One run of a plan, as a program: the keys of its slots, and what it has measured so far."""
 
     job: str
+    plan: Plan
     program: Program
     keys: list[Key]
     cancelled: threading.Event
@@ -122,11 +112,6 @@ class Run:
     """Told how many stages are done, and which part of the next."""
     chunks: dict[int, Any] = field(default_factory=dict)
     """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
-
-    @property
-    def plan(self) -> Plan:
-        """The plan that runs."""
-        return self.program.plan
 
 
 class Executor:
@@ -173,13 +158,12 @@ class Executor:
         `progress` is told how many stages are done, and which part of the next, in any thread. Raises
         whatever a stage raises, and `JobCancelled` soon after `cancelled` is set.
         """
-        with record.span("prepare", "", job):
-            program = self._program(plan)
+        program = self.program(plan, job)
         begun_ns = now_ns()
         keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
         for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
             keys[slot] = key
-        run = Run(job, program, keys, cancelled, report=progress)
+        run = Run(job, plan, program, keys, cancelled, report=progress)
         if not program.lends:
             return self._run_stages(run, begun_ns)
         self.transfer.offers.begin(job)
@@ -196,14 +180,18 @@ class Executor:
                 self.check(run)
                 run.stats, run.index = StageStats(), i
                 begin_ns = end_ns
-                passing = run.program.users[i] and self.world > 1
+                handle = HANDLERS[type(stage)]
                 try:
-                    with self._vanguard.passing(self, run) if passing else nullcontext():
-                        HANDLERS[type(stage)](self, run, stage, task)
+                    if run.program.users[i] and self.world > 1:
+                        with self._vanguard.passing(self, run):
+                            handle(self, run, stage, task)
+                    else:
+                        handle(self, run, stage, task)
                 except Exception as error:
                     error.add_note(f"in stage {i} of {len(run.plan.stages)}, {stage.name!r}")
                     raise
-                self._release(run, i, stage, task)
+                if run.program.dying[i]:
+                    self._release(run, i)
                 end_ns = now_ns()
                 run.stats.seconds = (end_ns - begin_ns) / 1e9
                 if record.is_on:
@@ -223,7 +211,7 @@ class Executor:
             program = self._programs.get((plan.key, plan.workers))
         if program is None:
             return  # its client has left meanwhile
-        run = Run(job, program, [], stopped)
+        run = Run(job, plan, program, [], stopped)
         near = range(1, min(self.world, 1 + _ASKED))
         ranks = [(self.rank + k) % self.world for k in near] if program.lends else []
         pause = _IDLE_S
@@ -245,18 +233,16 @@ class Executor:
             for key in [k for k in self._programs if is_over(k[0])]:
                 del self._programs[key]
 
-    def calls_users(self, plan: Plan) -> bool:
-        """Whether a plan calls users' functions."""
-        return any(self._program(plan).users)
-
-    def _program(self, plan: Plan) -> Program:
+    def program(self, plan: Plan, job: str = "") -> Program:
+        """A plan as this rank's tasks, made for `job` where it is new."""
         key = (plan.key, plan.workers)
         with self._lock:
             found = self._programs.get(key)
             if found is not None:
                 self._programs.move_to_end(key)
                 return found
-        program = Program(plan, self.rank)
+        with record.span("prepare", "", job):
+            program = Program(plan, self.rank)
         with self._lock:
             self._programs[key] = program
             if len(self._programs) > _PROGRAMS:
@@ -278,7 +264,7 @@ class Executor:
         kept = slot in plan.outputs or slot in run.program.dynamic
         self.store.put(run.keys[slot], tile, reads=None if kept else run.program.remote_reads[slot])
 
-    def _release(self, run: Run, index: int, stage: Stage, task: Task) -> None:
+    def _release(self, run: Run, index: int) -> None:
         """Let go of the slots that this rank needs no more (peers may still have to read them)."""
         for slot in run.program.dying[index]:
             if slot not in run.program.dynamic:
@@ -298,13 +284,13 @@ class Executor:
 
     def finish_all(self, run: Run, started: Started, packed: bool = False) -> list[Any]:
         """The operands that `start_all` has asked for."""
-        found = [o.present(self._there(self._finish(run, o, parts))) for o, parts in started]
+        found = [o.present(self._finish(run, o, parts)) for o, parts in started]
         return found if packed else [_unpacked(value) for value in found]
 
     def unread_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
         """As `load_all`, but what sources give is left to be read by the caller."""
         started = self.start_all(run, operands)
-        found = [(o, self._finish(run, o, parts)) for o, parts in started]
+        found = [(o, self._finish(run, o, parts, unread=True)) for o, parts in started]
         return [v if isinstance(v, Unread) else o.present(v) for o, v in found]
 
     def read(self, unread: Unread) -> np.ndarray[Any, Any]:
@@ -313,12 +299,9 @@ class Executor:
         unread.into(out)
         return out
 
-    def _there(self, value: Any) -> Any:
-        return self.read(value) if isinstance(value, Unread) else value
-
     def gather(self, run: Run, operand: Operand) -> Any:
         """The operand's region in the array's own axes."""
-        return self._there(self._finish(run, operand, self._start(run, operand)))
+        return self._finish(run, operand, self._start(run, operand))
 
     def _start(self, run: Run, operand: Operand) -> list[tuple[Piece, Any]]:
         """Views of local pieces, futures of remote ones."""
@@ -347,9 +330,13 @@ class Executor:
             future.add_done_callback(arrived)
         return future
 
-    def _finish(self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]]) -> Any:
+    def _finish(
+        self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]], unread: bool = False
+    ) -> Any:
+        """The operand put together; what lies in a source is read, or left to be read if `unread`."""
         if len(parts) == 1 and parts[0][0].rank == self.rank:
-            return parts[0][1]
+            value = parts[0][1]
+            return self.read(value) if isinstance(value, Unread) and not unread else value
         arrived = []
         for piece, data in parts:
             if isinstance(data, Future):
@@ -400,7 +387,8 @@ class Executor:
         found = []
         for rank, key, region, future in asked:
             if future is None:
-                found.append(self._there(read_region(self.store.get(key), region)))
+                own = read_region(self.store.get(key), region)
+                found.append(self.read(own) if isinstance(own, Unread) else own)
                 continue
             data = self.wait(run, future, rank)
             run.stats.bytes_moved += data_bytes(data)
@@ -439,28 +427,35 @@ class Executor:
         def work() -> None:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
+            begin_ns = now_ns() if record.is_on else 0
             try:
-                with entered(self.errstate), Acting(run.job), record.span("blocks", "", run.job):
-                    one = make()
-                    for i in numbers if offer is None else offer.mine(stopped):
-                        if ended:
-                            return
-                        self.check(run)
-                        with nullcontext() if bands is None else bands.reading(i):
+                one = make()
+                for i in numbers if offer is None else offer.mine(stopped):
+                    if ended:
+                        return
+                    self.check(run)
+                    if bands is None:
+                        results[i] = one(items[i])
+                    else:
+                        with bands.reading(i):
                             results[i] = one(items[i])
-                        if run.report is not None:
-                            run.report(run.index + next(done) / len(items))
-                self.check(run)
+                    if run.report is not None:
+                        run.report(run.index + next(done) / len(items))
+                if offer is not None:
+                    self.check(run)  # it ends the tasks of a job that has been cancelled
             except BaseException:
                 ended = True
                 raise
+            finally:
+                if begin_ns:
+                    record.note("blocks", "", begin_ns, now_ns(), run.job)
 
         if offer is None or lending is None:
-            self._on_threads(work, 0 if small else len(items) - 1, blas, is_done)
+            self._on_threads(run, work, 0 if small else len(items) - 1, blas, is_done)
             return results
         self.transfer.offers.publish(run.job, offer)
         try:
-            self._on_threads(work, len(items) - 1, blas)
+            self._on_threads(run, work, len(items) - 1, blas)
         finally:
             self.transfer.offers.publish(run.job, None)
         run.stats.stolen += offer.ledger.stolen
@@ -469,6 +464,7 @@ class Executor:
 
     def _on_threads(
         self,
+        run: Run,
         work: Callable[[], None],
         most: int,
         blas: bool,
@@ -479,8 +475,14 @@ class Executor:
         if helpers <= 0:
             work()
             return
+
+        def there() -> None:
+            """A helper works as this thread does since its run began."""
+            with entered(self.errstate), Acting(run.job):
+                work()
+
         with self.single_blas() if blas else nullcontext():
-            self._helpers.run(work, helpers, is_done)
+            self._helpers.run(work, helpers, is_done, there)
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""

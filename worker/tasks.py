@@ -179,7 +179,7 @@ def run_task(
             store.put(keys[slot], tile)
     transfer = _Given(arrived, answers)
     executor = Executor(rank, plan.workers, store, transfer, 1)
-    run = Run(job, program, keys, threading.Event(), index=index, chunks=chunks)
+    run = Run(job, plan, program, keys, threading.Event(), index=index, chunks=chunks)
     try:
         with entered(executor.errstate), Acting(job):
             HANDLERS[type(stage)](executor, run, stage, program.tasks[index])

@@ -21,12 +21,13 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape
 from spartan_ng.backends.holdings import CHECK_S, Holdings
 from spartan_ng.backends.link import JobEvents, Link
-from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.callers import user_place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record
+from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access, is_local
 from spartan_ng.wire.codec import NOTHING

@@ -14,7 +14,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
-from spartan_ng.backends.protocol import Audience, Progress, RunStats, StageStats
+from spartan_ng.backends.protocol import Audience, Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
@@ -44,7 +44,8 @@ class EmbeddedBackend:
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
         bytes_s, flops_s = rates(self.threads)
-        self._profile = Profile(
+        self.workers = 1
+        self.profile = Profile(
             memory_bytes_s=bytes_s,
             flops_s=flops_s,
             memory_bytes=memory_bytes or budget_bytes(),
@@ -63,16 +64,6 @@ class EmbeddedBackend:
         """Leave a job that does not stop to itself, with the threads and the store that it has."""
         self._executor.close()
         self._begin()
-
-    @property
-    def workers(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def profile(self) -> Profile:
-        """The rates of one worker: what to fuse and to keep depends on them."""
-        return self._profile
 
     def reads(self, ref: ArrayRef) -> bool:
         """What is mapped is the worker's already."""
@@ -102,7 +93,7 @@ class EmbeddedBackend:
         self, job: str, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
     ) -> tuple[list[ArrayRef], RunStats]:
         cancelled = threading.Event()
-        if not is_interruptible() or not self._executor.calls_users(plan):
+        if not self._executor.program(plan).calls_users or not is_interruptible():
             try:
                 return self._run(job, plan, inputs, cancelled, progress)
             except KeyboardInterrupt:
@@ -137,9 +128,8 @@ class EmbeddedBackend:
             values = [store.get(k) for k in outputs]
         finally:
             store.drop_owner(job)
-        stats = RunStats(time.perf_counter() - start, [StageStats(s.seconds, 0, s.bytes_made) for s in every])
-        given = [ref.value for ref in inputs if ref.is_mapped]
-        return [self._result(plan, s, v, given) for s, v in zip(plan.outputs, values, strict=True)], stats
+        stats = RunStats(time.perf_counter() - start, every)
+        return [self._result(plan, s, v, inputs) for s, v in zip(plan.outputs, values, strict=True)], stats
 
     def _by_seconds(self, plan: Plan, progress: Progress) -> Callable[[float], None]:
         """What tells `progress` how far a plan is, stages by how long they are predicted to take: so long
@@ -150,14 +140,13 @@ class EmbeddedBackend:
         ends[-1] = stages  # whatever rounding left
         return lambda done: progress(float(np.interp(done, range(stages + 1), ends)), stages)
 
-    def _result(self, plan: Plan, number: int, value: Any, given: Sequence[Any]) -> ArrayRef:
+    def _result(self, plan: Plan, number: int, value: Any, inputs: Sequence[ArrayRef]) -> ArrayRef:
         slot = plan.slots[number]
         nnz = int(value.nnz) if slot.format == "csr" else None
         ref = ArrayRef(slot.shape, slot.dtype, value=value, format=slot.format, nnz=nnz)
         if slot.format == "dense":
             ref.on_disk = is_mapped(value)
-            lent = any(np.may_share_memory(value, g) for g in given)
-            ref.private = self._recycler.owns(value) or (ref.on_disk and not lent)
+            ref.private = self._recycler.owns(value) or (ref.on_disk and not _is_lent(value, inputs))
         return ref
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
@@ -171,3 +160,8 @@ class EmbeddedBackend:
     def retire(self) -> None:
         """Close now: the driver has every value."""
         self.close()
+
+
+def _is_lent(value: Any, inputs: Sequence[ArrayRef]) -> bool:
+    """Whether a result lies in the memory of an input that is a file's."""
+    return any(ref.is_mapped and np.may_share_memory(value, ref.value) for ref in inputs)

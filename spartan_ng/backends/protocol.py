@@ -8,18 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.costs import Profile
+from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
-
-
-@dataclass(slots=True)
-class StageStats:
-    """What one stage took: seconds on the slowest worker, bytes received from other workers; the bytes of
-    users' updates and CSR tiles that all workers made; and tasks that idle workers took over."""
-
-    seconds: float = 0.0
-    bytes_moved: int = 0
-    bytes_made: int = 0
-    stolen: int = 0
 
 
 @dataclass(slots=True)
@@ -32,7 +22,7 @@ class RunStats:
     @property
     def bytes_moved(self) -> int:
         """Bytes that workers received from other workers."""
-        return sum(s.bytes_moved for s in self.stages)
+        return sum([s.bytes_moved for s in self.stages])
 
 
 Progress = Callable[[float, int], None]

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
-from spartan_ng.backends.protocol import Progress, RunStats, StageStats
+from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import JobCancelled, MemoryBudgetError
+from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan, Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor

@@ -104,7 +104,7 @@ def fold(
     axes = tuple(sorted(axes))
     if dtype is None:
         dtype = a.dtype if isinstance(fn, UserFunction) else FOLDS[fn].dtype(a.dtype)
-    shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    shape = tuple([n for i, n in enumerate(a.shape) if i not in axes])
     if where is not None and fn == "add" and where.format == "csr" and where.shape == a.shape:
         a = map_("where", where, a, constant(0, a.dtype), dtype=a.dtype)  # at non-zeros alone
         return Node(Op.FOLD, fn, (a,), (axes,), shape, dtype)

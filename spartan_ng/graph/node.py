@@ -80,7 +80,7 @@ class Node:
     @property
     def nbytes(self) -> int:
         """Bytes of the value in its format, as far as it is known before it is computed."""
-        return self.data.nbytes if self.data is not None else self.size * self.dtype.itemsize
+        return prod(self.shape) * self.dtype.itemsize if self.data is None else self.data.nbytes
 
     def __repr__(self) -> str:
         name = self.op.value if self.fn is None else f"{self.op.value}:{self.fn}"

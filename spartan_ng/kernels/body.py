@@ -8,7 +8,8 @@ is a row among the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -18,8 +19,23 @@ from spartan_ng.arrays import Box, sparse
 from spartan_ng.arrays.extent import box_shape
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_text
-from spartan_ng.kernels.rows import fills, function_of, labelled_box
-from spartan_ng.plan.plan import WHOLE, Fused, Read
+from spartan_ng.kernels.rows import Evaluate, fills, function_of, is_ufunc, labelled_box
+from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
+
+Cutter = Callable[[Any, Box], Any]
+"""Cuts a block's part out of a tile's operand."""
+_SHAPES = 64
+"""Shapes of blocks that a body remembers its buffers' places for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row's value lies in blocks of one shape: in the first bytes of a buffer, by its number."""
+
+    buffer: int
+    nbytes: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
 
 
 class Body:
@@ -28,16 +44,50 @@ class Body:
     def __init__(self, stage: Fused) -> None:
         self.stage = stage
         self.nreads = len(stage.reads)
+        self.is_sampled = stage.is_sampled
         self.evaluates = [function_of(row, stage) for row in stage.rows]
+        self._of_arrays = [
+            function_of(row, stage, of_arrays=True) if is_ufunc(row) else evaluate
+            for row, evaluate in zip(stage.rows, self.evaluates, strict=True)
+        ]
+        self._is_dense = all(row.format == "dense" for row in stage.rows)
         self.buffer, self.nbuffers = self._plan_buffers()
-        self._slicers: dict[Box, list[Callable[[Any, Box], Any]]] = {}
+        self._cutters: dict[Box, list[tuple[Cutter, Cutter]]] = {}
+        self._places: dict[tuple[int, ...], list[Place | None]] = {}
 
-    def slicers(self, tile: Box) -> list[Callable[[Any, Box], Any]]:
-        """For each read, what cuts a block's part out of a tile's operand."""
-        found = self._slicers.get(tile)
+    def settled(self, operands: Sequence[Any], tile: Box) -> tuple[list[Evaluate], list[Cutter]]:
+        """The functions of rows, and what cuts operands, for these formats of theirs: asked once a tile."""
+        found = self._cutters.get(tile)
         if found is None:
-            found = self._slicers[tile] = [slicer(r, tile) for r in self.stage.reads]
+            found = self._cutters[tile] = [cutters(r, tile) for r in self.stage.reads]
+        sparse = [not isinstance(o, np.ndarray) and is_sparse(o) for o in operands]
+        evaluates = self._of_arrays if self._is_dense and True not in sparse else self.evaluates
+        return list(evaluates), [two[s] for two, s in zip(found, sparse, strict=True)]
+
+    def places(self, sizes: tuple[int, ...]) -> list[Place | None]:
+        """Where each row's value lies in blocks of this shape; None for those that make their own."""
+        found = self._places.get(sizes)
+        if found is None:
+            if len(self._places) >= _SHAPES:
+                self._places.clear()
+            block = tuple([(0, n) for n in sizes])
+            found = [self._place(row, b, block) for row, b in zip(self.stage.rows, self.buffer, strict=True)]
+            self._places[sizes] = found
         return found
+
+    def _place(self, row: Row, buffer: int, block: Box) -> Place | None:
+        if buffer < 0:
+            return None
+        shape = box_shape(labelled_box(row.labels, row.shape, block))
+        return Place(buffer, prod(shape) * row.dtype.itemsize, row.dtype, shape)
+
+    def allocate(self, sizes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
+        """Buffers for blocks of up to this shape."""
+        nbytes = [0] * self.nbuffers
+        for place in self.places(sizes):
+            if place is not None:
+                nbytes[place.buffer] = max(nbytes[place.buffer], place.nbytes)
+        return [np.empty(n, np.uint8) for n in nbytes]
 
     def _plan_buffers(self) -> tuple[list[int], int]:
         """A buffer number for each row that fills one (-1: it makes its own value)."""
@@ -108,43 +158,27 @@ class Runner:
         self.body = body
         self.tile = tile
         self.registers: list[Any] = [None] * (body.nreads + len(body.stage.rows))
-        self.evaluates = list(body.evaluates)
+        self.evaluates, self._cutters = body.settled(operands, tile)
         """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
-        self._slicers = body.slicers(tile)
-        self._scratch = self._allocate(sizes)
+        self._scratch = body.allocate(sizes)
         self._shaped: dict[tuple[int, ...], list[Any]] = {}
-
-    def _allocate(self, sizes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
-        nbytes = [0] * self.body.nbuffers
-        block = tuple([(0, n) for n in sizes])
-        for row, b in zip(self.body.stage.rows, self.body.buffer, strict=True):
-            if b >= 0:
-                shape = labelled_box(row.labels, row.shape, block)
-                need = prod(box_shape(shape)) * row.dtype.itemsize
-                nbytes[b] = max(nbytes[b], need)
-        return [np.empty(n, np.uint8) for n in nbytes]
 
     def _buffers(self, block: Box) -> list[Any]:
         """Each row's buffer in the shape it has for this block (blocks of one shape share them)."""
         key = box_shape(block)
         found = self._shaped.get(key)
         if found is None:
-            found = []
-            for row, b in zip(self.body.stage.rows, self.body.buffer, strict=True):
-                if b < 0:
-                    found.append(None)
-                    continue
-                shape = box_shape(labelled_box(row.labels, row.shape, block))
-                nbytes = prod(shape) * row.dtype.itemsize
-                found.append(self._scratch[b][:nbytes].view(row.dtype).reshape(shape))
-            self._shaped[key] = found
+            found = self._shaped[key] = [
+                None if p is None else self._scratch[p.buffer][: p.nbytes].view(p.dtype).reshape(p.shape)
+                for p in self.body.places(key)
+            ]
         return found
 
     def load(self, block: Box) -> None:
         """Set the registers of the reads to the block's part of the operands."""
-        for i, (operand, slicer) in enumerate(zip(self._operands, self._slicers, strict=True)):
-            self.registers[i] = slicer(operand, block)
+        for i, (operand, cut) in enumerate(zip(self._operands, self._cutters, strict=True)):
+            self.registers[i] = cut(operand, block)
 
     def run(self, block: Box, results: dict[int, Any] | None = None) -> list[Any]:
         """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
@@ -163,16 +197,21 @@ class Runner:
         return registers
 
 
-def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
-    """A function that cuts a block's part out of a tile's operand."""
+def slicer(read: Read, tile: Box, operand: Any) -> Cutter:
+    """What cuts a block's part out of an operand of this format."""
+    return cutters(read, tile)[is_sparse(operand)]
+
+
+def cutters(read: Read, tile: Box) -> tuple[Cutter, Cutter]:
+    """What cuts a block's part out of a tile's operand: out of a dense one, out of a sparse one."""
     follow = [
         (d, tile[d][0]) if d != WHOLE and o >= 0 and read.axes[o].label == d else None
         for d, o in zip(read.labels, read.order, strict=True)
     ]
     if not any(follow):
         if not read.expand:
-            return lambda operand, block: operand
-        return lambda operand, block: np.broadcast_to(dense(operand), _block_shape(read, block))
+            return _whole, _whole
+        return (lambda operand, block: np.broadcast_to(dense(operand), _block_shape(read, block)),) * 2
 
     def cut(operand: Any, block: Box) -> Any:
         part = operand
@@ -197,11 +236,12 @@ def slicer(read: Read, tile: Box) -> Callable[[Any, Box], Any]:
                 operand = operand[lo:hi] if axis == 0 else operand[:, lo:hi]
         return np.broadcast_to(dense(operand), _block_shape(read, block)) if read.expand else operand
 
-    return lambda operand, block: (cut_sparse if is_sparse(operand) else cut)(operand, block)
+    return cut, cut_sparse
+
+
+def _whole(operand: Any, block: Box) -> Any:
+    return operand
 
 
 def _block_shape(read: Read, block: Box) -> tuple[int, ...]:
     return tuple(hi - lo for lo, hi in labelled_box(read.labels, read.shape, block))
-
-
-# --- one function a kind of row ------------------------------------------------------------------------

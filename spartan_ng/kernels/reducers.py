@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -44,22 +45,19 @@ class Reducer:
         self.units = units
         self.shape = shape
         self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
-        self._block = {
+        self.block: Callable[[list[Any], Box], State] = {
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
             "contract": self._contract,
             "bincount": self._bincount,
             **dict.fromkeys(LINE_STATES, self._line_state),
         }[row.kind]
-
-    def block(self, args: list[Any], box: Box) -> State:
-        """The state of the block at `box` of the domain; with units, those of its units."""
-        return self._block(args, box)
+        """The state of the block at a box of the domain; with units, those of its units."""
 
     def run_state(self, states: Iterable[tuple[Box, State]]) -> Any:
         """What a run of blocks knows of a box of the result: one state, or with units those of its blocks."""
         if self.units:
             return list(states)
-        return reduce(self.combine, (state for _, state in states))
+        return reduce(self.combine, map(itemgetter(1), states))
 
     def values(self, runs: Sequence[Any], tile: Box, partial: tuple[int, ...]) -> list[Any]:
         """What all runs over a tile come to, from what `run_state` has said of each, in their order: the
@@ -156,11 +154,14 @@ class Reducer:
         x = args[0]
         if self.units:
             return self._units(x, where, axes)
-        if is_sparse(x) and where is None:
-            value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
-            if value is not None:
-                return (value,)
-        x, where = dense(x), dense(where)
+        if not isinstance(x, np.ndarray):
+            if is_sparse(x) and where is None:
+                value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
+                if value is not None:
+                    return (value,)
+            x = dense(x)
+        if where is not None:
+            where = dense(where)
         if isinstance(self.fold, PrefixFold):
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:

@@ -40,12 +40,17 @@ def labelled_box(labels: Sequence[int], shape: Sequence[int], block: Box) -> Box
     return tuple([block[d] if d != WHOLE else (0, n) for d, n in zip(labels, shape, strict=True)])
 
 
-def function_of(row: Row, stage: Fused) -> Evaluate:
-    """What computes a row of a stage, under its own name."""
-    evaluate = KINDS[row.kind](row)
+def function_of(row: Row, stage: Fused, of_arrays: bool = False) -> Evaluate:
+    """What computes a row of a stage, under its own name; `of_arrays`, a ufunc of none but arrays."""
+    evaluate = _ufunc(row) if of_arrays else KINDS[row.kind](row)
     if stage.exact:
         evaluate = exactly(row, evaluate)
     return renamed(evaluate, f"{row_name(row)} (stage {stage.name})")
+
+
+def is_ufunc(row: Row) -> bool:
+    """Whether a row is a ufunc's call, with a buffer to fill."""
+    return row.kind == "map" and fills(row) and row.fn != "where"
 
 
 _FRESH = frozenset({"isinf", "isnan", "negative", "signbit"})
@@ -86,18 +91,16 @@ def _map(row: Row) -> Evaluate:
         return lambda regs, block, out: choose(dense(regs[condition]), dense(regs[x]), dense(regs[y]), out)
     if not known.is_ufunc:
         return lambda regs, block, out: function(*[dense(regs[a]) for a in args])
+    return lambda regs, block, out: function(*[dense(regs[a]) for a in args], out=out)
+
+
+def _ufunc(row: Row) -> Evaluate:
+    """A ufunc of arrays, of which nothing has to be asked."""
+    function, args = ELEMENTWISE[str(row.fn)].function, row.args
     if len(args) == 2:
         x, y = args
-
-        def binary(regs: list[Any], block: Box, out: Any) -> Any:
-            return function(dense(regs[x]), dense(regs[y]), out=out)
-
-        return binary
-
-    def general(regs: list[Any], block: Box, out: Any) -> Any:
-        return function(*[dense(regs[a]) for a in args], out=out)
-
-    return general
+        return lambda regs, block, out: function(regs[x], regs[y], out=out)
+    return lambda regs, block, out: function(*[regs[a] for a in args], out=out)
 
 
 def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:

@@ -30,7 +30,7 @@ _DENSE_SHARE = 1 / 32
 
 def runner(body: Body, operands: list[Any], tile: Box, sizes: tuple[int, ...]) -> Runner:
     """The interpreter of a body, one for each thread."""
-    kind = SampledRunner if body.stage.is_sampled else Runner
+    kind = SampledRunner if body.is_sampled else Runner
     return kind(body, operands, tile, sizes)
 
 

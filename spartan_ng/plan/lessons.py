@@ -11,14 +11,27 @@ Spartan (ATC '15), section 3.3 (the cost of join_update) and 3.4 (sparse arrays)
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.sizes import sparse_key
 from spartan_ng.plan.plan import Accumulate, Fused, Join, Plan
 from spartan_ng.plan.sketches import updates_key
 
-Made = Sequence[tuple[int, int]]
-"""For each stage, the bytes that moved, and those that were made."""
+
+@dataclass(slots=True)
+class StageStats:
+    """What one stage took: seconds on the slowest worker (or on one), bytes received from other workers; the
+    bytes made where these cannot be known before (users' updates, CSR tiles); and tasks that others took
+    over."""
+
+    seconds: float = 0.0
+    bytes_moved: int = 0
+    bytes_made: int = 0
+    stolen: int = 0
+
+
+Made = Sequence[StageStats]
 
 
 def subjects(plan: Plan) -> tuple[Hashable, ...]:
@@ -56,10 +69,10 @@ def _update_bytes(plan: Plan, index: int, made: Made) -> int:
     assert isinstance(join, Join), "a subject"
     assert isinstance(accumulate, Accumulate), "a subject"
     if join.grid.duplicate:
-        return made[index][1] // plan.workers
-    ranks, moved = join.grid.ntiles, made[index + 1][0]
+        return made[index].bytes_made // plan.workers
+    ranks, moved = join.grid.ntiles, made[index + 1].bytes_moved
     if ranks == 1:
-        return made[index][1]
+        return made[index].bytes_made
     if plan.slots[accumulate.slot].tiling.duplicate:
         return moved // (plan.workers - 1)
     return moved * ranks // (ranks - 1)
@@ -68,4 +81,4 @@ def _update_bytes(plan: Plan, index: int, made: Made) -> int:
 def _csr_bytes(plan: Plan, index: int, made: Made) -> int:
     stage = plan.stages[index]
     assert isinstance(stage, Fused), "a subject"
-    return made[index][1] // (plan.workers if stage.grid.duplicate else 1)
+    return made[index].bytes_made // (plan.workers if stage.grid.duplicate else 1)

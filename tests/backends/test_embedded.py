@@ -38,13 +38,16 @@ def test_threads_share_the_blocks_of_a_stage() -> None:
 
 
 def one_after_the_other(
-    work: Callable[[], None], helpers: int, is_done: Callable[[], bool] | None = None
+    work: Callable[[], None],
+    helpers: int,
+    is_done: Callable[[], bool] | None = None,
+    there: Callable[[], None] | None = None,
 ) -> None:
     """What threads do, with the second to begin when the first has ended."""
     errors = []
-    for _ in range(1 + helpers):
+    for each in (work, *[there or work] * helpers):
         try:
-            work()
+            each()
         except BaseException as error:  # noqa: BLE001  # raised below, as threads do
             errors.append(error)
     if errors:

@@ -166,8 +166,9 @@ class Store:
                 held = self._tiles.pop(key)
                 if held.reserved_bytes:
                     self._forget(held)
-            for key in [k for k in self._parked if k[0] == owner or k[0].startswith(jobs)]:
-                del self._parked[key]
+            if self._parked:
+                for key in [k for k in self._parked if k[0] == owner or k[0].startswith(jobs)]:
+                    del self._parked[key]
 
     def retain(self, owner: str, serials: Collection[int], last: int, last_job: int) -> None:
         """Forget all tiles of an owner up to `last` but these, and what jobs up to `last_job` have left."""

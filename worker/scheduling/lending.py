@@ -65,11 +65,12 @@ def lending(
         return None
     assert task.box is not None, "a pass has a box"
     box = task.box
-    cutters = [slicer(replace(read, expand=False), box) for read in stage.reads]
+    reads = [replace(read, expand=False) for read in stage.reads]
+    cuts = [slicer(read, box, o) for read, o in zip(reads, operands, strict=True)]
 
     def pack(number: int) -> Any:
         around = box_around(runs[number])
-        parts = [cut(o, around) for cut, o in zip(cutters, operands, strict=True)]
+        parts = [cut(o, around) for cut, o in zip(cuts, operands, strict=True)]
         whole = tuple(np.asarray(p, order="C") if isinstance(p, np.ndarray) else p for p in parts)
         return around, tuple(runs[number]), whole
 

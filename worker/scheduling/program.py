@@ -20,6 +20,7 @@ from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer, reducer_of
+from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
@@ -61,6 +62,8 @@ class Task:
     body: Body | None = None
     reducers: list[Reducer | None] = field(default_factory=list)
     """One a result; None where it is not reduced."""
+    owns: list[Box] = field(default_factory=list)
+    """Of a pass: the part of each result (of its values, not its states) that the box gives."""
     finish: Task | None = None
     """The share in the stage's finish, over the result's indices."""
     parts: list[Task] = field(default_factory=list)
@@ -98,6 +101,7 @@ class Program:
             _prepare(plan, stage, task)
         self.users = [frozenset(f"{fn} at {fn.origin}" for fn in users_of(stage)) for stage in plan.stages]
         """The users' functions that each stage calls."""
+        self.calls_users = any(self.users)
         self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
         """Stages whose tasks other workers may take over."""
         self.remote_reads = self._count_remote_reads()
@@ -374,6 +378,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     if isinstance(stage, Fused) and task.box is not None:
         task.body = Body(stage)
         task.reducers = [reducer_of(stage, w) for w in stage.writes]
+        shapes = [plan.slots[w.slots[0]].shape[len(w.partial) :] for w in stage.writes]
+        task.owns = [labelled_box(w.labels, s, task.box) for w, s in zip(stage.writes, shapes, strict=True)]
         sparse = frozenset(
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )

@@ -36,11 +36,14 @@ class Threads:
         """Let the threads go once they have done what they were given; later work is the caller's alone."""
         self._end()
 
-    def run(self, work: Work, helpers: int, is_done: Callable[[], bool] | None = None) -> None:
-        """Call `work` here and on so many of the threads, and wait for all; raises what one has raised.
+    def run(
+        self, work: Work, helpers: int, is_done: Callable[[], bool] | None = None, there: Work | None = None
+    ) -> None:
+        """Call `work` here, and it or `there` on so many of the threads, and wait for all; raises what one
+        has raised.
 
         Where `is_done` says so, after the call here, nothing is left that is worth waiting for. Not to be
-        called by `work`: a thread that waits for itself waits forever.
+        called by either: a thread that waits for itself waits forever.
         """
         if not self._end.alive:
             helpers = 0
@@ -51,7 +54,7 @@ class Threads:
             self._avoid(here)
         errors: _Errors = SimpleQueue()
         for _ in range(helpers):
-            self._tasks.put((work, errors))
+            self._tasks.put((there or work, errors))
         waited = helpers
         try:
             work()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from spartan_ng.arrays.copying import copy_run
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
-from spartan_ng.kernels.blocks import Cell, Cut
+from spartan_ng.kernels.blocks import Cell
 from spartan_ng.kernels.body import Runner
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
@@ -181,13 +182,15 @@ def _made(
     else:
         (write,) = stage.writes
         (reducer,) = task.reducers
+        cells = task.cut if choice is None else choice.cut
+        assert isinstance(cells, list), "a stage with one result is cut into cells"
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
-            lent = None if bands is not None else operands
-            how = Pass(_cells(task.cut), work, small, blas, lent, bands)
+            lent = operands if bands is None and run.program.lends else None
+            how = Pass(cells, work, small, blas, lent, bands)
         else:
             work = _compiled(choice.body, operands, reducer)
-            how = Pass(_cells(choice.cut), work, small, blas, bands=bands)
+            how = Pass(cells, work, small, blas, bands=bands)
         if reducer is not None:
             values = _reduced(ex, run, stage, write, task, how, reducer)
         else:
@@ -224,11 +227,6 @@ def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
     operands = list(operands)
     operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
     return operands
-
-
-def _cells(cut: Cut) -> list[Cell]:
-    assert isinstance(cut, list), "a stage with one result is cut into cells"
-    return cut
 
 
 def _interpreted(
@@ -290,8 +288,7 @@ def _plain(
 ) -> None:
     """Every block fills its part of the output tile."""
     slot = run.plan.slots[write.slots[0]]
-    assert task.box is not None, "checked by the caller"
-    own = labelled_box(write.labels, slot.shape, task.box)
+    (own,) = task.owns
     runs = [r for cell in how.cells for r in cell.runs]
     blocks = [b for r in runs for b in r]
     if slot.format == "csr":
@@ -350,8 +347,6 @@ def _reduced(
     ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
 ) -> list[Any]:
     """Every run of blocks gives a state; a cell's states combine in order."""
-    assert task.box is not None, "checked by the caller"
-
     runs = [r for cell in how.cells for r in cell.runs]
     lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
@@ -363,19 +358,19 @@ def _reduced(
         states = iter([[t.total] for t in totals])
     else:
         found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
-        states = iter([[next(found) for _ in cell.runs] for cell in how.cells])
+        states = iter([list(islice(found, len(cell.runs))) for cell in how.cells])
     slots = [run.plan.slots[s] for s in write.slots]
-    shape = slots[0].shape[len(write.partial) :]
-    own = labelled_box(write.labels, shape, task.box)
+    (own,) = task.owns
     in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
     outs: list[Any] = []
     for cell in how.cells:
         values = reducer.values(next(states), cell.box, write.partial)
-        tile_shape = (*np.shape(values[0])[: len(write.partial)], *box_shape(own))
+        states_shape = values[0].shape[: len(write.partial)] if write.partial else ()
+        tile_shape = (*states_shape, *box_shape(own))
         if in_place:
             return [_owned(v, s.dtype).reshape(tile_shape) for v, s in zip(values, slots, strict=True)]
         outs = outs or [ex.store.allocate(tile_shape, s.dtype) for s in slots]
-        part = labelled_box(write.labels, shape, cell.box)
+        part = labelled_box(write.labels, slots[0].shape[len(write.partial) :], cell.box)
         place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(part, own, strict=True))
         for out, value in zip(outs, values, strict=True):
             out[(slice(None),) * len(write.partial) + place] = value

@@ -12,12 +12,12 @@ import numpy as np
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.handle import Handle, array_of, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
 from spartan_ng.config import config
+from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
@@ -64,7 +64,7 @@ def quick(function: Any, a: Handle, b: Handle) -> ndarray | None:
 
 def _is_watched(a: Handle, b: Handle) -> bool:
     """Whether errors of floating-point numbers are to be seen at the call."""
-    return is_strict() and bool({a.dtype.kind, b.dtype.kind} & {"f", "c"})
+    return error_state().is_strict and bool({a.dtype.kind, b.dtype.kind} & {"f", "c"})
 
 
 def _watched(numpys: Any, *args: Any, **keywords: Any) -> ndarray:

@@ -10,11 +10,9 @@ import numpy as np
 from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import check_is_array, stored
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
@@ -30,7 +28,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     if out is not None:
         check_is_array(out)
     value = reductions.promptly(a)
-    if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()):
+    if value is not None and reductions.is_prompt(value):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
     elif a.dtype.kind not in reductions.NUMBERS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)

@@ -10,12 +10,12 @@ import numpy as np
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_function
-from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_folded
 from spartan_ng.api.core.operands import check_is_array, mask_of, stored
 from spartan_ng.config import config
+from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -52,13 +52,14 @@ def reduce(
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
     keepdims = False if keepdims is _NONE else keepdims
-    where = mask_of(where)
+    where = where is True or mask_of(where)
     if out is not None:
         check_is_array(out)
-    if is_foreign(a.dtype) and out is not None:
+    own_dtype = a.dtype
+    if out is not None and is_foreign(own_dtype):
         return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
-        both = (out.dtype, a.dtype, None)
+        both = (out.dtype, own_dtype, None)
         dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
@@ -69,17 +70,18 @@ def reduce(
             keywords["where"] = flags
         result = function.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
-    timely = _is_time_fold(name, a.dtype.kind) and dtype in (None, a.dtype)
+    kind = own_dtype.kind
+    timely = kind in "mM" and _is_time_fold(name, kind) and dtype in (None, own_dtype)
     # A fold begins with 0.0 here; with -0.0, sums of nothing else stay -0.0.
     signed = name == "add" and initial is not _NONE and _is_negative_zero(numpys(initial))
-    if name not in FOLDS or not (a.dtype.kind in NUMBERS or timely) or signed:
+    if name not in FOLDS or not (kind in NUMBERS or timely) or signed:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
         result = lying_as_folded(_fold(name, a, axis, dtype, keepdims, initial, where), a, axis)
-    return _into(name, result, out, "unsafe")
+    return result if out is None else _into(name, result, out, "unsafe")
 
 
 def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarray:
@@ -94,7 +96,7 @@ def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarr
 def promptly(a: ndarray) -> Any:
     """The value of an array that is on the driver, or has to be there, to see its errors at once; or None."""
     value = a._peek()
-    if a.dtype.kind in "fc" and is_strict():
+    if error_state().is_strict and a.dtype.kind in "fc":
         value = a._force() if value is None else value
         if config.reproducible:  # the order in which NumPy adds follows the memory
             return np.asarray(value, order="C")
@@ -112,7 +114,7 @@ def _is_time_fold(name: str, kind: str) -> bool:
 
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
-    return value.nbytes <= config.small_bytes or value.dtype.hasobject or is_strict()
+    return value.nbytes <= config.small_bytes or value.dtype.hasobject or error_state().is_strict
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
@@ -124,7 +126,7 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     mask = None
     if where is not True:
         mask = build.broadcast(where._node(), whole)
-    nothing = 0 in [whole[i] for i in axes]
+    nothing = 0 in whole and 0 in [whole[i] for i in axes]
     if row.identity is None and initial is _NONE:
         if nothing:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -153,8 +155,8 @@ def _folded(
     """The FOLD node; folding along no axis only casts, an empty fold is a constant."""
     row = FOLDS[name]
     target = np.dtype(dtype) if dtype is not None else row.dtype(node.dtype)
-    shape = tuple([n for i, n in enumerate(node.shape) if i not in axes])
     if nothing:
+        shape = tuple(n for i, n in enumerate(node.shape) if i not in axes)
         identity = row.identity
         if identity is None:
             identity = _extreme(name, target)

@@ -21,12 +21,8 @@ from spartan_ng.graph.node import Node
 
 _quiet: weakref.WeakKeyDictionary[Node, frozenset[str]] = weakref.WeakKeyDictionary()
 """The kinds of errors that were ignored where a lazy node was built."""
+_AS_IT_IS = nullcontext()
 _KINDS = frozenset({"divide", "over", "under", "invalid"})
-
-
-def is_strict() -> bool:
-    """Whether some kind of error must be seen at once."""
-    return error_state().is_strict
 
 
 def note(node: Node) -> None:
@@ -44,6 +40,6 @@ def quieten(node: Node) -> None:
 def as_noted(nodes: Iterable[Node]) -> AbstractContextManager[object]:
     """The error state to compute nodes in: what was ignored where one of them was built stays ignored."""
     if not _quiet:
-        return nullcontext()
+        return _AS_IT_IS
     ignored = frozenset[str]().union(*(_quiet[n] for n in nodes if n in _quiet))
     return np.errstate(**dict.fromkeys(ignored, "ignore"))  # type: ignore[arg-type]

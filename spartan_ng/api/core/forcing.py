@@ -74,7 +74,7 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     asked = list(dict.fromkeys(nodes))
     order = topological(asked)
     kept = _worth_keeping(asked, order)
-    wanted = [*asked, *(n for n, _ in kept)]
+    wanted = [*asked, *dict(kept)]
     with as_noted(order):
         refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
     for node, cell in kept:
@@ -140,29 +140,32 @@ def known_count(mask: Node) -> int | None:
 
 def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node, Adopter]]:
     """Nodes on the way (all of them in `order`), with living cells, whose values should be kept."""
+    stored, before = set(asked), set()
+    held: dict[Node, weakref.ref[Any]] = {}
+    for node in order:
+        if weakref.ref(node) in _seen:
+            before.add(node)
+        elif node.op in OPERATORS:
+            _seen.add(weakref.ref(node, _seen.discard))
+        if node.op in OPERATORS and node not in stored and (reference := live.get(node)) and reference():
+            held[node] = reference
+    if not held:
+        return []
     again: set[Node] = set()
     sources: dict[Node, int] = {}
     kept: list[tuple[Node, Adopter]] = []
-    roots = set(asked)
     room = budget_bytes() // _SHARE
-    stored = set(asked)
     for node in order:
         if not node.inputs:
             sources[node] = node.nbytes
             continue
         sources[node] = max(map(sources.__getitem__, node.inputs))
-        before = weakref.ref(node) in _seen
-        if before or not again.isdisjoint(node.inputs):
+        if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
-        if node.op not in OPERATORS:
+        cell = held[node]() if node in held else None
+        if cell is None or not cell.holds(node):
             continue
-        if not before:
-            _seen.add(weakref.ref(node, _seen.discard))
-        reference = None if node in roots else live.get(node)
-        cell = None if reference is None else reference()
-        if node.nbytes > room and node not in again:  # it would take the place of what is needed for sure
-            continue
-        if cell is None or not cell.holds(node) or (cell.is_part_of_one() and node not in again):
+        if node not in again and (node.nbytes > room or cell.is_part_of_one()):  # others need the room
             continue
         small = node.nbytes <= config.small_bytes
         if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked, changes, order_of
 from spartan_ng.api.core.chains import appended, is_stretched, layout_of, shortened, written
-from spartan_ng.api.core.errstate import is_strict, note, quieten
+from spartan_ng.api.core.errstate import note, quieten
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.views import Reshape, View
@@ -21,6 +21,7 @@ from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
+from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import writes_in_place
@@ -66,7 +67,9 @@ class Handle:
     def _node(self) -> Node:
         """The node that gives the elements."""
         cell = self._cell
-        node = cell.node
+        node = cell._node
+        if node is None or cell.shared:
+            node = cell.node
         if not self._views:
             return node
         if self._state is node:
@@ -115,28 +118,35 @@ class Handle:
 
     # --- shape and kind ----------------------------------------------------------------------------
 
+    def _known(self) -> Any:
+        """The value, or else the node: whichever says the shape and the dtype."""
+        cell = self._cell
+        if not self._views:
+            known = cell._node if cell.value is None else cell.value
+            return cell.node if known is None else known
+        shown = self._peek()
+        return self._node() if shown is None else shown
+
     @property
     def shape(self) -> Shape:
         """Lengths of the axes; a filtered array counts its elements now."""
-        shown = self._peek()
-        return self._node().shape if shown is None else shown.shape
+        return self._known().shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the elements."""
         cell = self._cell
-        if not self._views:
-            return cell.dtype
-        shown = self._peek()
-        return shown.dtype if shown is not None else self._node().dtype
+        if cell.masked is not None and not self._views:
+            return cell.masked.a.dtype
+        return self._known().dtype  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        if not self._views and self._cell.masked is not None:
-            masked = self._cell.masked
+        masked = self._cell.masked
+        if masked is not None and not self._views:
             return 1 + masked.a.ndim - masked.mask.ndim
-        return len(self.shape)
+        return len(self._known().shape)
 
     @property
     def size(self) -> int:
@@ -396,7 +406,8 @@ def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
     if node.dtype.kind == "c" and dtype.kind in "iuf":
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
         node = build.map_("real", node)
-    if (is_strict() and not np.can_cast(node.dtype, dtype)) or (node.dtype.hasobject and not dtype.hasobject):
+    loses = error_state().is_strict and not np.can_cast(node.dtype, dtype)
+    if loses or (node.dtype.hasobject and not dtype.hasobject):
         return make(Cell(wrap_node(node)._force().astype(dtype)))._node()
     return build.cast(node, dtype)
 

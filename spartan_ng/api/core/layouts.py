@@ -34,9 +34,10 @@ def _may_be_turned(a: Handle) -> bool:
 
 def lying_as(result: ndarray, *operands: Any) -> ndarray:
     """A new result of operands, element by element or line by line, in the order that NumPy gives it."""
-    arrays = [o for o in operands if isinstance(o, Handle)]
-    if any(map(_may_be_turned, arrays)):
-        result._cell.order = _common_order(tuple(map(_described, arrays)))
+    if result.ndim > 1:
+        arrays = [o for o in operands if isinstance(o, Handle)]
+        if any(map(_may_be_turned, arrays)):
+            result._cell.order = _common_order(tuple(map(_described, arrays)))
     return result
 
 

@@ -107,7 +107,7 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
 
 def has_objects(*operands: Any) -> bool:
     """Whether an operand holds Python's objects, which stay on the driver."""
-    return any(o.dtype.hasobject for o in operands if isinstance(o, np.ndarray))
+    return True in [o.dtype.hasobject for o in operands if isinstance(o, np.ndarray)]
 
 
 def stay_small(operands: tuple[Any, ...]) -> bool:
@@ -126,9 +126,9 @@ def common_mask(operands: list[Any]) -> Masked | None:
     for o in operands:
         if not isinstance(o, Handle):
             continue
-        masked = o._masked()
-        if masked is None:
-            if o._views or o._cell.masked is not None or o.ndim:
+        masked = o._cell.masked
+        if masked is None or o._views:
+            if o._views or o.ndim:
                 return None
             continue
         if found is None:

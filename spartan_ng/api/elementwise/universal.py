@@ -6,6 +6,7 @@ Small operands on the driver go to NumPy at once; anything else becomes a map. A
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ from spartan_ng.api.core.conversion import (
     wraps,
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
-from spartan_ng.api.core.errstate import is_strict
 from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.handle import Handle, Late, copied, scalar, wrap, wrap_masked, wrap_node
 from spartan_ng.api.core.kinds import SubclassError
@@ -59,6 +59,7 @@ from spartan_ng.api.elementwise.asked import (
 )
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
+from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
@@ -81,6 +82,12 @@ _OF_SCALARS = {
 _PLACES = frozenset({"out", "where"})
 """Keywords that say where results go."""
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+
+
+@functools.lru_cache(maxsize=1024)
+def _any_stays(kinds: tuple[Any, ...]) -> bool:
+    """Whether operands of these kinds have to stay on the driver."""
+    return any(isinstance(k, np.dtype) and stays(k) for k in kinds)
 
 
 class ufunc:
@@ -233,10 +240,9 @@ class ufunc:
     def _lazy(self, args: tuple[Any, ...], asked: Asked | None = None, casting: str = "same_kind") -> Any:
         """A map (two for two results)."""
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
-        kinds = tuple([kind_of(o) for o in operands])
-        strict = is_strict()
-        by_dtype = any(isinstance(k, np.dtype) and stays(k) for k in kinds)
-        if strict or by_dtype or (asked is not None and asked.of_texts_or_objects()):
+        kinds = tuple(map(kind_of, operands))
+        strict = error_state().is_strict
+        if strict or _any_stays(kinds) or (asked is not None and asked.of_texts_or_objects()):
             run = gathered if strict and not in_process() else by_numpy
             return run(self.np, *args, casting=casting, **keywords_of(asked))
         if self.nout == 2:
@@ -277,20 +283,21 @@ class ufunc:
     ) -> Node:
         """The map over handles, nodes and Python scalars; `kinds` as from `kind_of`, where they are known."""
         if kinds is None:
-            kinds = tuple([kind_of(o) for o in operands])
+            kinds = tuple(map(kind_of, operands))
         dtypes = dtypes_of(self.__name__, kinds, casting, None if asked is None else asked.dtypes)
-        nodes = [o if isinstance(o, Node) else None for o in operands]
+        inputs: list[Node] = []
         for i, o in enumerate(operands):
-            if isinstance(o, Handle):
-                nodes[i] = o._node()
-            elif nodes[i] is None:
+            if isinstance(o, Node):
+                inputs.append(o)
+            elif isinstance(o, Handle):
+                inputs.append(o._node())
+            else:
                 try:
-                    nodes[i] = build.constant(weak_value(o, dtypes[i]))
+                    inputs.append(build.constant(weak_value(o, dtypes[i])))
                 except OverflowError:
                     if self.__name__ not in _COMPARISONS:
                         raise
                     return self._beyond(operands, i)
-        inputs: list[Node] = nodes  # type: ignore[assignment]
         if asked is not None:
             inputs = [build.cast(n, d) for n, d in zip(inputs, dtypes, strict=False)]
         return build.map_(self.__name__, *inputs, dtype=dtypes[-1])
@@ -364,7 +371,7 @@ class ufunc:
         signature = {} if asked is None else {"signature": asked.dtypes}
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
-            if where is not True and (known is not None or is_strict()):
+            if where is not True and (known is not None or error_state().is_strict):
                 found = by_numpy(chosen, self.np, args, where, casting=casting, **keywords_of(asked))
             elif known is not None:
                 found = self._now(known, casting=casting, **keywords_of(asked))

@@ -182,8 +182,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes; a filtered array counts its elements now."""
-        shown = self._peek()
-        return self._node().shape if shown is None else shown.shape
+        return self._known().shape  # type: ignore[no-any-return]
 
     @shape.setter
     def shape(self, shape: Any) -> None:

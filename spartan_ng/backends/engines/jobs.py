@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from spartan_ng.backends.engines.protocol import Engine, Handle
-from spartan_ng.backends.protocol import Progress, StageStats
+from spartan_ng.backends.protocol import Progress
 from spartan_ng.plan.estimate import read_slots, written_slots
+from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Join, MergeParts, Plan, ScanTile, Stage
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.tasks import (

@@ -263,7 +263,7 @@ def _contiguous(x: Any, axis: int) -> Any:
 def _with_rows(body: Sampled, operands: list[Any]) -> list[Any]:
     """All registers, with operands stretched as rows see them, and the values of rows before the loop."""
     reads, first = body.stage.reads, len(body.stage.reads)
-    seen = [slicer(r, body.tile)(o, body.tile) for r, o in zip(reads, operands, strict=True)]
+    seen = [slicer(r, body.tile, o)(o, body.tile) for r, o in zip(reads, operands, strict=True)]
     registers = [*seen, *[None] * len(body.stage.rows)]
     for register in body.before:
         row = body.stage.rows[register - first]

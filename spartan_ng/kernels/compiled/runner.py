@@ -31,7 +31,7 @@ class CompiledRunner:
         self._sums = sums_on_the_way(body.stage.writes)
         self._operands = operands
         self._bases = [o.__array_interface__["data"][0] for o in operands]
-        self._slicers = [slicer(r, body.tile) for r in body.stage.reads]
+        self._cutters = [slicer(r, body.tile, o) for r, o in zip(body.stage.reads, operands, strict=True)]
         self._evaluates = {
             s.register: function_of(row, body.stage)
             for s in body.steps
@@ -90,7 +90,7 @@ class CompiledRunner:
     def _value(self, register: int, block: Box) -> Any:
         value = self._registers[register]
         if value is None:
-            value = self._registers[register] = self._slicers[register](self._operands[register], block)
+            value = self._registers[register] = self._cutters[register](self._operands[register], block)
         return value
 
     def _segment(

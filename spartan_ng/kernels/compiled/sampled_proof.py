@@ -51,7 +51,7 @@ def _last_rows(body: Sampled, operands: list[Any]) -> Box:
 def _compiled(body: Sampled, operands: list[Any], block: Box, guards: Guards) -> Bound:
     """The kernel's side: the block as a tile."""
     reads = (replace(r, expand=False) for r in body.stage.reads)
-    own = [slicer(r, body.tile)(o, block) for r, o in zip(reads, operands, strict=True)]
+    own = [slicer(r, body.tile, o)(o, block) for r, o in zip(reads, operands, strict=True)]
     bound = Bound(replace(body, tile=block, tables=Tables()), own, guards.empty)
     for turn in bound.turns(1):
         bound.run(turn)

@@ -90,7 +90,7 @@ class Tier:
     @property
     def is_hot(self) -> bool:
         """Whether the stage may be compiled by now."""
-        return config.compiles and (config.kernels != "auto" or self._seconds >= HOT_S)
+        return (self._seconds >= HOT_S or config.kernels != "auto") and config.compiles
 
     def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run."""
