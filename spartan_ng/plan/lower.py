@@ -9,6 +9,7 @@ from typing import Any
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
+from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.policies import form_stages
@@ -150,8 +151,9 @@ def lower(
 
     `order` is topological; `measured` has bytes that earlier runs made, see `lessons`.
     """
-    lowering, choice = _chosen(order, roots, settings, measured)
-    plan = lowering.plan(key, choice)
+    with collected_later():
+        lowering, choice = _chosen(order, roots, settings, measured)
+        plan = lowering.plan(key, choice)
     if config.check:
         check_plan(plan)
     return plan
