@@ -21,7 +21,7 @@ from tests.fuzz import found, jobs, numbers, without_axes
 from tests.fuzz.__main__ import main
 from tests.fuzz.calls import CALLS
 from tests.fuzz.campaign import Campaign
-from tests.fuzz.chooser import Nothing
+from tests.fuzz.chooser import WRONG, Nothing
 from tests.fuzz.drawing import PLACES, Draw
 from tests.fuzz.generator import generate, judged
 from tests.fuzz.minimizer import minimize
@@ -41,11 +41,13 @@ WHOLE = (
     Line("a5 = np.sort(a0, axis=9)"),
 )
 CAMPAIGNS = [
-    (Mode("default"), 110),
-    (Mode("lazy", "interpret"), 80),
-    (Mode("mixed", "interpret"), 50),
-    (Mode("lazy", "interpret", workers=3), 50),
-    (Mode("lazy", "auto", kernels=2), 10),
+    (Mode("default"), 110, WRONG),
+    (Mode("lazy", "interpret"), 80, WRONG),
+    (Mode("mixed", "interpret"), 50, WRONG),
+    (Mode("lazy", "interpret", workers=3), 50, WRONG),
+    (Mode("lazy", "auto", kernels=2), 10, WRONG),
+    (Mode("default"), 200, 0.5),
+    (Mode("lazy", "interpret"), 80, 0.5),
 ]
 INTERPRETED = Mode(tier="interpret")
 
@@ -84,11 +86,13 @@ def test_an_error_that_does_not_come_is_found(monkeypatch):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("mode", "programs"), CAMPAIGNS, ids=lambda v: str(v).replace(" ", "-"))
-def test_random_programs_are_numpys(mode, programs):
+@pytest.mark.parametrize(
+    ("mode", "programs", "wrong"), CAMPAIGNS, ids=lambda v: f"{v}".replace(" ", "-").replace(",", "")
+)
+def test_random_programs_are_numpys(mode, programs, wrong):
     """Other programs in each run but a merge's; a failure says how to run its program again."""
     first = random.randrange(1 << 31)
-    campaign = Campaign(mode, first, part(programs), calls=(5, 25))
+    campaign = Campaign(mode, first, part(programs), calls=(5, 25), wrong=wrong)
     print(f"the first seed is {campaign.first}")
     for failed in campaign.failures():
         pytest.fail(f"{failed}\n\n{failed.script}")

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from spartan_ng.config import KERNELS
 from tests.fuzz.campaign import Campaign
+from tests.fuzz.chooser import WRONG
 from tests.fuzz.jobs import turns
 from tests.fuzz.runner import SMALL_BYTES, Mode
 
@@ -28,6 +29,7 @@ from tests.fuzz.runner import SMALL_BYTES, Mode
 @click.option("--kernels", default=1_000_000, help="The most kernels that a program compiles; auto only.")
 @click.option("--seed", type=int, help="The first program; fresh by default, and printed.")
 @click.option("--calls", nargs=2, default=(5, 60), help="The least and the most calls of a program.")
+@click.option("--wrong", default=WRONG, help="How many operands are any, whether they fit or not.")
 @click.option("--jobs", default=1, help="Run so many programs at once, each in its process; 0: in this one.")
 @click.option("--limit", default=300.0, help="Seconds after which a program stands, which is a fault.")
 @click.option("--keep-going", is_flag=True, help="Go on after a fault, and count faults by their kind.")
@@ -42,6 +44,7 @@ def main(
     kernels: int,
     seed: int | None,
     calls: tuple[int, int],
+    wrong: float,
     jobs: int,
     limit: float,
     keep_going: bool,
@@ -59,10 +62,12 @@ def main(
     python -m tests.fuzz --mode default                    as users run it: small arrays are NumPy's at once
     python -m tests.fuzz --programs 10000 --jobs 3         three at once, as the compiler is often waited for
     python -m tests.fuzz --tier compile --workers 3        compiled before the first run, on 3 workers
+    python -m tests.fuzz --mode default --wrong 0.5        much of what NumPy refuses
     python -m tests.fuzz --seed 1234 --programs 1          one program again
     """
     first = secrets.randbelow(2**31) if seed is None else seed
-    campaign = Campaign(Mode(small, tier, workers, cluster, kernels), first, programs, calls, seconds or None)
+    mode = Mode(small, tier, workers, cluster, kernels)
+    campaign = Campaign(mode, first, programs, calls, seconds or None, wrong)
     print(f"seed {first}, {campaign.mode}", flush=True)
     kinds: Counter[str] = Counter()
     ran = compiled = 0

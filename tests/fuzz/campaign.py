@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tests.fuzz.chooser import WRONG
 from tests.fuzz.generator import Program, generate
 from tests.fuzz.minimizer import minimize
 from tests.fuzz.runner import Finding, Mode, check, numpys_errors, running
@@ -40,6 +41,7 @@ class Campaign:
     ----------
     calls : the least and the most calls of a program
     seconds : stop after so long, with as many programs as have run; None: when all have run
+    wrong : how many of the operands are drawn without regard to what fits
     """
 
     mode: Mode
@@ -47,6 +49,7 @@ class Campaign:
     programs: int
     calls: Calls = (5, 60)
     seconds: float | None = None
+    wrong: float = WRONG
     ran: int = 0
     kernels: int = 0
 
@@ -61,7 +64,7 @@ class Campaign:
                 if time.monotonic() > end:
                     break
                 begun(seed)
-                program = generate(seed, *self.calls)
+                program = generate(seed, *self.calls, self.wrong)
                 ration.left = ration.most
                 finding = check(program, self.mode, numpys_errors(program))
                 self.ran += 1
@@ -73,5 +76,5 @@ class Campaign:
 
     def again(self, seed: int) -> str:
         """The command that runs one program again."""
-        calls = f"--calls {self.calls[0]} {self.calls[1]}"
+        calls = f"--calls {self.calls[0]} {self.calls[1]} --wrong {self.wrong}"
         return f"python -m tests.fuzz --seed {seed} --programs 1 {calls} {self.mode.options}"

@@ -23,8 +23,8 @@ class Nothing(Exception):
 class Chooser:
     """One call's choices: the subject, and what was said of it so far."""
 
-    def __init__(self, random: Random, environment: Environment, most: int) -> None:
-        self.random, self.environment, self.most = random, environment, most
+    def __init__(self, random: Random, environment: Environment, most: int, wrong: float = WRONG) -> None:
+        self.random, self.environment, self.most, self.wrong = random, environment, most, wrong
         self.subject, self.key = "", ""
         self.axis, self.kth, self.axis_drawn = 0, 0, False
 
@@ -41,13 +41,13 @@ class Chooser:
             raise Nothing
         return scratch["a999"]
 
-    def name(self, fits: Callable[[Any], bool], recent: bool = True) -> str:
-        """An array that fits; the latest are the likeliest."""
+    def name(self, fits: Callable[[Any], bool], recent: bool = True, always: bool = False) -> str:
+        """An array that fits, or now and then any, if it need not `always`; the latest are the likeliest."""
         names = [
             n for n, v in arrays_of(self.environment).items() if isinstance(v, numpy.ndarray | numpy.generic)
         ]
         found = [n for n in names if fits(self.environment[n])]
-        if self.random.random() < WRONG:
+        if not always and self.random.random() < self.wrong:
             found = [n for n in names if self.environment[n].size <= _MOST_WRONG]
         if not found:
             raise Nothing
@@ -58,9 +58,9 @@ class Chooser:
             else self.random.choice(found)
         )
 
-    def take(self, fits: Callable[[Any], bool]) -> str:
+    def take(self, fits: Callable[[Any], bool], always: bool = False) -> str:
         """An array that fits, as the subject."""
-        self.subject = self.name(fits)
+        self.subject = self.name(fits, always=always)
         return self.subject
 
     def draw_axis(self) -> int:

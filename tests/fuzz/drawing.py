@@ -266,9 +266,9 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "small also": lambda d: _small(d, False),
     "small vector": lambda d: d.name(lambda v: v.ndim == 1 and 0 < v.size <= 8 and v.dtype.kind in "if"),
     "vector also": lambda d: d.name(lambda v: v.ndim == 1 and v.size <= 40),
-    "plain": lambda d: d.take(lambda v: isinstance(v, numpy.ndarray) and v.flags.c_contiguous),
+    "plain": lambda d: d.take(lambda v: isinstance(v, numpy.ndarray) and v.flags.c_contiguous, always=True),
     "plain target": lambda d: d.take(
-        lambda v: isinstance(v, numpy.ndarray) and v.flags.c_contiguous and v.flags.writeable
+        lambda v: isinstance(v, numpy.ndarray) and v.flags.c_contiguous and v.flags.writeable, always=True
     ),
     "target": _writable(),
     "target number": _writable("iufc"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from tests.fuzz.calls import CALLS
-from tests.fuzz.chooser import Nothing
+from tests.fuzz.chooser import WRONG, Nothing
 from tests.fuzz.drawing import DTYPES, Draw
 from tests.fuzz.oracle import Values
 from tests.fuzz.program import Line, Loop, Rounding, Step
@@ -42,11 +42,11 @@ def judged(seed: int, steps: list[Step] | tuple[Step, ...]) -> Program | None:
     return Program(seed, tuple(steps), runs.values())
 
 
-def generate(seed: int, least: int = 5, most: int = 60) -> Program:
-    """A program of so many calls."""
+def generate(seed: int, least: int = 5, most: int = 60, wrong: float = WRONG) -> Program:
+    """A program of so many calls; a part of their operands, `wrong`, is any that there is."""
     random = Random(seed)
     long = random.random() < 0.08
-    growing = _Growing(random, seed, _MOST_OF_LONG if long else _MOST)
+    growing = _Growing(random, seed, _MOST_OF_LONG if long else _MOST, wrong)
     growing.inputs(long)
     wanted = random.randint(least, random.choice((least + 5, (least + most) // 2, most)))
     while growing.calls < wanted:
@@ -60,8 +60,8 @@ def generate(seed: int, least: int = 5, most: int = 60) -> Program:
 class _Growing:
     """A program while it is drawn."""
 
-    def __init__(self, random: Random, seed: int, most: int) -> None:
-        self.random, self.most = random, most
+    def __init__(self, random: Random, seed: int, most: int, wrong: float = WRONG) -> None:
+        self.random, self.most, self.wrong = random, most, wrong
         self.runs = Triplet(seed, most)
         self.steps: list[Step] = []
         self.calls = 0
@@ -107,7 +107,7 @@ class _Growing:
     def call(self) -> None:
         """One more call, if there are arrays for the row drawn and NumPy's answer can be judged."""
         row = self.random.choice(CALLS)
-        draw = Draw(self.random, self.runs.plain, self.most)
+        draw = Draw(self.random, self.runs.plain, self.most, self.wrong)
         try:
             text = draw.text(row.text)
             if "{out}" in text:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy
 
-from tests.fuzz.chooser import WRONG, Chooser, Nothing
+from tests.fuzz.chooser import Chooser, Nothing
 
 
 def axis(d: Chooser) -> str:
     axis = d.draw_axis()
-    return str(numpy.ndim(d.value) if d.random.random() < WRONG else axis)
+    return str(numpy.ndim(d.value) if d.random.random() < d.wrong else axis)
 
 
 def axes(d: Chooser) -> str:

@@ -23,7 +23,7 @@ _VALUES = ("1", "0", "2", "3")
 class _AnyOperand(Draw):
     """Takes every array for every place."""
 
-    def name(self, fits: Callable[[Any], bool], recent: bool = True) -> str:
+    def name(self, fits: Callable[[Any], bool], recent: bool = True, always: bool = False) -> str:
         """Any array, whether it fits or not."""
         return self.random.choice(list(arrays_of(self.environment)))
 

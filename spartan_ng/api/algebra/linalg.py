@@ -331,7 +331,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     s = ufuncs.absolute(eigvalsh(a)) if hermitian else svdvals(a)
     if tol is None:
         rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else as_handle(rtol)[..., None]
-        tol = reductions.max(s, -1, None, True) * rtol
+        tol = reductions.max(s, -1, None, True, initial=0) * rtol
     else:
         tol = as_handle(tol)[..., None]
     return reductions.count_nonzero(s > tol, axis=-1)

@@ -363,7 +363,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
             f"shapes {x.shape} and {y.shape}"
         )
     if x.shape[-1] == y.shape[-1] == 2:
-        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]  # type: ignore[no-any-return]
+        return array_of(x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0])
     u: list[Any]
     v: list[Any]
     u, v = ([w[..., i : i + 1] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))

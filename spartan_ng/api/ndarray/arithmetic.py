@@ -335,7 +335,8 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
         return _theirs_in_place(function.np, a, other)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None:
-        result = function(a, other)
+        with dtypes_first(function.np, (a, other), (a,), casting="same_kind"):
+            result = function(a, other)
         again = result._masked()
         if again is not None:
             check_cast(function.__name__, again.a.dtype, masked.a.dtype)

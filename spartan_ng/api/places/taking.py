@@ -13,7 +13,7 @@ from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, num
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.operands import WEAK, converted, stored
+from spartan_ng.api.core.operands import WEAK, converted, mask_of, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 from spartan_ng.config import config
@@ -369,6 +369,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     if not isinstance(dst, Handle) or (not dst.ndim and dst._cell.frozen):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
+    where = mask_of(where)
+    if src is dst and where is True:  # before NumPy looks whether it may be written to
+        return
     if not dst.flags.writeable:  # type: ignore[attr-defined]
         raise ValueError("copyto: the destination is read-only")
     if not isinstance(src, Handle | np.ndarray):  # numbers of Python's have rules of their own
