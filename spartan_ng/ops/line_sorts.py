@@ -47,13 +47,15 @@ def run_step(n: int) -> int:
 
 def merge_bytes(n: int, key_bytes: int, element_bytes: int, parts: int) -> int:
     """Bytes that merging the sorted parts of n elements moves: samples and brackets of their keys, and then
-    every element, of `element_bytes`, from wherever it is to wherever it belongs."""
+    every element, of `element_bytes`, from wherever it is to wherever it belongs. Where each element of a
+    short part is a sample, nothing is left to bracket."""
     if parts == 1 or n == 0:
         return 0
-    size = -(-n // parts)
-    step = sample_step(size)
-    samples = parts * (parts - 1) * -(-size // step)
-    brackets = 2 * (parts - 1) * (parts - 1) * min(_BRACKET * step, size)
+    short, longer = divmod(n, parts)
+    sizes = [short + 1] * longer + [short] * (parts - longer)
+    samples = (parts - 1) * sum(-(-size // sample_step(size)) for size in sizes)
+    size, step = sizes[0], sample_step(sizes[0])
+    brackets = 2 * (parts - 1) * (parts - 1) * min(_BRACKET * step, size) if step > 1 else 0
     return (samples + brackets) * key_bytes + n * element_bytes * (parts - 1) // parts
 
 

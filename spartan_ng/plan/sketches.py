@@ -26,7 +26,7 @@ from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units
 
 _ROW_BYTES = 4
-"""Bytes of a sparse row's end, as tiles have it."""
+"""Bytes of a sparse row's end, as tiles have it; a piece has one more, where its first row begins."""
 
 
 def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
@@ -35,13 +35,15 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     if node.fn in LINE_STATES or node.fn == "places":  # its parts are states of all of it
         uncut = (0,)
     ref = node.data
-    nbytes, row_bytes = sparse_bytes.get(node, node.nbytes), 0
+    nbytes, row_bytes, piece_bytes = sparse_bytes.get(node, node.nbytes), 0, 0
     if node.format == "csr":
-        rows, row_bytes = node.shape[0], _ROW_BYTES
+        rows, row_bytes, piece_bytes = node.shape[0], _ROW_BYTES, _ROW_BYTES
         stored = nbytes - (rows + 1) * 8 if ref is None else (ref.nnz or 0) * (ref.dtype.itemsize + 4)
-        nbytes = max(stored, 0) + rows * row_bytes
+        nbytes = max(stored, 0) + rows * row_bytes + piece_bytes
+    elif node.format == "compressed" and ref is not None and ref.value is not None:
+        piece_bytes = ref.value.words.nbytes
     if ref is None:
-        return ArraySketch(node.shape, nbytes, uncut=uncut, row_bytes=row_bytes)
+        return ArraySketch(node.shape, nbytes, uncut=uncut, row_bytes=row_bytes, piece_bytes=piece_bytes)
     kept = tuple(copy.tiling for copy in ref.also if copy.tiling is not None)
     outside = ref.source if ref.value is None or ref.tiling is not None else None
     return ArraySketch(
@@ -55,6 +57,7 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
         outlives=True,
         load=Load(ref.value.indptr) if ref.skewed and ref.value is not None else None,
         row_bytes=row_bytes,
+        piece_bytes=piece_bytes,
     )
 
 

@@ -21,7 +21,7 @@ from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.memory import outside_bytes, within
-from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, read_bytes
+from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, pieces, read_bytes
 from spartan_ng.optimizer.tiling.options import (
     Options,
     are_cut,
@@ -271,7 +271,8 @@ class _Builder:
         if read.behind and places[write.array].variable != s:
             return self._late_read(s, stage, read, place, places[write.array])
         grids, options = self.grids[s], place.options
-        stored = array.nbytes - array.row_bytes * array.shape[0] if array.row_bytes else array.nbytes
+        framing = array.row_bytes * array.shape[0] if array.row_bytes else 0
+        stored = array.nbytes - framing - array.piece_bytes
         moved = read_bytes(
             stage.domain,
             grids,
@@ -286,10 +287,14 @@ class _Builder:
             read.run,
             read.within,
         )
-        if array.row_bytes and not (read.placed or read.asked or read.run):
+        if framing and not (read.placed or read.asked or read.run):
             spans = (read.spans[0] if read.spans else (0, 1, array.shape[0]), (0, 1, 1))
             rest = (options, spans, read.exact, array.row_bytes * array.size)
             moved = moved + _moved(stage.domain, grids, array.shape, (read.labels[0], WHOLE), rest)
+        if array.piece_bytes:
+            rows, span = array.shape[0], read.spans[0] if read.spans else (0, 1, array.shape[0])
+            where = (read.labels[0], span, read.exact, read.placed[:1], read.run)
+            moved = moved + array.piece_bytes * pieces(stage.domain, grids, rows, options, *where)
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
 

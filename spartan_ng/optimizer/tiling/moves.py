@@ -55,6 +55,45 @@ def read_bytes(
     return _as_bytes(elements, 1, nbytes, shape, grids.workers)
 
 
+@lru_cache(maxsize=8192)
+def pieces(
+    domain: tuple[int, ...],
+    grids: Options,
+    rows: int,
+    tilings: Options,
+    label: int,
+    span: Span,
+    exact: bool,
+    placed: tuple[tuple[int, int], ...],
+    run: Run | None,
+) -> Table:
+    """Tiles that tasks pull a piece of for each (grid, tiling), of an array that is cut along its rows alone;
+    of the arguments that are one an axis these are the rows'."""
+    grid_lo, grid_hi = bounds(grids, domain, True)
+    start, step, size = span
+    covers = _covers(domain, grid_lo, grid_hi, run) if run else []
+    cover = _cover(covers, run, 0, size)
+    place = placed[0] if placed else None
+    lo, hi = _needed(domain, (grid_lo, grid_hi), label, size, exact, place, run, cover)
+    one, other = start + step * lo, start + step * (hi - 1)
+    first, last = np.minimum(one, other)[:, None, :], np.maximum(one, other)[:, None, :]
+    tiles = _tile_at(tilings, rows, last) - _tile_at(tilings, rows, first) + 1
+    tile_lo, tile_hi = bounds(tilings, (rows, *(1,) * (tilings.ndim - 1)), True)
+    own = (tile_lo[None, :, :, 0] <= last) & (first < tile_hi[None, :, :, 0]) & (tilings.active[None] > 0)
+    busy = (grids.active * (hi > lo))[:, None, :]
+    found: Table = (busy * np.maximum(tiles - own, 0)).sum(-1).astype(np.int64)
+    return found
+
+
+def _tile_at(tilings: Options, rows: int, row: Table) -> Table:
+    """Which tile of each option a row lies in; `row` has an axis of one for the options."""
+    found: Table = ((row + 1) * tilings.parts[None, :, :, 0] - 1) // rows
+    for o, tiling in enumerate(tilings.tilings if not tilings.even else ()):
+        if tiling.splits and tiling.splits[0]:
+            found[:, o] = np.searchsorted(tiling.splits[0], row[:, 0].astype(np.int64), "right")
+    return found
+
+
 def combine_bytes(
     shape: tuple[int, ...],
     grids: Options,
@@ -135,21 +174,11 @@ def _read(
             rows = np.minimum(rows, size)
             need, share = need * rows * size, share * rows[:, None]
             overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
-        elif placed and label != WHOLE:
-            lo, hi = _inside(grid_lo[:, :, label], grid_hi[:, :, label], *placed[axis], size)
-            need = need * (hi - lo)
-            overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
-        elif run and run.along[axis] >= 0 and size == run.shape[run.along[axis]]:
-            lo, hi = covers[run.along[axis]]
-            need = need * (hi - lo)
-            overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
-        elif run or label == WHOLE or (size == 1 and domain[label] != 1):
-            need = need * size
-            overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
         else:
-            lo, hi = grid_lo[:, :, label], grid_hi[:, :, label]
-            if not exact or domain[label] != size:
-                lo, hi = lo * size // max(domain[label], 1), -(-hi * size // max(domain[label], 1))
+            cover = _cover(covers, run, axis, size)
+            lo, hi = _needed(
+                domain, (grid_lo, grid_hi), label, size, exact, placed[axis] if placed else None, run, cover
+            )
             need = need * (hi - lo)
             overlap = np.minimum(held_hi, hi[:, None]) - np.maximum(held_lo, lo[:, None])
         share = share * np.maximum(overlap, 0)
@@ -157,6 +186,32 @@ def _read(
     if asked:
         elements = elements // max(spans[asked[0]][2] if spans else shape[asked[0]], 1)
     return elements
+
+
+def _needed(
+    domain: tuple[int, ...],
+    ends: tuple[Table, Table],
+    label: int,
+    size: int,
+    exact: bool,
+    place: tuple[int, int] | None,
+    run: Run | None,
+    cover: tuple[Table, Table] | None,
+) -> tuple[Table, Table]:
+    """Where what each task needs of an axis of a view begins and ends; `ends` are those of tasks' boxes,
+    `cover` those of what the run that a task reads covers of the axis."""
+    grid_lo, grid_hi = ends
+    if place is not None and label != WHOLE:
+        return _inside(grid_lo[:, :, label], grid_hi[:, :, label], *place, size)
+    if cover is not None:
+        return cover
+    if run or label == WHOLE or (size == 1 and domain[label] != 1):
+        nothing = 0 * grid_lo.sum(-1)
+        return nothing, nothing + size
+    lo, hi = grid_lo[:, :, label], grid_hi[:, :, label]
+    if exact and domain[label] == size:
+        return lo, hi
+    return lo * size // max(domain[label], 1), -(-hi * size // max(domain[label], 1))
 
 
 def _covers(domain: tuple[int, ...], lo: Table, hi: Table, run: Run) -> list[tuple[Table, Table]]:
@@ -174,6 +229,15 @@ def _covers(domain: tuple[int, ...], lo: Table, hi: Table, run: Run) -> list[tup
         found.append((np.where(in_one, a, 0), np.where(in_one, b + 1, n)))
         in_one = in_one & (a == b)
     return found
+
+
+def _cover(
+    covers: list[tuple[Table, Table]], run: Run | None, axis: int, size: int
+) -> tuple[Table, Table] | None:
+    """What covers the runs along an array's axis, where the view has all of that axis."""
+    if run is None or run.along[axis] < 0 or size != run.shape[run.along[axis]]:
+        return None
+    return covers[run.along[axis]]
 
 
 def _inside(lo: Table, hi: Table, start: int, step: int, size: int) -> tuple[Table, Table]:

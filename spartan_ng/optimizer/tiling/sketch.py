@@ -48,6 +48,8 @@ class ArraySketch:
     chunks : it lies outside, where whoever needs a part of it reads that part, in whole chunks of this shape;
         None of what lies on the workers
     row_bytes : bytes of a sparse row, among `nbytes`, that come with every part of it
+    piece_bytes : bytes, once among `nbytes`, that come with every piece that is pulled from a tile: where a
+        sparse one's first row begins, or the dictionaries of a compressed one
     """
 
     shape: tuple[int, ...]
@@ -60,6 +62,7 @@ class ArraySketch:
     outlives: bool = False
     load: Load | None = field(default=None, compare=False)
     row_bytes: int = 0
+    piece_bytes: int = 0
 
     @property
     def size(self) -> int:

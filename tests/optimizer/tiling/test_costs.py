@@ -28,7 +28,9 @@ from tests.optimizer.tiling.test_choose import small_program
 LARGE = [random_program(random.Random(seed), 2 + seed % 9) for seed in range(40)]
 ITEM = 8
 SPARSE = 3
-"""Bytes for each element of a sparse array; each row has an item more."""
+"""Bytes for each element of a sparse array; each row has an item more,"""
+PIECE = 5
+"""and each piece that is pulled these."""
 
 
 def drawn(seed, workers):
@@ -42,8 +44,8 @@ def drawn(seed, workers):
     for number, array in enumerate(arrays):
         array = replace(array, outlives=rng.random() < 0.3)
         if number not in written and len(array.shape) == 2 and rng.random() < 0.3:
-            nbytes = SPARSE * prod(array.shape) + ITEM * array.shape[0]
-            array = replace(array, nbytes=nbytes, uncut=(1,), row_bytes=ITEM)
+            nbytes = SPARSE * prod(array.shape) + ITEM * array.shape[0] + PIECE
+            array = replace(array, nbytes=nbytes, uncut=(1,), row_bytes=ITEM, piece_bytes=PIECE)
         cuttable = tuple(a for a in range(len(array.shape)) if a not in array.uncut)
         tilings = candidates(array.shape, cuttable, workers).tilings
         kind = "driver" if number in written else rng.choice(["driver", "outside", "held", "held twice"])
@@ -107,6 +109,9 @@ def counted_reads(program, tilings, workers, s):
                 need = cells(box)
             held = cells(tiling.box_on(shape, rank))
             if program.arrays[read.array].row_bytes:
+                tiles = [cells(tiling.box_on(shape, other)) for other in range(workers)]
+                pulled = {tuple(sorted(t)) for t in tiles if t & (need - held)}
+                total += PIECE * len(pulled)
                 total += SPARSE * len(need - held) + ITEM * len({i for i, _ in need} - {i for i, _ in held})
             else:
                 total += ITEM * len(need - held)
