@@ -11,7 +11,7 @@ from spartan_ng.config import config
 from spartan_ng.kernels import scans as interpreted
 from spartan_ng.kernels.compiled import prefixes, scans
 from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan
-from spartan_ng.kernels.ordered import Ordered
+from spartan_ng.kernels.ordered import _BLOCK, Ordered
 from spartan_ng.kernels.scans import cut_lines
 from spartan_ng.ops.folds import FOLDS, PREFIX_FOLDS
 from spartan_ng.plan.plan import WHOLE, Axis, Read, Row
@@ -89,6 +89,43 @@ def test_values(name: str, dtype: str) -> None:
             expected = function.accumulate(x, axis, dtype=dtype)
             rtol = 1e-4 if dtype == "f4" else 1e-10
             np.testing.assert_allclose(out, expected, rtol=rtol, atol=1e-4 if dtype == "f4" else 1e-10)
+
+
+CUBES = [(700, 90), (40, 70, 3), (2, 300, 64), (3, 5, 130, 4), (65, 2, 2, 130)]
+
+
+@pytest.mark.parametrize("shape", CUBES)
+@pytest.mark.parametrize("large", [64, 1000, 1 << 20])
+def test_pieces_along_any_dimensions(shape: tuple[int, ...], large: int, monkeypatch) -> None:
+    """However a tile is cut, compiled and interpreted: chunk after chunk of each piece, and nothing else."""
+    monkeypatch.setattr(interpreted, "_LARGE", large)
+    x = np.random.default_rng(5).integers(-9, 9, shape)
+    box = tuple((0, n) for n in shape)
+    for axis in range(len(shape)):
+        cut = cut_lines(box, axis)
+        assert {d for d in range(len(shape)) if any(p[d] != box[d] for p in cut.pieces)} == cut.dimensions
+        out = np.full_like(x, 99)
+        rows = (scanned("add", 1, axis, out),)
+        one, other = compiled(rows, [x], out, axis), Ordered((read(x, shape),), rows, shape, box)
+        assert one is not None
+        assert not one.joined & cut.dimensions, "pieces have it whole"
+        for piece in cut.pieces:
+            carry = None
+            for chunk in cut.chunks:
+                part = (*piece[:axis], chunk, *piece[axis + 1 :])
+                sizes = other._sizes(part)
+                blocks = list(other._blocks(part))
+                across = int(np.prod(sizes[:axis] + sizes[axis + 1 :], dtype=int))
+                length = part[axis][1] - part[axis][0]
+                assert sizes[axis] == 1 or sizes[axis] * across <= _BLOCK
+                assert sizes[axis] == length or (sizes[axis] + 1) * across > _BLOCK
+                assert [b[axis][0] for b in blocks[1:]] == [b[axis][1] for b in blocks[:-1]]
+                assert all(b[axis][1] - b[axis][0] == sizes[axis] for b in blocks[:-1])
+                one.run(part, carry)
+                now = one.total(part)
+                np.testing.assert_array_equal(now[0], other.total([x], part)[0])
+                carry = now if carry is None else (carry[0] + now[0],)
+        np.testing.assert_array_equal(out, np.cumsum(x, axis))
 
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)

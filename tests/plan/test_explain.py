@@ -192,8 +192,10 @@ def test_operators_lie_beside_each_other_inside_their_box(operators: list[str]) 
         assert x + w <= left + width
         assert top <= y
         assert y + h <= top + height
-    for (x, y, w, h), (u, v, *_) in pairwise(chips):
+    for (x, y, w, h), (u, v, wide, _) in pairwise(chips):
         assert (y == v and x + w <= u) or y + h <= v
+        if y != v:
+            assert x + w + 5 + wide - chips[0][0] > picture._CHIPS_WIDTH, "a row is filled before the next"
 
 
 @pytest.mark.parametrize("count", range(5))
