@@ -52,10 +52,8 @@ def unique(
     a = as_handle(ar)
     if a.dtype.kind in "OV":
         return gathered(np.unique, a, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
-    if (
-        isinstance(axis, tuple | list) and a.ndim != 1
-    ):  # NumPy takes one axis as a tuple, and has its own errors for several
-        np.moveaxis(np.broadcast_to(0, a.shape), axis, 0)
+    if isinstance(axis, tuple | list):  # of which NumPy's versions take none, or one
+        np.unique(np.zeros((0,) * a.ndim), axis=axis)  # type: ignore[call-overload]
         (axis,) = axis
     along = None if axis is None else build.axis_index(axis, a.ndim)
     if along is not None and a.ndim != 1:
