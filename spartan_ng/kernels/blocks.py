@@ -45,6 +45,8 @@ _MOST_ELEMENTS = 1 << 24
 """Elements of the domain in a task: what takes long is done in steps that can be counted; but not in more"""
 _MOST_STEPS = 1 << 13
 """than so many."""
+_RUN_DRAWS = 1 << 16
+"""Random numbers of a stream that are drawn at a time."""
 HEAVY_TASKS = 4
 """The same for a product: each task has a state of the size of the result."""
 
@@ -117,7 +119,7 @@ def _cached_sizes(
         return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
-            return _random_blocks(row.shape, tile, str(row.params[0][0]))
+            return _random_blocks(row.shape, str(row.params[0][0]))
     chunks = _written_chunks(stage)
     if chunks is not None:
         return tuple(min(n, chunks.get(d, n)) for d, n in enumerate(sizes))
@@ -160,12 +162,17 @@ def _walks_strips(stage: Fused) -> bool:
     return not stage.rows and "squared deviations" in folds and set(folds) <= {"squared deviations", "add"}
 
 
-def _random_blocks(shape: tuple[int, ...], tile: Box, key: str) -> tuple[int, ...]:
-    """Whole logical blocks, so that none is drawn twice; runs of a stream have no such blocks."""
+def _random_blocks(shape: tuple[int, ...], key: str) -> tuple[int, ...]:
+    """Whole logical blocks, so that none is drawn twice; a stream has no such blocks, but runs: as many of
+    the last axes as go into one, and even parts of the one that does not."""
     if key == "blocks":
         return logical_block(shape)
-    row = prod(shape[1:])
-    return (max(1, (1 << 16) // max(row, 1)), *shape[1:])
+    sizes, left = [], _RUN_DRAWS
+    for n in reversed(shape):
+        parts = -(-n // _RUN_DRAWS) if left == _RUN_DRAWS else 1
+        sizes.append(max(1, min(-(-n // parts), left)) if n else 1)
+        left //= max(n, 1)
+    return tuple(reversed(sizes))
 
 
 def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
