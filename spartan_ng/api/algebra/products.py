@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
-from spartan_ng.api.core.conversion import as_handle
+from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, array_of, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, Late, array_of, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -48,8 +48,9 @@ def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
 _QUICK_FLOPS = 1 << 20
 
 
-def quick(function: Any, a: Handle, b: Handle) -> ndarray | None:
-    """NumPy's product of small vectors and matrices that fit together, without further questions."""
+def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | None:
+    """NumPy's product of small vectors and matrices that fit together, without further questions; written
+    where the elements of `out` lie, if they are here and nobody else's."""
     x, y = a._peek(), b._peek()
     if x is None or y is None:
         return None
@@ -59,7 +60,16 @@ def quick(function: Any, a: Handle, b: Handle) -> ndarray | None:
     flops = x.size * columns[-1] if len(columns) == 2 else x.size
     if flops > _QUICK_FLOPS or 8 * flops >= config.small_bytes:
         return None
-    return wrap(function(x, y))
+    if out is None:
+        return wrap(function(x, y))
+    target = out._open() if type(out) is Late.ndarray else None
+    if target is None:
+        return None
+    try:
+        function(x, y, out=target)
+    except ValueError:  # ours name the shapes; read-only memory is copied
+        return None
+    return out  # type: ignore[no-any-return]
 
 
 def _is_watched(a: Handle, b: Handle) -> bool:
@@ -94,7 +104,7 @@ def matmul(
         return stored("matmul", found, out, casting=casting, broadcast=True)
     if _is_watched(a, b):
         return _watched(np.matmul, a, b, out=out, casting=casting, dtype=dtype)
-    at_once = quick(np.matmul, a, b) if out is None and dtype is None else None
+    at_once = quick(np.matmul, a, b, out) if dtype is None and casting == "same_kind" else None
     if at_once is not None:
         return at_once
     if a.ndim == 0 or b.ndim == 0:
@@ -134,7 +144,7 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         _check_exactly(a, b, out)
     if _is_watched(a, b):
         return _watched(np.dot, a, b, out=out)
-    at_once = quick(np.dot, a, b) if out is None else None
+    at_once = quick(np.dot, a, b, out)
     if at_once is not None:
         return at_once
     if a.ndim == 0 or b.ndim == 0:
@@ -181,6 +191,10 @@ def inner(a: Any, b: Any, /) -> ndarray:
 @numpy_function(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> ndarray:
     """All products of two flat vectors' elements."""
+    x, y = numbers_here(a), numbers_here(b)
+    here = out is None and x is not None and y is not None
+    if here and max(x.itemsize, y.itemsize) * x.size * y.size <= config.small_bytes:
+        return wrap(np.outer(x, y))
     return ufuncs.multiply(as_handle(a).reshape(-1, 1), as_handle(b).reshape(1, -1), out=out)  # type: ignore[no-any-return]
 
 

@@ -108,6 +108,8 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """One value everywhere."""
+    if type(fill_value) in _ELEMENTS and _few(shape):
+        return wrap(np.full(shape, fill_value, dtype, order))  # type: ignore[call-overload]
     lengths = shape_tuple(shape)
     if dtype is not None:
         lengths, dtype = _unpacked(lengths, as_dtype(dtype))
@@ -198,6 +200,9 @@ def full_like(
     device: Any = None,
 ) -> ndarray:
     """One value everywhere, with another array's shape and dtype."""
+    known = _numbers_like(a, dtype, order, shape) if type(fill_value) in _ELEMENTS else None
+    if known is not None:
+        return wrap(np.full_like(known, fill_value))
     lengths, kind = _like(a, dtype, shape)
     return _lying_like(full(lengths, fill_value, kind), a, order, shape)
 

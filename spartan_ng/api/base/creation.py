@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({int, float, bool, complex})
 _ELEMENTS = _NUMBERS | NUMERIC
 _KINDS_OF_NUMBERS = frozenset("biufc")
+_REAL = frozenset({int, float})
 _SHORT = 64
 """Rows in a list that are looked at one by one."""
 
@@ -75,6 +76,8 @@ def array(
             plain = [i._number if type(i) is Late.scalar else i for i in object]
         if plain is object or _ELEMENTS.issuperset(map(type, plain)):
             return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
+        if kind is list and all(type(r) is list and _NUMBERS.issuperset(map(type, r)) for r in object):
+            return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         rows: list[Any] = [numbers_here(i) for i in object] if len(object) <= _SHORT else [None]
         alike = all(r is not None and r.shape == rows[0].shape for r in rows)
         if alike and len(rows) * rows[0].nbytes <= config.small_bytes:
@@ -286,9 +289,10 @@ def arange(
     **keywords: Any,
 ) -> ndarray:
     """Evenly spaced numbers in a half-open interval, element i being `start + i * delta` as in NumPy."""
-    if dtype is None and not keywords and start.__class__ is int and step.__class__ is int and step:
-        stop_at, first = (start, 0) if stop is None else (stop, start)
-        if stop_at.__class__ is int and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
+    if dtype is None and not keywords and type(start) in _REAL and type(step) in _REAL and step:
+        stop_at: Any = start if stop is None else stop
+        first: Any = 0 if stop is None else start
+        if type(stop_at) in _REAL and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
             return wrap(np.arange(first, stop_at, step))
     if "start" in keywords and stop is None:
         raise TypeError("arange() requires stop to be specified.")

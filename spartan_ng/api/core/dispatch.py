@@ -18,7 +18,7 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.handle import Handle, scalar, wrap
 from spartan_ng.api.core.kinds import NUMERIC, SubclassError, is_subclass
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.warn import warn_user
@@ -243,7 +243,10 @@ def _answer(
         found = numpys(*known[:n], **dict(zip(keywords, known[n:], strict=True)))
     else:
         found = numpys(*known)
-    if type(found) is np.ndarray and sys.getrefcount(found) == 2:
+    kind = type(found)
+    if kind in NUMERIC:
+        return scalar(found)
+    if kind is np.ndarray and sys.getrefcount(found) == 2:
         return fresh(found)
     return _operand_or_fresh(found, given, known)
 

@@ -17,8 +17,9 @@ from spartan_ng.api.core import temporaries
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
+from spartan_ng.api.core.few import NUMBERS
 from spartan_ng.api.core.handle import Handle, Late, wrap, wrap_node
-from spartan_ng.api.core.kinds import NUMERIC, is_subclass
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs
@@ -34,7 +35,6 @@ _OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, d
 
 _array = np.ndarray
 _new = object.__new__
-_NUMBERS = frozenset({int, float, bool, complex}) | NUMERIC
 _REPEATED = (list, tuple, str, bytes, bytearray, memoryview, array.array, deque)
 """Sequences, which Python repeats."""
 
@@ -94,7 +94,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
         x, y = self._peek() if self._views else self._cell.value, other
         nbytes = sys.maxsize
         if type(x) is _array:
-            if type(other) in _NUMBERS:
+            if type(other) in NUMBERS:
                 nbytes = x.nbytes
             elif type(other) is Late.ndarray or isinstance(other, Handle):
                 y = other._peek() if other._views else other._cell.value
@@ -166,7 +166,7 @@ def _assigning(function: ufuncs.ufunc) -> Any:
     def method(self: Arithmetic, other: Any) -> Any:
         target = self._open()
         if target is not None and target.nbytes <= config.small_bytes:
-            known = other if type(other) in _NUMBERS else other._peek() if isinstance(other, Handle) else None
+            known = other if type(other) in NUMBERS else other._peek() if isinstance(other, Handle) else None
             if known is not None:
                 try:
                     numpys(target, known, out=target)

@@ -448,6 +448,10 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     def fill(self, value: Any) -> None:
         """Set every element to a scalar."""
+        target = self._open()
+        if target is not None and type(value) in _NUMBERS and target.flags.writeable:
+            target.fill(value)
+            return
         if self.dtype.hasobject and not self.dtype.names:
             one = np.empty((), object)
             one[()], value = value, one

@@ -17,6 +17,7 @@ from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import rearranging, taking
 from spartan_ng.api.statistics import statistics
+from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -322,6 +323,10 @@ class Methods(Arithmetic):
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Sort in place along `axis`."""
         axis = operator.index(axis)
+        target = self._open()
+        if target is not None and target.nbytes <= config.small_bytes and target.flags.writeable:
+            target.sort(axis, kind, order, stable=stable)
+            return
         indexing.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
 
     def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:

@@ -15,11 +15,13 @@ from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
+from spartan_ng.api.core.few import NUMBERS
 from spartan_ng.api.core.handle import Handle, array_of, over_buffer, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting
+from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -95,6 +97,8 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """An array of grid indices."""
     shape = shape_tuple(dimensions)
     dtype = np.dtype(dtype)
+    if not sparse and len(shape) * prod(shape) * dtype.itemsize <= config.small_bytes > 0:
+        return wrap(np.indices(shape, dtype))
     grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
     return grids if sparse else joining.stack(grids) if grids else constants.zeros((0,), dtype)
 
@@ -108,6 +112,10 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
 @numpy_function(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Set the main diagonal in place."""
+    target = a._open() if isinstance(a, Handle) else None
+    if target is not None and type(val) in NUMBERS and target.flags.writeable and target.ndim > 1:
+        np.fill_diagonal(target, val, wrap)
+        return
     if a.ndim < 2:
         raise ValueError(f"array must be at least 2-d, not of shape {a.shape}")
     if a.ndim == 2:

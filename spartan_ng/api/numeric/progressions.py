@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.few import NUMBERS
 from spartan_ng.api.core.handle import Handle, converted_node, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import common_dtype
@@ -40,7 +41,9 @@ def linspace(
     if any(isinstance(v, Handle) and v.ndim and v._peek() is None for v in (start, stop)):
         return _between_arrays(start, stop, num, endpoint, retstep, dtype, axis)
     plain = [forced(v) for v in (start, stop)]
-    numbers = all(np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain)
+    numbers = NUMBERS.issuperset(map(type, plain)) or all(
+        np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain
+    )
     numbers = numbers and not any(map(is_subclass, plain))
     if not numbers or num * 16 <= config.small_bytes:
         result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
