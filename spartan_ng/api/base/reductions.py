@@ -121,7 +121,7 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     """The fold of a lazy array."""
     node = a._node()
     whole = node.shape
-    axes = _axes(axis, len(whole))
+    axes = folded_axes(axis, len(whole))
     row = FOLDS[name]
     mask = None
     if where is not True:
@@ -144,7 +144,7 @@ def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial:
     return wrap_node(keep(result, whole, axes) if keepdims else result)
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def folded_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes to fold; a number may be folded along its axis 0 or -1, as in NumPy."""
     return build.axes_tuple(None if ndim == 0 and axis in (0, -1) else axis, ndim)
 

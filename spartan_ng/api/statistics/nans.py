@@ -166,6 +166,13 @@ def _check_inexact(dtype: Any, out: Any) -> None:
         raise TypeError(f"If a is inexact, then out must be inexact, not {out.dtype}")
 
 
+def _there(a: ndarray, where: Any, axis: Any) -> ndarray:
+    """What is no NaN and chosen; NumPy looks at axes behind the mask's dtype, and before its shape."""
+    mask = mask_of(where)
+    reductions.folded_axes(axis, a.ndim)
+    return ~ufuncs.isnan(a) & mask  # type: ignore[no-any-return]
+
+
 @numpy_function(np.nanmean, eager=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
@@ -175,7 +182,7 @@ def nanmean(
     if not has_nan(a):
         return mean(a, axis, dtype, out, keepdims, where=where)
     _check_inexact(dtype, out)
-    there = ~ufuncs.isnan(a) & mask_of(where)
+    there = _there(a, where, axis)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
     count = reductions.sum(there, axis, np.intp, None, keepdims)
     return stored("nanmean", _made(_mean_of, total, count), out, casting="unsafe")
@@ -203,7 +210,7 @@ def nanvar(
     if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
         single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
         return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
-    there = ~ufuncs.isnan(a) & mask_of(where)
+    there = _there(a, where, axis)
     count = reductions.sum(there, axis, np.intp, None, True)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
     middle = _made(_middle_of, total, count)

@@ -59,7 +59,7 @@ def mean(
     a = as_handle(a)
     if _of_objects(a, dtype) or _counts(where):
         return by_numpy(np.mean, a, axis, dtype, out=out, keepdims=_plain_keepdims(keepdims), where=where)  # type: ignore[no-any-return]
-    where = _elements_where(a, where)
+    where = _elements_where(a, where, axis)
     now = _now("mean", a, axis, keepdims, where, dtype=dtype)
     if now is not None:
         return stored("mean", now, out, casting="unsafe")
@@ -84,11 +84,13 @@ def _counts(where: Any) -> bool:
     return isinstance(where, int | float | complex | np.number) and not isinstance(where, bool)
 
 
-def _elements_where(a: ndarray, where: Any) -> Any:
-    """A mask of elements; as NumPy counts them first, one of another shape is a ValueError of any dtype."""
+def _elements_where(a: ndarray, where: Any, axis: Any) -> Any:
+    """A mask of elements; as NumPy counts them first, shapes and axes have their errors before dtypes."""
     shape = np.shape(where)
     if shape and build.broadcast_shapes("where", shape, a.shape) != a.shape:
         raise ShapeError(f"where: a mask of shape {shape} does not broadcast to elements of shape {a.shape}")
+    if where is not True:
+        reductions.folded_axes(axis, a.ndim)
     return mask_of(where)
 
 
@@ -122,7 +124,7 @@ def var(
             np.var, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
         )
         return found if out is None else stored("var", as_handle(found), out, casting="unsafe")
-    where = _elements_where(a, where)
+    where = _elements_where(a, where, axis)
     ddof = one_of(ddof, correction)
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:
