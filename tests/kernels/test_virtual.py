@@ -253,9 +253,9 @@ def test_importing_counts(monkeypatch):
     assert "virtual machine" not in explained(kernels="auto", n=20_000)
 
 
-def test_auto_runs_programs_until_the_stage_is_compiled(monkeypatch):
-    monkeypatch.setattr(programs, "COSTS_NS", {"where": (1e6, 2.0)})
-    ran = []
+def bound(monkeypatch) -> list[str]:
+    """The programs that are bound to bodies from now on."""
+    ran: list[str] = []
     evaluate = KINDS["program"]
 
     def program(row):
@@ -263,6 +263,12 @@ def test_auto_runs_programs_until_the_stage_is_compiled(monkeypatch):
         return evaluate(row)
 
     monkeypatch.setitem(KINDS, "program", program)
+    return ran
+
+
+def test_auto_runs_programs_until_the_stage_is_compiled(monkeypatch):
+    monkeypatch.setattr(programs, "COSTS_NS", {"where": (1e6, 2.0)})
+    ran = bound(monkeypatch)
     x, y = RANDOM.random((6000, 13)), RANDOM.random((6000, 13))
     with running_on(EmbeddedBackend(2)), config.override(kernels="auto", small_bytes=0):
         assert same_bits(values(sp, "a chain", sp.asarray(x), sp.asarray(y))[0], chain(np, x, y))
@@ -273,6 +279,19 @@ def test_strict_error_states_are_interpreted():
     x = np.zeros((4000, 13))
     with running_on(EmbeddedBackend(2)), config.override(kernels="numexpr", small_bytes=0):
         a = sp.asarray(x)
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+            np.asarray((a + 1) / a - 1)
+
+
+def test_error_states_may_get_strict_behind_a_trusted_program(monkeypatch):
+    """What has proved itself is no reason to leave an error out."""
+    ran = bound(monkeypatch)
+    with running_on(EmbeddedBackend(2)), config.override(kernels="numexpr", small_bytes=0):
+        for _ in range(3):
+            a = sp.asarray(np.ones((4000, 13)))
+            np.testing.assert_array_equal(np.asarray((a + 1) / a - 1), 1.0)
+        assert ran, "the program is trusted by now"
+        a = sp.asarray(np.zeros((4000, 13)))
         with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
             np.asarray((a + 1) / a - 1)
 
