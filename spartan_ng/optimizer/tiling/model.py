@@ -287,10 +287,20 @@ class _Builder:
             read.run,
             read.within,
         )
-        if framing and not (read.placed or read.asked or read.run):
-            spans = (read.spans[0] if read.spans else (0, 1, array.shape[0]), (0, 1, 1))
-            rest = (options, spans, read.exact, array.row_bytes * array.size)
-            moved = moved + _moved(stage.domain, grids, array.shape, (read.labels[0], WHOLE), rest)
+        if framing and not read.asked:
+            moved = moved + read_bytes(
+                stage.domain,
+                grids,
+                array.shape,
+                options,
+                (read.labels[0], WHOLE),
+                (read.spans[0] if read.spans else (0, 1, array.shape[0]), (0, 1, 1)),
+                read.exact,
+                array.row_bytes * array.size,
+                placed=(read.placed[0], (0, 1)) if read.placed else (),
+                run=read.run,
+                within=read.within,
+            )
         if array.piece_bytes:
             rows, span = array.shape[0], read.spans[0] if read.spans else (0, 1, array.shape[0])
             where = (read.labels[0], span, read.exact, read.placed[:1], read.run)
