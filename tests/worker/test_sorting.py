@@ -68,6 +68,9 @@ LINES = {
     "constant": lambda rng, n: np.ones(n),
     "skewed": lambda rng, n: rng.zipf(1.5, n).astype(float),
     "times": lambda rng, n: np.where(rng.random(n) < 0.1, NAT, rng.integers(0, 99, n).astype("M8[s]")),
+    "single": lambda rng, n: np.where(rng.random(n) < 0.1, np.nan, rng.random(n)).astype("f4"),
+    "short": lambda rng, n: rng.integers(-9999, 9999, n).astype("i2"),
+    "unsigned": lambda rng, n: rng.integers(0, 1 << 63, n).astype("u8") * 2,
     "texts": lambda rng, n: rng.integers(0, 999, n).astype("U3"),
 }
 
