@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling, box_shape
+from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
 from spartan_ng.kernels.sequences import blocks, steps
@@ -160,3 +162,17 @@ def test_blocks_for_users_functions_are_shared_finely() -> None:
     user = replace(stage.rows[0], fn=UserFunction(np.exp))
     sizes = block_sizes(replace(stage, rows=(user,)), tuple((0, n) for n in shape))
     assert sizes == (-(-shape[0] // TASKS), 50)
+
+
+def test_tasks_of_a_box_do_not_depend_on_where_it_lies(monkeypatch) -> None:
+    """A rank's box begins anywhere in the domain."""
+    monkeypatch.setattr(cutting, "_MOST_ELEMENTS", 1000)
+    for seed in range(300):
+        rng = random.Random(seed)
+        lengths = [rng.choice([1, 7, 40, 300]) for _ in range(rng.randint(1, 3))]
+        lows = [rng.choice([0, 5, 1000]) for _ in lengths]
+        box = [(lo, lo + n) for lo, n in zip(lows, lengths, strict=True)]
+        tasks = cutting._steps_of(box)
+        assert tasks == cutting._steps_of([(0, n) for n in lengths])
+        assert tasks <= prod(lengths) / 1000
+        assert tasks == cutting._MOST_STEPS or (tasks + 1) * 1000 > prod(lengths)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.ops.line_sorts import SHORT_END
 from spartan_ng.worker.stages.picking import Asked, pick
 from tests.sampling import examples
 
@@ -81,3 +82,15 @@ def test_few_elements_are_read(kind: str) -> None:
         parts.read_elements = 0
         np.testing.assert_array_equal(parts.pick(lo, hi), whole[lo:hi])
         assert parts.read_elements < 1_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ends_are_read_at_once(kind: str) -> None:
+    """From either end alike: what lies before the ranks there is less than a round of samples."""
+    parts = Parts(np.split(drawn(2, 4000, kind), 4))
+    n, whole = 4000, np.sort(np.concatenate(parts.parts))
+    for k in (1, 3, SHORT_END - 1, SHORT_END):
+        for lo, hi in ((0, k), (k - 1, k), (n - k, n), (n - k, n - k + 1)):
+            parts.read_elements = 0
+            np.testing.assert_array_equal(parts.pick(lo, hi), whole[lo:hi])
+            assert parts.read_elements == 4 * k

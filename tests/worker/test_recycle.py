@@ -70,3 +70,13 @@ def test_no_more_than_its_share() -> None:
     assert small.base is None
     objects = r.allocate((N,), np.dtype(object))
     assert objects[0] is None
+
+
+def test_only_what_lies_in_its_buffers_is_its_own() -> None:
+    r = Recycler(1 << 30)
+    own, small = r.allocate((N,), F8), r.allocate((N // 2,), F8)
+    assert r.owns(own)
+    assert r.owns(own[3:].reshape(-1, 1))
+    assert not r.owns(small), "the allocator's"
+    assert not r.owns(np.empty(N)), "large, but not from here"
+    assert not r.owns(np.empty(3))

@@ -255,7 +255,7 @@ class _Emitter:
 
     def _start(self, i: int) -> str:
         ending = self.segment.endings[i]
-        value = start(ending.fold, ending.dtype, len(ending.args) > 1 and ending.fold != PRODUCT)
+        value = start(ending.fold, ending.dtype, len(ending.args) > 1)
         if ending.dtype.kind == "b":
             return str(bool(value))
         special = {"inf": "infinity", "-inf": "-infinity"}

@@ -60,7 +60,7 @@ class Problem:
             out &= (whole < self.forbidden).astype(np.bool_)
         for axis, v in enumerate(scope):
             unary = self.factors.get((v,))
-            if unary is not None and len(scope) > 1:
+            if unary is not None:
                 shape = [1] * len(scope)
                 shape[axis] = -1
                 out &= (unary < self.forbidden).astype(np.bool_).reshape(shape)

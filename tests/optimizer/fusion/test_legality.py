@@ -15,7 +15,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import open_stage
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
-from spartan_ng.optimizer.fusion.labels import WHOLE, input_labels
+from spartan_ng.optimizer.fusion.labels import WHOLE, input_labels, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import (
     LARGEST_BLOCK,
     LEAST_TASKS,
@@ -25,6 +25,7 @@ from spartan_ng.optimizer.fusion.legality import (
     kept_for,
     leaves_enough,
     lines_fit,
+    may_join,
     unfollowed,
 )
 from spartan_ng.optimizer.fusion.operators import densities, operators, stored_bytes
@@ -220,3 +221,45 @@ def test_products_and_folds_of_sparse_operands_do_that_share_of_their_work():
         found = {o.node: o for o in operators(order, {*above}, Profile())}
         assert [found[a].share for a in above] == [share, share, 1.0]
         assert [found[a].density for a in above] == [1.0] * 3
+
+
+def test_operands_are_aligned_that_follow_the_longest_dimension():
+    for seed in range(300):
+        rng = random.Random(seed)
+        domain = tuple(rng.choice([2, 5, 5, 9]) for _ in range(rng.randint(1, 3)))
+        first = rng.randrange(len(domain) + 1)
+        shape = tuple(rng.choice([n, n, 1]) for n in domain[first:])
+        node = build.map_("add", leaf(*domain), leaf(*shape))
+        (operator,) = operators([*node.inputs, node], {node}, Profile())
+        follows = [n for n, m in zip(shape, domain[first:], strict=True) if n == m]
+        assert [e.aligned for e in operator.edges] == [True, max(domain) in follows]
+
+
+def test_functions_along_an_axis_keep_it_whole():
+    a = leaf(6, 7)
+    for axis in range(2):
+        node = build.along_axis("sort", [a], axis, dtype=F8)
+        assert whole_dimensions(node, (3, 5)) == {(3, 5)[axis]}
+        assert whole_dimensions(node, (WHOLE, WHOLE)) == frozenset()
+    others = build.map_("exp", a), build.fold("add", a, (1,)), build.scan("add", a, 1), build.iota(6)
+    assert all(whole_dimensions(n, tuple(range(n.ndim))) == frozenset() for n in others)
+
+
+def test_scans_stand_in_a_pass_with_maps_alone():
+    """What goes over the domain in another way, or is sparse, is not computed beside a scan."""
+    domain = (500, 40)
+    every = (0, 1)
+    scan = build.scan("add", leaf(*domain), 0)
+    sparse = sparse_leaf(*domain, density=0.1)
+    beside = {
+        "a map": (build.map_("exp", leaf(*domain)), True),
+        "a stretched row": (build.broadcast(leaf(40), domain), True),
+        "a sparse map": (build.map_("sqrt", sparse), False),
+        "looked up rows": (build.take(leaf(900, 40), build.iota(500), 0), False),
+        "a product": (matmul(leaf(500, 3), leaf(3, 40)), False),
+    }
+    for name, (node, may) in beside.items():
+        stage, _ = open_stage(build.map_("add", scan, leaf(*domain)), True)
+        assert may_join(scan, stage, every, False)
+        stage.members.append((node, every))
+        assert may_join(scan, stage, every, False) == may, name

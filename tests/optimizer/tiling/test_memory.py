@@ -92,6 +92,20 @@ def test_parts_are_the_fewest_that_fit_beside_the_tiles(case, workers, memory_by
     assert assumed.tilings == (tuple(fitting) or grids.tilings)
 
 
+@given(stages(), st.integers(1, 5))
+@examples(100)
+def test_a_task_fits_to_the_byte(case, workers):
+    stage, arrays = case
+    tiles = sum(-(-arrays[a].nbytes // workers) for a in {r.array for r in stage.reads})
+    for grid in candidates(stage.domain, stage.cuttable, workers).tilings:
+        longest = 1 if stage.turns is None else stage.domain[stage.turns] // grid.parts[stage.turns]
+        taken = [tiles + task_bytes(stage, arrays, grid, p) for p in range(1, max(1, longest) + 1)]
+        for memory_bytes in {t + more for t in taken for more in (-1, 0)}:
+            fit = [p for p, t in enumerate(taken, 1) if t <= memory_bytes]
+            profile = Profile(workers=workers, memory_bytes=memory_bytes)
+            assert least_parts(stage, arrays, grid, profile) == (fit[0] if fit else None)
+
+
 @given(stages(), st.integers(1, 5), st.data())
 @examples(150)
 def test_whole_chunks_are_read_from_outside_once(case, workers, data):

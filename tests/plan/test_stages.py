@@ -1,0 +1,98 @@
+"""What a plan says of its stages, to who runs or explains them: parts, templates, touched bytes, tiers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import TURNED
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, topological
+from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
+from spartan_ng.kernels.compiled.select import exact_obstacle
+from spartan_ng.plan.estimate import touched_bytes
+from spartan_ng.plan.fusion import template
+from spartan_ng.plan.lower import lower
+from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.settings import Settings
+from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf, turned
+
+F8 = np.dtype(float)
+
+
+def planned(*roots: Node, **settings) -> Plan:
+    profile = settings.pop("profile", Profile(workers=1))
+    return lower(topological(roots), roots, Settings(profile, **settings), "key")
+
+
+def only(plan: Plan) -> Fused:
+    """The plan's one stage."""
+    (stage,) = plan.stages
+    assert isinstance(stage, Fused)
+    return stage
+
+
+@pytest.mark.parametrize("n", [256, 512])
+def test_products_run_in_as_many_parts_as_memory_asks_for(n):
+    node = matmul(leaf(n, n), leaf(n, n))
+    (plenty,) = (s for s in planned(node, profile=Profile(workers=2)).stages if isinstance(s, Fused))
+    assert plenty.parts == 1
+    parts = []
+    for share in (5, 4, 3):
+        profile = Profile(workers=2, memory_bytes=share * n * n * 8)
+        (stage,) = (s for s in planned(node, profile=profile).stages if isinstance(s, Fused))
+        parts.append(stage.parts)
+    assert 1 < parts[-1] <= 256
+    assert parts == sorted(parts)
+
+
+TEMPLATES = {
+    "basic": build.map_("exp", leaf(300, 40)),
+    "Cell": build.map_("exp", build.map_("negative", leaf(300, 40))),
+    "Cell over a fold": build.fold("add", build.map_("exp", leaf(300, 40)), (0, 1)),
+    "Row, a fold of rows": build.map_(
+        "subtract", a := leaf(300, 40), build.reshape(build.fold("maximum", a, (1,)), (300, 1))
+    ),
+    "Row, sorted": build.map_("exp", build.along_axis("sort", [leaf(300, 40)], 1, dtype=F8)),
+    "Row, looked up": build.map_("exp", build.take(leaf(500, 40), build.iota(300), 0)),
+    "Row, a product": build.map_("exp", matmul(leaf(30_000, 40), leaf(40, 3))),
+    "Outer": build.fold(
+        "add",
+        build.map_("multiply", sparse_leaf(900, 800, density=0.01), matmul(leaf(900, 4), leaf(4, 800))),
+        (0, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_stages_are_instances_of_templates(name):
+    assert template(only(planned(TEMPLATES[name]))) == name.partition(" ")[0].rstrip(",")
+
+
+def test_what_is_read_against_its_order_counts_more():
+    x, y = leaf(400, 400), leaf(400, 400)
+    plans = [planned(build.map_("add", x, other)) for other in (y, turned(y))]
+    straight, across = (touched_bytes(plan, only(plan)) for plan in plans)
+    assert straight == 3 * x.nbytes
+    assert across == (2 + TURNED) * x.nbytes
+
+
+PLAIN = ["add", "multiply", "subtract", "maximum"]
+
+
+@pytest.mark.parametrize("fn", [*PLAIN, *sorted(OF_OUR_OWN)])
+def test_what_keeps_its_last_bits_is_compiled_where_loops_have_them(fn):
+    args = [leaf(100, 80) for _ in range(2 if fn in PLAIN else 1)]
+    node = build.map_("negative", build.map_(fn, *args))
+    assert not exact_obstacle(only(planned(node)))
+    why = exact_obstacle(only(planned(node, reproducible=True)))
+    assert (fn in why) == bool(why) == (fn in OF_OUR_OWN)
+
+
+def test_folds_and_loops_over_non_zeros_are_interpreted_for_their_last_bits():
+    rows = build.map_("exp", build.fold("add", build.map_("negative", leaf(900, 40)), (1,)))
+    whole = build.fold("add", build.map_("negative", leaf(900, 40)), (0, 1))
+    for node in (rows, whole):
+        assert "folds" in exact_obstacle(only(planned(node, reproducible=True)))
+        assert not exact_obstacle(only(planned(node)))
