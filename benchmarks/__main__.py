@@ -12,7 +12,7 @@ from benchmarks.measure import measure
 from benchmarks.workloads import CASES
 
 STUDIES = (
-    *("functions", "small-programs", "tiling", "app-tilings", "scaling", "skew"),
+    *("functions", "small-calls", "small-programs", "tiling", "app-tilings", "scaling", "skew"),
     *("cascades", "planning", "cuboids", "strategies", "network", "cold", "algorithms"),
     *("vector-math", "larger", "predictions", "quality"),
 )

@@ -20,6 +20,8 @@ CALLS = {
     "a * 2.0": 1,
     "2.0 - a": 1,
     "a < b": 1,
+    "a[2] * a": 3,
+    "x * a": 3,
     "a[1:4] + b[1:4]": 5,
     "-a": 2,
     "a += b": 3,
@@ -94,6 +96,7 @@ def small(namespace: Any = np) -> dict[str, Any]:
         "d": namespace.zeros(10, bool),
         "e": namespace.array(a > 0.3),
         "i": namespace.arange(4),
+        "x": numpy.float64(0.5),
         "m": namespace.array(numpy.arange(16.0).reshape(4, 4)),
     }
 

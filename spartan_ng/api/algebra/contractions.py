@@ -28,9 +28,20 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
 _TEXT_OR_NUMBER = NUMBERS | {str}
+
+
+def _products(operands: list[Any]) -> int:
+    """How many products of elements NumPy's loops over all indices make of spelled terms, at most."""
+    text, *arrays = operands
+    if type(text) is not str or "." in text:
+        return prod(np.size(a) for a in operands)
+    lengths: dict[str, int] = {}
+    for term, a in zip(text.replace(" ", "").partition("->")[0].split(","), arrays, strict=False):
+        lengths.update(zip(term, np.shape(a), strict=False))
+    return prod(lengths.values())
 
 
 @numpy_function(np.einsum)
@@ -47,7 +58,7 @@ def einsum(
         pass
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
         few = few_values(operands, _TEXT_OR_NUMBER)
-        if few is not None and prod(a.size for a in few if isinstance(a, np.ndarray)) <= _AT_ONCE:
+        if few is not None and _products(few) <= _AT_ONCE:
             with suppress(ValueError):  # ours name the shapes
                 return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):

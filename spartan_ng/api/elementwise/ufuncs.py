@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from spartan_ng.api.elementwise.universal import ufunc
 from spartan_ng.ops.elementwise import ELEMENTWISE
 
@@ -113,6 +115,8 @@ conjugate = conj = ufunc("conjugate")
 clip3 = ufunc("clip")
 
 _UFUNCS: dict[str, ufunc] = {u.__name__: u for u in list(globals().values()) if isinstance(u, ufunc)}
+OURS: frozenset[Any] = frozenset(u.np for u in _UFUNCS.values())
+"""NumPy's functions that these stand for."""
 
 
 def of_name(name: str) -> ufunc | None:
