@@ -99,6 +99,9 @@ def broken(name: str) -> Iterator[Plan]:
             yield with_read(SUM, fused, axes=(replace(axes[0], start=1), axes[1]))
             yield with_read(SUM, fused, axes=(replace(axes[0], step=2), axes[1]))
             yield with_read(SUM, fused, axes=axes[:1])
+            for axis in (0, 1):  # shorter than what is shown of it, and not stretched
+                short = replace(axes[axis], size=axes[axis].size - 1)
+                yield with_read(SUM, fused, axes=(*axes[:axis], short, *axes[axis + 1 :]))
             yield with_read(SUM, fused, labels=(1, 0))
             yield with_read(SUM, fused, order=(0, 0))
             yield with_read(SUM, fused, shape=(4000, 51))
