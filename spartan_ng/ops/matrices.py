@@ -114,14 +114,17 @@ def _poly(zeros: Any) -> Any:
 
 
 def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
-    """Quotients and remainders; these keep the length of `u`."""
+    """Quotients and remainders, in the common dtype; these keep the length of `u`."""
+    kind = np.result_type(u, v)
     quotients, rests = [], []
     for a, b in zip(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), strict=True):
         m, n = len(a) - 1, len(b) - 1
-        quotient, rest = np.zeros(max(m - n + 1, 1), a.dtype), a.copy()
+        quotient, rest = np.zeros(max(m - n + 1, 1), kind), a.astype(kind)
+        scale = 1.0 / b[0]
         for k in range(m - n + 1):
-            quotient[k] = rest[k] / b[0]
-            rest[k : k + n + 1] -= quotient[k] * b
+            factor = scale * rest[k]
+            quotient[k] = factor
+            rest[k : k + n + 1] -= factor * b
         quotients.append(quotient)
         rests.append(rest)
     return np.stack(quotients), np.stack(rests)

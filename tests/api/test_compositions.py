@@ -144,6 +144,28 @@ def test_polynomials_of_any_shape_are_numpys(mode, some, dtype, zeros):
             check(ours, theirs)
 
 
+@pytest.mark.parametrize(
+    "dtypes", list(product(["?", "i8", "f2", "f4", "f8", "c8", "c16"], repeat=2)), ids=str
+)
+@pytest.mark.parametrize("name", OF_TWO)
+def test_polynomials_of_two_dtypes_have_the_precision_of_numpys(mode, name, dtypes):
+    """What is in the wider dtype has its digits, too."""
+    a, b = (numpy.random.default_rng(3).uniform(0.2, 3, 5 - i).astype(d) for i, d in enumerate(dtypes))
+    theirs, ours = (_result(xp, name, [a, b]) for xp in (numpy, np))
+    assert isinstance(ours, Exception) == isinstance(theirs, Exception)
+    if isinstance(theirs, Exception):
+        assert isinstance(ours, type(theirs))
+        return
+    theirs, ours = ((r if isinstance(r, tuple) else (r,)) for r in (theirs, ours))
+    for g, w in zip(ours, theirs, strict=True):
+        assert (g.dtype, g.shape) == (w.dtype, w.shape)
+        if w.dtype.kind in "fc":
+            near = 32 * numpy.finfo(w.dtype).eps
+            numpy.testing.assert_allclose(g, w, near, near * numpy.abs(w).max())
+        else:
+            numpy.testing.assert_array_equal(g, w)
+
+
 def _result(xp, name, operands):
     try:
         return getattr(xp, name)(*(xp.array(a) for a in operands))

@@ -112,7 +112,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     known = small_values((x,))
     if known is not None:
         return wrap(np.interp(known[0], knots, heights, left, right, period))
-    kind = np.dtype(complex if np.iscomplexobj(heights) else float)
+    kind = np.interp(np.empty(0), knots, heights, left, right, period).dtype  # or what NumPy says of them
 
     def line(block: Any) -> Any:
         return np.interp(block, knots, heights, left, right, period)
