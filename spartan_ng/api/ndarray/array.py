@@ -66,6 +66,14 @@ def _plain(key: Any) -> Any:
     return key if known is None else known
 
 
+def _stays_small(value: Any, index: Any) -> bool:
+    """Whether a small array's elements that an array of truths or integers selects are few bytes, too."""
+    nbytes, small = value.nbytes, config.small_bytes
+    if nbytes > small or not value.ndim:
+        return False
+    return index.dtype.kind == "b" or index.size * nbytes < small * len(value)  # type: ignore[no-any-return]
+
+
 def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """A key of small arrays with axes, numbers and slices as NumPy takes it; None for all others."""
     few = few_values(key, _SIMPLE)
@@ -403,7 +411,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         """What keys select that are no integers, slices or tuples, or of what is not on the driver."""
         if kind is ndarray and shown is not None:
             index = key._peek()
-            if index is not None and index.ndim and index.nbytes * shown.nbytes < config.small_bytes:
+            if index is not None and index.ndim and _stays_small(shown, index):
                 try:
                     return wrap(shown[index])
                 except IndexError:  # ours name the shapes
@@ -494,6 +502,9 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     def copy(self, order: str = "C") -> ndarray:
         """The same elements in an array of their own."""
+        value = self._peek()
+        if type(value) is np.ndarray and value.nbytes <= config.small_bytes:
+            return wrap(value.copy(order))  # type: ignore[arg-type]
         result = copied(self, order)
         result._cell.frozen = False
         return result

@@ -81,6 +81,9 @@ class Methods(Arithmetic):
 
     def ravel(self, order: str = "C") -> ndarray:
         """One axis, as a view where possible."""
+        seen = manipulation.seen_as(self, -1) if order == "C" else None
+        if seen is not None:
+            return seen
         return manipulation.ravel(self, order)
 
     def flatten(self, order: str = "C") -> ndarray:
