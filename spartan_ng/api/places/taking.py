@@ -383,9 +383,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         raise TypeError(
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
         )
-    target, plain, mask = dst._open(), new._peek(), forced(where)
+    target, plain = dst._open(), new._peek()
     if target is not None and plain is not None and target.nbytes <= config.small_bytes:
-        np.copyto(target, plain, casting=casting, where=mask)  # type: ignore[arg-type]
+        np.copyto(target, plain, casting=casting, where=forced(where))  # type: ignore[arg-type]
         return
     if np.ndim(where) > dst.ndim:
         raise ShapeError(f"could not broadcast where mask of shape {np.shape(where)} into shape {dst.shape}")
