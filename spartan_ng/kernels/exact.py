@@ -23,6 +23,8 @@ def exactly(row: Row, evaluate: Evaluate) -> Evaluate:
         return evaluate
 
     def on_forward_operands(registers: list[Any], block: Box, out: Any) -> Any:
+        if isinstance(out, np.ndarray) and out.size == 1 and out.dtype.kind == "c":
+            out = None  # a single product in place of its factor has other last bits than one of several
         turned = [a for a in row.args if _is_turned(registers[a])]
         if turned:  # of these, NumPy's loops do not make vectors, and have other last bits
             registers = list(registers)

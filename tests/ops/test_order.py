@@ -184,6 +184,26 @@ def test_rows_that_are_read_backwards_have_the_same_bits(name: str) -> None:
         assert not differing(program, [Way(tier="compile"), Way(3, "row")])
 
 
+@pytest.mark.parametrize("name", ["multiply", "square", "divide", "absolute", "sqrt", "exp"])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_a_single_complex_element_has_the_bits_of_several(name: str, workers: int) -> None:
+    """A worker's part may be one element, which NumPy's loops in place take another way with."""
+    rng = np.random.default_rng(7)
+    operands = tuple(rng.random(5) + 1j * rng.random(5) for _ in range(2))
+
+    def apply(xp: Any, a: Any, b: Any) -> Any:
+        x, y = a + 0.5j, b - 0.25j
+        return (
+            getattr(xp, name)(*(x, y)[: getattr(np, name).nin]) + 0.25
+        )  # so that what is before lies in place
+
+    with config.override(reproducible=True):
+        for k in range(20):
+            turned = tuple(o * (1 + k / 7) for o in operands)
+            program = Program(turned, (Step(name, apply, (0, 1)),), 1)
+            assert not differing(program, [Way(workers, "row"), Way(workers, "row", fusion="all")])
+
+
 @pytest.mark.parametrize("workers", [2, 3, 5])
 @pytest.mark.parametrize("tiling", [None, "uneven", "row", "column", "block"])
 def test_what_moves_is_predicted(workers: int, tiling: str | None) -> None:
