@@ -107,6 +107,7 @@ a0 = np.inner(np.arange(3) * 2, np.arange(3)); a1 = a0.copy(); a0 += 3
 a0 = np.diagonal(np.ones((2, 2), 'u1')); np.copyto(a0, N.int64(3))
 a0 = np.max(np.array([3, 4])); a1 = np.may_share_memory(a0, a0); a2 = np.iscomplex(a0); a3 = np.isreal(a0)
 a0 = np.ones(9); a1 = np.interp(a0, np.array([1j, 2]), [1, 2]); a2 = np.interp(a0, [1, 2], [1, 2], period=0)
+a0 = np.ones(2).flags.writeable; a1 = np.rollaxis(a0, 0); a2 = np.rollaxis([1, 2], 0)
 a0 = np.array([2, 5, 0], 'i2'); a1 = np.ones(5, 'f4'); a0[a0 > 0] -= a1
 a0 = np.ones((2, 3)); a1 = np.ones(5); np.copyto(a0, a0, where=a1)
 a0 = np.ones((2, 2)); a1 = np.diag(a0); np.copyto(a1, a1); np.copyto(a1, 3)

@@ -150,8 +150,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
 @numpy_function(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """An axis moved back until it is before another."""
+    n = a.ndim  # NumPy, too, takes nothing that is no array yet
     a = as_handle(a)
-    n = a.ndim
     axis = build.axis_index(axis, n)
     if start < 0:
         start += n
