@@ -284,15 +284,19 @@ def check_as_numpy(kinds, dtype, rows, name, seed, kernels, workers):
     u, v = random.integers(0, 5, rows).astype(dtype), random.integers(0, 5, len(kinds)).astype(dtype)
     with np.errstate(all="ignore"):
         expected = ANY_TYPE[name](np, values, u, v)
-        if dtype == "f2":  # NumPy adds lines one to the other, and its sums of threes stay at 8192
-            expected = ANY_TYPE[name](np, *(a.astype(float) for a in (values, u, v))).astype(expected.dtype)
+        exact = ANY_TYPE[name](np, *(a.astype(float) for a in (values, u, v))).astype(expected.dtype)
     backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
     with running_on(backend), config.override(small_bytes=0, kernels=kernels), np.errstate(all="ignore"):
         X = sp.compress_columns(values, always=True)
         found = ANY_TYPE[name](sp, X, sp.asarray(u), sp.asarray(v))
         assert found.dtype == expected.dtype
         rtol = {"f2": 3e-2, "f4": 1e-4, "f8": 1e-11}.get(dtype, 1e-13)
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=rtol)
+        if expected.dtype == np.float16:  # NumPy adds lines one to the other: its sums of threes stay at 8192
+            found = np.asarray(found)
+            near = np.isclose(found, exact, rtol, rtol, equal_nan=True)
+            assert (near | (abs(found - exact) <= abs(expected - exact))).all()
+        else:
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=rtol)
 
 
 def test_threads_that_ask_together_share_what_is_made():
