@@ -56,6 +56,7 @@ def mean(shape: tuple[int, ...], most: int) -> tuple[float | None, int, int, str
     return (*json.loads(done.stdout), done.stderr)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("shape", [(10**6, 10**6), (10, 10**11), (10**11, 10), (10**4, 10**4, 10**4)])
 def test_memory_does_not_grow_with_the_array(shape: tuple[int, ...]) -> None:
     found, told, nbytes, bar = mean(shape, 3)
