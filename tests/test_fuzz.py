@@ -29,6 +29,7 @@ from tests.fuzz.oracle import Values, is_sound, mismatch
 from tests.fuzz.program import Line, Loop, Rounding, numpys, text_of
 from tests.fuzz.runner import SMALL_BYTES, Finding, Mode, check, numpys_errors, running
 from tests.fuzz.script import script
+from tests.fuzz.triplet import Triplet
 from tests.sampling import part
 
 WHOLE = (
@@ -352,3 +353,16 @@ def test_every_row_takes_operands_without_axes_as_numpy_does(small, some):
                 if found is not None:
                     wrong.append(f"{found.kind}: {found.where}: {found.text}\n{text_of(program.steps)}")
     assert not wrong, "\n\n".join(wrong)
+
+
+def test_moves_of_operands_and_of_results_do_not_cancel() -> None:
+    """A value that all three runs share is taken for exact."""
+    drawn = Line("a0 = np.random.default_rng(1).triangular(-1, 0, 1, size=(4,))", Rounding.ALWAYS)
+    summed = Line("a1 = np.add.reduce(a0, axis=0, keepdims=True)", Rounding.SUMS)
+    for seed in range(100):
+        runs = Triplet(seed, 100)
+        assert runs.run(drawn)
+        assert runs.run(summed)
+        found = runs.values()["a1"]
+        assert (found.plain != found.up).all()
+        assert (found.plain != found.down).all()

@@ -288,7 +288,7 @@ _ROUNDED = (
     "np.linalg.cholesky({square} @ {it}.T + 9 * np.eye({it}.shape[0], dtype={it}.dtype))",
     "np.linalg.svd({matrix}, compute_uv=False)",
     "np.linalg.eigvalsh({square} + {it}.T)",
-    "np.linalg.lstsq({square} + 9 * np.eye({it}.shape[0]), {it}, rcond=None)[0]",
+    "np.linalg.lstsq({finite square} + 9 * np.eye({it}.shape[0]), {it}, rcond=None)[0]",
     "np.fft.{fft|ifft}({number}, axis={axis})",
     "np.fft.{rfft|ihfft}({real}, axis={axis})",
     "np.fft.{fft2|ifft2}({matrix})",

@@ -261,6 +261,7 @@ PLACES: dict[str, Callable[[Draw], str]] = {
     "few lines": _few(2, 2),
     "few stacked": _few(3, 3),
     "square": lambda d: d.take(_square),
+    "finite square": lambda d: d.take(lambda v: _square(v) and bool(numpy.isfinite(v).all()), always=True),
     "three": lambda d: d.take(lambda v: 0 < v.ndim < 3 and v.shape[-1] == 3 and v.dtype.kind in "if"),
     "small": lambda d: _small(d, True),
     "small also": lambda d: _small(d, False),

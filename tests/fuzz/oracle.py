@@ -146,9 +146,11 @@ def _error(line: Line, operands: dict[str, Any], result: Any) -> float | None:
     return _distance(found, result)
 
 
-def moved(a: Any, noise: Any) -> Any:
-    """A result moved by rounding, and more; in place where it is an array."""
+def moved(a: Any, noise: Any, plain: Any) -> Any:
+    """A result moved by rounding, and more; in place where it is an array. Where that brings what moved
+    operands have given back to NumPy's `plain` result, it is moved twice as far."""
     with numpy.errstate(all="ignore"):
+        noise = numpy.where(a + noise == plain, 2 * noise, noise).astype(noise.dtype)
         if isinstance(a, numpy.ndarray) and a.flags.writeable and a.shape == noise.shape:
             a += noise
             return a

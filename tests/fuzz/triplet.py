@@ -55,8 +55,8 @@ class Triplet:
                 noise = noise_for(line, operands, result, self._random)
                 if noise is None:
                     return False
-                self.up[name] = moved(self.up[name], noise)
-                self.down[name] = moved(self.down[name], -noise)
+                self.up[name] = moved(self.up[name], noise, result)
+                self.down[name] = moved(self.down[name], -noise, result)
         names = arrays_of(self.plain) if line.writes or name is None else {name: None}
         return all(is_sound(self.plain[n], e[n]) for n in names for e in (self.up, self.down))
 
