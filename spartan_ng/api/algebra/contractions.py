@@ -22,7 +22,7 @@ from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node
+from spartan_ng.graph.node import Node, Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -54,8 +54,6 @@ def einsum(
     optimize: Any = False,
 ) -> ndarray:
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
-    if len(operands) > 2 and out is dtype is None and not optimize and order == casting == "":
-        pass
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
         few = few_values(operands, _TEXT_OR_NUMBER)
         if few is not None and _products(few) <= _AT_ONCE:
@@ -97,6 +95,8 @@ def einsum(
         nodes.append(node)
         terms.append(term)
     node, term = _alone(nodes[0], terms[0], result)
+    if node.op in (Op.MAP, Op.FOLD) and kind.kind in "fc":  # NumPy adds to zeros: -0.0 becomes 0.0
+        node = ufuncs.add(wrap_node(node), 0.0)._node()
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
     return stored("einsum", laid, out, casting="unsafe")

@@ -54,12 +54,12 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
         nodes = [build.cast(a._node(), kind), build.cast(v._node(), kind)]
         whole = build.join_update(_CONVOLVED, nodes, (0, -1), (n + m - 1,), kind)
         return wrap_node(whole)[cut[0] : cut[1]].copy()  # type: ignore[no-any-return]
-    inside = _slid(a, v)
-    if m == 1 or mode == "valid":
-        return inside
-    before = _margin(a[: m - 1], v[:-1])[cut[0] :]
-    after = _margin(a[::-1][: m - 1], v[::-1][:-1])[::-1][: cut[1] - n]
-    return joining.concatenate([before, inside, after])
+    found = _slid(a, v)
+    if m > 1 and mode != "valid":
+        before = _margin(a[: m - 1], v[:-1])[cut[0] :]
+        after = _margin(a[::-1][: m - 1], v[::-1][:-1])[::-1][: cut[1] - n]
+        found = joining.concatenate([before, found, after])
+    return found + 0.0 if found.dtype.kind in "fc" else found  # NumPy adds to zeros: -0.0 becomes 0.0
 
 
 def _slid(a: ndarray, v: ndarray) -> ndarray:
