@@ -78,6 +78,10 @@ def _settled(result: Any) -> Future[Any]:
     return future
 
 
+_MOST_THREADS = 4096
+"""Each rank of a job has one, and a function that a job runs may begin other jobs."""
+
+
 class SimulatedBackend:
     """`workers` single-threaded workers in this process; plans are made by the rates of `profile`, and its
     memory binds where it is limited."""
@@ -92,7 +96,7 @@ class SimulatedBackend:
         self._executors = [
             Executor(r, workers, s, _Transfer(self._stores, offers, r), 1) for r, s in enumerate(self._stores)
         ]
-        self._threads = ThreadPoolExecutor(workers, "rank")
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "rank")
         self._numbers = count(1)
 
     @property
