@@ -217,7 +217,7 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
         if ref.value is None:
             bring(ref)
         ref.tiling, ref.also = None, ()
-    return True
+    return bool(foreign or read)
 
 
 def is_local(backend: Backend) -> bool:

@@ -19,6 +19,7 @@ from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named
+from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.texts import encodable, error_trace
@@ -48,15 +49,6 @@ HELD_UP_S = 60.0
 _log = logging.getLogger("spartan_ng.worker")
 
 
-class StageCost(Protocol):
-    """What an executor says of a stage."""
-
-    seconds: float
-    bytes_moved: int
-    bytes_made: int
-    stolen: int
-
-
 class Runner(Protocol):
     """What parts need of an executor."""
 
@@ -68,7 +60,7 @@ class Runner(Protocol):
         outputs: Sequence[Key],
         cancelled: threading.Event,
         progress: Callable[[float], None] | None = None,
-    ) -> Sequence[StageCost]:
+    ) -> Sequence[StageStats]:
         """Run this rank's stages."""
         ...
 

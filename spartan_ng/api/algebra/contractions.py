@@ -15,8 +15,9 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.core.few import NUMBERS, few_values
+from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
-_TEXT_OR_NUMBER = NUMBERS | {str}
 
 
 def _products(operands: list[Any]) -> int:
@@ -55,7 +55,7 @@ def einsum(
 ) -> ndarray:
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
-        few = few_values(operands, _TEXT_OR_NUMBER)
+        few = few_values(operands, PLAIN_OR_NUMERIC)
         if few is not None and _products(few) <= _AT_ONCE:
             with suppress(ValueError):  # ours name the shapes
                 return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base.creation import _ELEMENTS
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, in_order, numbers_here, shape_tuple
 from spartan_ng.api.core.dispatch import numpy_function, stays
 from spartan_ng.api.core.handle import Handle, assigned, converted_node, make, order_letter, wrap
-from spartan_ng.api.core.kinds import as_dtype
+from spartan_ng.api.core.kinds import NUMBERS, as_dtype
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -98,7 +97,7 @@ def empty(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """An array to be written to; it starts with zeros, or None for objects."""
-    if (type(dtype) is not type or dtype not in _ELEMENTS) and as_dtype(dtype).hasobject:
+    if (type(dtype) is not type or dtype not in NUMBERS) and as_dtype(dtype).hasobject:
         return wrap(np.empty(shape_tuple(shape), as_dtype(dtype), order))  # type: ignore[call-overload]
     return _zeros(shape, dtype, order)
 
@@ -108,7 +107,7 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
     """One value everywhere."""
-    if type(fill_value) in _ELEMENTS and _few(shape):
+    if type(fill_value) in NUMBERS and _few(shape):
         return wrap(np.full(shape, fill_value, dtype, order))  # type: ignore[call-overload]
     lengths = shape_tuple(shape)
     if dtype is not None:
@@ -200,7 +199,7 @@ def full_like(
     device: Any = None,
 ) -> ndarray:
     """One value everywhere, with another array's shape and dtype."""
-    known = _numbers_like(a, dtype, order, shape) if type(fill_value) in _ELEMENTS else None
+    known = _numbers_like(a, dtype, order, shape) if type(fill_value) in NUMBERS else None
     if known is not None:
         return wrap(np.full_like(known, fill_value))
     lengths, kind = _like(a, dtype, shape)

@@ -22,7 +22,7 @@ from spartan_ng.api.core.handle import (
     wrap_masked,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import NUMERIC, as_dtype, is_subclass, same_bytes
+from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-_NUMBERS = frozenset({int, float, bool, complex})
-_ELEMENTS = _NUMBERS | NUMERIC
 _KINDS_OF_NUMBERS = frozenset("biufc")
 _REAL = frozenset({int, float})
 _SHORT = 64
@@ -72,11 +70,11 @@ def array(
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
         plain = object
-        if not _NUMBERS.issuperset(map(type, object)):
+        if not PYTHONS.issuperset(map(type, object)):
             plain = [i._number if type(i) is Late.scalar else i for i in object]
-        if plain is object or _ELEMENTS.issuperset(map(type, plain)):
+        if plain is object or NUMBERS.issuperset(map(type, plain)):
             return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
-        if kind is list and all(type(r) is list and _NUMBERS.issuperset(map(type, r)) for r in object):
+        if kind is list and all(type(r) is list and PYTHONS.issuperset(map(type, r)) for r in object):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         rows: list[Any] = [numbers_here(i) for i in object] if len(object) <= _SHORT else [None]
         alike = all(r is not None and r.shape == rows[0].shape for r in rows)

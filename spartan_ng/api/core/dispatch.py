@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.api.core.conversion import is_array_like, values
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import Handle, scalar, wrap
-from spartan_ng.api.core.kinds import NUMERIC, SubclassError, is_subclass
+from spartan_ng.api.core.kinds import NUMERIC, PLAIN, SubclassError, is_subclass
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
@@ -202,7 +202,7 @@ def _fitting_bytes() -> int:
 
 
 _COPIES = 4
-_PLAIN: frozenset[type] = frozenset({int, float, bool, complex, str, type(None)})
+_PLAIN: frozenset[type] = PLAIN | {type(None)}
 _PLAIN_OR_NUMERIC: frozenset[type] = _PLAIN | NUMERIC
 
 

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.handle import Late
-from spartan_ng.api.core.kinds import NUMERIC
+from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.config import config
 
-NUMBERS = frozenset({int, float, bool, complex}) | NUMERIC
-"""Classes of numbers that NumPy takes as they are."""
 _array = np.ndarray
 _SURELY = 1 << 17
 """Bytes that every result may have, however operands broadcast."""

@@ -33,7 +33,7 @@ from spartan_ng.api.core.handle import (
     wrap,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import NUMERIC, is_subclass
+from spartan_ng.api.core.kinds import NUMERIC, PYTHONS, is_subclass
 from spartan_ng.api.core.layouts import lie, lying_as_copy
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import REVERSED, Broadcast, Part
@@ -50,7 +50,6 @@ _QUICK = frozenset({int, tuple, slice})
 _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _INTEGERS = frozenset({int})
-_NUMBERS = frozenset({int, float, bool, complex})
 _new = object.__new__
 
 
@@ -440,7 +439,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             if plain.__class__ is tuple and plain and ndarray in (type(plain[0]), type(plain[-1])):
                 plain = _with_arrays(plain)
             kind = type(value)
-            known = value._number if kind is Late.scalar else value if kind in _NUMBERS else _known(value)
+            known = value._number if kind is Late.scalar else value if kind in PYTHONS else _known(value)
             if known is not None and (plain.__class__ in _QUICK_TO_WRITE or _is_short(plain)):
                 try:
                     target[plain] = known
@@ -457,7 +456,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
     def fill(self, value: Any) -> None:
         """Set every element to a scalar."""
         target = self._open()
-        if target is not None and type(value) in _NUMBERS and target.flags.writeable:
+        if target is not None and type(value) in PYTHONS and target.flags.writeable:
             target.fill(value)
             return
         if self.dtype.hasobject and not self.dtype.names:

@@ -15,11 +15,10 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.handle import order_letter, register_scalar, scalar, wrap
-from spartan_ng.api.core.kinds import NUMERIC
+from spartan_ng.api.core.kinds import NUMBERS, NUMERIC
 from spartan_ng.api.core.views import View
 from spartan_ng.api.ndarray.array import compute, ndarray
 
-_NUMBERS = frozenset({int, float, bool, complex}) | NUMERIC
 _new = object.__new__
 
 
@@ -33,7 +32,7 @@ def _binary(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any) ->
         kind = type(other)
         if kind is Scalar:
             other = other._number
-        elif kind not in _NUMBERS:
+        elif kind not in NUMBERS:
             return turned(other, self) if kind is ndarray else of_arrays(self, other)
         made = _new(Scalar)
         made._number = function(self._number, other)
@@ -47,7 +46,7 @@ def _reflected(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any)
 
     def method(self: Scalar, other: Any) -> Any:
         kind = type(other)
-        if kind not in _NUMBERS:
+        if kind not in NUMBERS:
             return turned(other, self) if kind is ndarray else of_arrays(self, other)
         made = _new(Scalar)
         made._number = function(other, self._number)
@@ -63,7 +62,7 @@ def _comparison(function: Callable[[Any, Any], Any], of_arrays: Any, turned: Any
         kind = type(other)
         if kind is Scalar:
             other = other._number
-        elif kind not in _NUMBERS:
+        elif kind not in NUMBERS:
             return turned(other, self) if kind is ndarray else of_arrays(self, other)
         return _TRUE if function(self._number, other) else _FALSE
 

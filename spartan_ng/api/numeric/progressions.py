@@ -10,9 +10,8 @@ import numpy as np
 from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.few import NUMBERS
 from spartan_ng.api.core.handle import Handle, converted_node, wrap, wrap_node
-from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.operands import common_dtype
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config

@@ -18,8 +18,8 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group, Grouping
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, input_labels, is_read, is_transparent, root
-from spartan_ng.optimizer.fusion.operators import computed_share, stored_bytes
+from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_read, is_transparent, root
+from spartan_ng.optimizer.fusion.operators import computed_share, is_aligned, stored_bytes
 
 
 def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[int, int]:
@@ -71,7 +71,7 @@ def _stage_ps(stage: Group, grouping: Grouping, density: Mapping[Node, float], p
             if below.format == "dense" and below.shape == node.shape:
                 nbytes = int(nbytes * share)
             before, aligned = reads.get(below, (0, False))
-            reads[below] = (max(before, nbytes), aligned or _is_aligned(stage, seen))
+            reads[below] = (max(before, nbytes), aligned or is_aligned(stage, seen))
     read, write = 0, profile.launch_ps + profile.step_ps * len(computed)
     for below, (nbytes, aligned) in reads.items():
         moved, wait = read_ps(nbytes, below, aligned, profile)
@@ -119,11 +119,3 @@ def _share(node: Node, grouping: Grouping, density: Mapping[Node, float]) -> flo
     """The part of a node's operations that is done where a sparse operand may drive it."""
     drivers = grouping.drivers.get(node, ())
     return min((density[d] for d in drivers), default=computed_share(node, density))
-
-
-def _is_aligned(stage: Group, seen: Labels | None) -> bool:
-    """Whether a task that has its part of the longest dimension has its part of the operand."""
-    if seen is None:
-        return False
-    longest = max(stage.domain, default=1)
-    return any(label != WHOLE and stage.domain[label] == longest for label in seen)

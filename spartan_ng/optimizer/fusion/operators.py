@@ -160,13 +160,17 @@ def _edge(
     producer = number.get(below, -1)
     if labels is None:
         return Edge(below, producer, Fit.NONE, False, None)
-    longest = max(stage.domain, default=1)
-    aligned = any(label != WHOLE and stage.domain[label] == longest for label in labels)
     alone = producer < 0 or below in apart or is_transparent(below) or not found[producer].fusible
     fit = Fit.NONE if alone else _fit(below, stage, labels)
     if several and fit is not Fit.NONE and breaks_lines(below):
         fit = Fit.NONE
-    return Edge(below, producer, fit, aligned, labels)
+    return Edge(below, producer, fit, is_aligned(stage, labels), labels)
+
+
+def is_aligned(stage: Group, labels: Labels | None) -> bool:
+    """Whether a task that has its part of the longest dimension has its part of the operand."""
+    longest = max(stage.domain, default=1)
+    return labels is not None and any(d != WHOLE and stage.domain[d] == longest for d in labels)
 
 
 def breaks_lines(node: Node) -> bool:
