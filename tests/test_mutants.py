@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from tests.mutants import switch
 from tests.mutants.sites import SWITCH, drawn, sites, switched
-from tests.mutants.tree import CORE, is_chosen
+from tests.mutants.tree import CORE, SCHEMA, connected, is_chosen
 
 TEXT = '''"""A module."""
 
@@ -102,3 +104,57 @@ def test_processes_note_together_who_comes_by(tmp_path) -> None:
         for numbers in ((7, 3), (5, 3))
     ]
     assert said == ["True False [3, 7]\n", "False False [3, 5, 7]\n"]
+
+
+SHARP = "from tests.mutants.switch import active\n\n"
+FILES = {
+    "conftest.py": "def pytest_addoption(parser): parser.addoption('--seed')",
+    "test_newer.py": "from tests.mutants.switch import is_newer\n\ndef test_newer(): pass",
+    "test_unsteady.py": "def test_unsteady(): raise AssertionError",
+    "test_blind.py": "def test_blind(): pass",
+    "test_sharp.py": f"{SHARP}def test_sharp(): assert active < 0",
+    "test_ends.py": f"import os\n{SHARP}def test_ends(): active < 0 or os._exit(0)",
+}
+WITNESSES = {
+    ("newer", "unsteady", "blind", "sharp"): ("seen", "test_sharp.py::test_sharp"),
+    ("newer", "unsteady", "blind", "ends"): ("seen", "test_ends.py::test_ends: ended with 0"),
+    ("newer", "unsteady", "blind"): ("survives", "1 tests"),
+    ("newer", "unsteady"): ("no test", "no test comes by"),
+}
+JUDGE = """
+import sys
+from pathlib import Path
+
+import pytest
+from tests.mutants.run import judge
+from tests.mutants.tree import connected
+
+for number in range(int(sys.argv[1])):
+    judge(Path("own").resolve(), connected(Path(".")), number, 60.0, is_early=False)
+"""
+
+
+def test_what_fails_without_the_fault_too_is_no_witness(tmp_path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    for folder in "own", "kernels":
+        (tmp_path / folder).mkdir()
+    (site,) = sites("m.py", "a < b")
+    state = connected(tmp_path)
+    state.executescript(SCHEMA)
+    for number, names in enumerate(WITNESSES):
+        state.execute("insert into site values (?, ?)", (number, json.dumps(asdict(site))))
+        for seconds, name in enumerate(names):
+            test = f"test_{name}.py::test_{name}"
+            row = test, f"test_{name}.py", seconds / 10, True
+            state.execute("insert or replace into test values (?, ?, ?, ?)", row)
+            state.execute("insert into reach values (?, ?)", (number, test))
+    subprocess.run(
+        [sys.executable, "-c", JUDGE, str(len(WITNESSES))],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=True,
+    )
+    said = state.execute("select verdict, why from verdict order by number").fetchall()
+    assert said == list(WITNESSES.values())

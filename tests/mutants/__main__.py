@@ -6,7 +6,8 @@
 
 Faults (a comparison, a sign, `and` for `or`, a dropped `not`) are drawn at random and put into a copy of the
 project. The tests run once without any, to see which come by which fault; then each fault meets the tests
-that do. Survivors are printed: each is a question that no test asks. With new tests, ask `--again`.
+that do. Survivors are printed: each is a question that no test asks. With new tests, ask `--again`: they meet
+the code of the draw, and those that need newer code are put aside.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ TESTS = (*(f"tests/{room}" for room in ROOMS), *(f"tests/test_{name}.py" for nam
 @click.option("--tests", multiple=True, default=TESTS, help="Files and folders of tests.")
 @click.option("--most", default=60.0, show_default=True, help="Seconds of tests that a fault meets at most.")
 @click.option("--slice", "slice_s", type=float, help="Seconds after which to stop; the next call goes on.")
-@click.option("--again", is_flag=True, help="Judge anew, with the tests of now, what none has seen.")
+@click.option("--again", is_flag=True, help="Judge anew what none has seen: tests of now, code of the draw.")
 @click.option("--jobs", default=1, show_default=True, help="How many processes.")
 @click.option("--place", type=Path, help="Where the copy lies.  [default: .mutants/SEED-COUNT]")
 def main(

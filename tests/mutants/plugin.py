@@ -62,12 +62,16 @@ class Recorder:
 
 
 class Chosen:
-    """Runs some tests until one fails, which is noted; each may take so many seconds."""
+    """Runs some tests until one fails; each may take so many seconds.
 
-    def __init__(self, tests: Sequence[str], failed: Path, timeout_s: float) -> None:
+    What has begun last is noted: a test, or a file that could not be imported. That is what failed, also
+    where a fault ends the process or never lets it end.
+    """
+
+    def __init__(self, tests: Sequence[str], last: Path, timeout_s: float) -> None:
         self._tests = frozenset(tests)
         self._files = list(dict.fromkeys(t.partition("::")[0] for t in tests))
-        self._failed = failed
+        self._last = last
         self._timeout_s = timeout_s
 
     def __call__(self) -> int:
@@ -80,7 +84,11 @@ class Chosen:
         """Keep the chosen ones."""
         items[:] = [i for i in items if i.nodeid in self._tests]
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """One phase has ended."""
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file has been imported, or not."""
         if report.failed:
-            self._failed.write_text(report.nodeid)
+            self._last.write_text(report.nodeid)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins."""
+        self._last.write_text(nodeid)

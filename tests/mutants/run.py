@@ -1,8 +1,8 @@
 """Run tests with a fault in the code: in children of a process that has imported everything once.
 
 A run without a fault notes which tests come by which fault, and how long they take. Then each fault gets the
-tests that do, those of the most particular files first, until one fails. Endless loops end by their processor
-time, which a busy machine does not change, and count as seen.
+tests that do, those of the most particular files first, until one fails that passes without the fault.
+Endless loops end by their processor time, which a busy machine does not change, and count as seen.
 """
 
 from __future__ import annotations
@@ -59,22 +59,54 @@ def judge(own: Path, state: sqlite3.Connection, number: int, most_s: float, is_e
     """Find out whether tests see a fault, and keep which one does, or how many do not.
 
     What modules come by when they are imported is early: each test may see it, in a new process only.
+    What fails without the fault as well (a test of newer code, an unsteady one) is put aside.
     """
+    runs = _Runs(own, number, is_early)
     ran, verdict, why = 0, "no test", "no test comes by"
     for tests in _batches(state, sites_of(state)[number], number, most_s, is_early):
-        failed = own / "failed"
-        failed.unlink(missing_ok=True)
+        while failed := runs.failed(tests, with_fault=True):
+            if not runs.failed(failed, with_fault=False):
+                break
+            state.executemany("update test set passed = 0 where name = ?", [(t,) for t in failed])
+            tests = {t: s for t, s in tests.items() if t not in failed}
+        ran += len(tests)
+        if failed:
+            verdict, why = "seen", runs.why
+            break
+        if tests:
+            verdict, why = "survives", f"{ran} tests"
+    state.execute("insert or replace into verdict values (?, ?, ?, ?)", (number, verdict, why, ran))
+
+
+class _Runs:
+    """Runs of some tests with one fault, or without any."""
+
+    def __init__(self, own: Path, number: int, is_early: bool) -> None:
+        self._own = own
+        self._number = number
+        self._is_early = is_early
+        self.why = ""
+        """What has failed with the fault."""
+
+    def failed(self, tests: dict[str, float], with_fault: bool) -> dict[str, float]:
+        """The first of the tests that fails, or those of a file that cannot be imported."""
+        if not tests:
+            return {}
+        number = self._number if with_fault else -1
+        last = self._own / "last"
+        last.unlink(missing_ok=True)
         limit = _TIMES * sum(tests.values()) + 15.0
         patience = _TIMES * max(tests.values()) + 120.0
-        with _cache(own.parent / "kernels"):
-            run = Chosen(list(tests), failed, patience)
-            code = _fresh(own, number, run) if is_early else _forked(own, number, run, limit)
-        ran += len(tests)
-        if code != ALL_PASSED:
-            verdict, why = "seen", failed.read_text() if failed.exists() else f"ended with {code}"
-            break
-        verdict, why = "survives", f"{ran} tests"
-    state.execute("insert or replace into verdict values (?, ?, ?, ?)", (number, verdict, why, ran))
+        with _cache(self._own.parent / "kernels"):
+            run = Chosen(list(tests), last, patience)
+            own = self._own
+            code = _fresh(own, number, run) if self._is_early else _forked(own, number, run, limit)
+        if code == ALL_PASSED:
+            return {}
+        name = last.read_text() if last.exists() else ""
+        if with_fault:
+            self.why = f"{name}: ended with {code}" if code != 1 or not name else name
+        return {t: s for t, s in tests.items() if name in (t, t.partition("::")[0])} or tests
 
 
 def _batches(
@@ -147,15 +179,18 @@ def _fresh(own: Path, number: int, run: Chosen) -> int:
     program = "import pickle, sys; sys.exit(pickle.load(sys.stdin.buffer)())"
     environment = {**os.environ, switch.NUMBER: str(number)}
     with (own / "output.txt").open("wb") as output:
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            input=pickle.dumps(run),
-            env=environment,
-            stdout=output,
-            stderr=output,
-            timeout=_HANG_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                input=pickle.dumps(run),
+                env=environment,
+                stdout=output,
+                stderr=output,
+                timeout=_HANG_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL
     return done.returncode
 
 

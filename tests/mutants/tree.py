@@ -37,7 +37,7 @@ CORE = (
 """What is worth a fault by default: the rooms where answers come about, and the core of the API."""
 _COMPILED = Path("spartan_ng/kernels/compiled/loops")
 """Read as texts and compiled: a switch cannot be asked for from inside."""
-_SCHEMA = """
+SCHEMA = """
 create table site (number integer primary key, body text);
 create table test (name text primary key, file text, seconds real, passed integer);
 create table reach (number integer, test text);
@@ -65,7 +65,7 @@ def prepare(
     for path, those in by_path.items():
         (tree / path).write_text(switched((root / path).read_text(), those))
     with connected(place) as state:
-        state.executescript(_SCHEMA)
+        state.executescript(SCHEMA)
         state.execute("begin")
         state.executemany(
             "insert into site values (?, ?)", ((i, json.dumps(asdict(s))) for i, s in enumerate(chosen))
