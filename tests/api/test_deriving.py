@@ -64,6 +64,18 @@ def test_derived_classes(program):
         assert ours.dtype == theirs.dtype
 
 
+@pytest.mark.parametrize("requirements", [None, ["E"], ["ENSUREARRAY", "W"], ["E", "F", "O"], ["C"]])
+@pytest.mark.parametrize("dtype", [None, "f4"])
+def test_instances_are_kept_or_not_as_required(requirements, dtype):
+    kinds = []
+    for module in (np, numpy):
+        instance = derived(module)([[1, 2], [3, 4]])
+        for given in (instance, instance.view(module.ndarray)):
+            found = module.require(given, dtype, requirements)
+            kinds.append((type(found).__name__, found.dtype, found.flags.fnc, found.tolist()))
+    assert kinds[:2] == kinds[2:]
+
+
 def test_instances_are_arrays():
     named = derived(np)
     assert isinstance(named([1]), np.ndarray)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, Fold
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
@@ -32,6 +33,11 @@ _NEVER = frozenset({"cast", "power", "float_power", "real", "imag", "isnat", "sp
 _MAPS = [n for n, f in ELEMENTWISE.items() if f.nout == 1 and n not in _NEVER]
 _FOLDS = [n for n, f in FOLDS.items() if isinstance(f, Fold) and n not in ("gcd", "hypot")]
 _FOLDS += ["add", "add", "maximum", "multiply", "argmin", "argmax"]
+
+
+def _lies_backwards(node: Node) -> bool:
+    """Whether it may be a view of elements that lie backwards, for which NumPy has loops of their own."""
+    return any(n.op is Op.SLICE and any(step < 0 for _, step in n.params) for n in topological([node]))
 
 
 class Steps(Drawing):
@@ -90,7 +96,8 @@ class Steps(Drawing):
                     labels[k] = d if labels[k] == WHOLE else labels[k]
         rounded = any(v.rounded for v in cast) or name in VECTOR_MATH
         real = all(v.node.dtype.kind != "c" for v in cast)
-        rounded = rounded or (self.thirds and dtype.kind in "fc" and not (real and name in _ROUNDED_ONCE))
+        rounds = dtype.kind in "fc" and not (real and name in _ROUNDED_ONCE)
+        rounded = rounded or (rounds and (self.thirds or any(_lies_backwards(v.node) for v in cast)))
         return self.add(node, tuple(labels), rounded, any(v.folded for v in cast))
 
     def _cast(self, v: Value, dtype: np.dtype[Any]) -> Value:

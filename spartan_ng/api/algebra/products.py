@@ -12,7 +12,7 @@ import numpy as np
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, Late, array_of, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, Late, array_of, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -335,7 +335,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
         ones = (1,) * b.ndim
         return array_of(ufuncs.multiply(a.reshape(a.shape + ones), b))
     nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
-    return array_of(wrap_node(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind)))
+    return wrap_array(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
 
 
 # --- einsum ----------------------------------------------------------------------------------------

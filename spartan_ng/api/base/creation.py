@@ -14,11 +14,11 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
     Handle,
     Late,
-    array_of,
     converted_node,
     copied,
     make,
     wrap,
+    wrap_array,
     wrap_masked,
     wrap_node,
 )
@@ -261,8 +261,7 @@ def astype(
     masked = x._masked()
     if masked is not None:
         return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask), True)
-    result = wrap_node(converted_node(x._node(), dtype))
-    return result if x._cell.frozen else array_of(result)
+    return (wrap_node if x._cell.frozen else wrap_array)(converted_node(x._node(), dtype))
 
 
 # --- constants -------------------------------------------------------------------------------------

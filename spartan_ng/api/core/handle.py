@@ -385,14 +385,20 @@ def _record(value: Any) -> ndarray:
 
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
-    note(node)
     if node.shape:
-        return make(Cell(node=node))
+        return wrap_array(node)
+    note(node)
     if not node.dtype.isnative:
         node = build.cast(node, node.dtype.newbyteorder("="))
     h = _new(Late.number)
     h._cell, h._views, h._state = Cell(node=node, frozen=True), (), None
     return h  # type: ignore[no-any-return]
+
+
+def wrap_array(node: Node) -> ndarray:
+    """An array for a node, also for one without axes: a number's class and cell know no writes."""
+    note(node)
+    return make(Cell(node=node))
 
 
 def wrap_masked(masked: Masked, computed: bool = False) -> ndarray:

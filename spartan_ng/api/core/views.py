@@ -149,8 +149,9 @@ class Part:
     name: str
 
     def apply(self, base: Node) -> Node:
-        """The part of a node."""
-        return build.map_(self.name, base)
+        """The part of a node, in its order of bytes."""
+        part = build.map_(self.name, base)
+        return build.cast(part, part.dtype.newbyteorder(base.dtype.byteorder))
 
     def apply_value(self, base: Any) -> Any:
         """The part of an array."""

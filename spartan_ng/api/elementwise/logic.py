@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.api.base import constants, creation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, array_of, assigned, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, assigned, copied, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX
@@ -48,7 +48,7 @@ def where(condition: Any, x: Any = _NONE, y: Any = _NONE, /) -> Any:
         for o in options
     ]
     mask = reductions.truth(flags)
-    return array_of(wrap_node(build.map_("where", mask._node(), *nodes, dtype=kind)))
+    return wrap_array(build.map_("where", mask._node(), *nodes, dtype=kind))
 
 
 @numpy_function(np.select)

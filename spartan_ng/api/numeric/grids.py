@@ -304,11 +304,13 @@ _REQUIREMENTS = {
 @numpy_function(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> ndarray:
     """An array of a dtype whose flags are set; a copy, where they are not."""
-    asked = {_REQUIREMENTS[r.upper()] for r in requirements or ()} - {"E"}
+    asked = {_REQUIREMENTS[r.upper()] for r in requirements or ()}
     if {"C", "F"} <= asked:
         raise ValueError('Cannot specify both "C" and "F" order')
     order = next((o for o in ("C", "F") if o in asked), "A")
-    found = creation.asanyarray(a, dtype, order)
+    taken = creation.asarray if "E" in asked else creation.asanyarray
+    asked -= {"E"}
+    found = taken(a, dtype, order)
     return found if all(found.flags[r] for r in asked) else found.copy(order)
 
 
