@@ -223,7 +223,7 @@ def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | No
 def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """Row-major runs: only the first axis is cut, and the input is read run by run."""
     node, (read,) = draft.node, draft.reads
-    cuttable = (0,) if node.ndim and node.shape[0] > 1 else ()
+    cuttable = (0,) if node.ndim else ()
     labels = tuple(0 if a.label == 0 and cuttable else WHOLE for a in read.axes)
     along = tuple(read.order.index(k) if k in read.order else -1 for k in range(len(read.axes)))
     access = replace(_access(read, arrays), labels=labels, run=Run(read.shape, along))

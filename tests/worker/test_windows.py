@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.plan.plan import Axis, Read
-from spartan_ng.worker.stages.windows import Window
+from spartan_ng.worker.stages.windows import Window, _within
 from tests.sampling import examples
 
 
@@ -33,3 +33,18 @@ def test_slabs_hold_what_is_asked_for(data: st.DataObject) -> None:
     assert [i for slab in every for i in sorted(slab)] == list(range(size)), "slabs part the indices"
     found = window.slabs(first + lo, first + hi)
     assert set(found) == {slab for slab, inside in enumerate(every) if inside & asked}
+
+
+RANGES = st.builds(
+    lambda start, step, n: (start, start + step * (n - 1) + 1, step),
+    *(st.integers(0, 6), st.integers(1, 4), st.integers(1, 5)),
+)
+
+
+@examples(300)
+@given(RANGES, RANGES)
+def test_a_range_is_within_another_where_all_its_indices_are(part, whole) -> None:
+    """Steps that do not follow the other's are no part of it, even where few indices happen to be."""
+    inside = set(range(*part)) <= set(range(*whole))
+    follows = part == whole or part[2] % whole[2] == 0
+    assert _within(part, whole) == (inside and follows)

@@ -221,7 +221,7 @@ def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:
             seen.update(set(stage.rows[step.register - first].args))
             held.add(step.register)
     views = {i for i, row in enumerate(stage.rows, first) if row.kind in VIEWS}
-    return frozenset((held | {r for r, n in seen.items() if n > 1 and r < first}) - views)
+    return frozenset((held | {r for r, n in seen.items() if n > 1}) - views)
 
 
 def _calls_numpy(stage: Fused, steps: list[Step]) -> bool:

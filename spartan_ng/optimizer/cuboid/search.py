@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import gcd
+from math import ceil, gcd
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def optimize(space: Space, cluster: Cluster) -> Choice:
     if cut is None:
         least = space.memory_bytes(space.blocks)
         raise MemoryBudgetError(
-            f"No cuboid fits: {space.name} needs at least {_ceil(least):,} bytes a task, with (P, Q, R) = "
+            f"No cuboid fits: {space.name} needs at least {ceil(least):,} bytes a task, with (P, Q, R) = "
             f"{space.blocks}; the budget is {cluster.task_bytes:,} bytes"
         )
     return describe(space, cut, cluster)
@@ -195,7 +195,3 @@ def _largest(space: Space, cluster: Cluster, free: int) -> int:
     unit = gcd(*(o.flops for o in space.operators)) or 1
     worked = _replicated(((o.dims, o.flops // unit) for o in space.operators), list(space.blocks))
     return max((cluster.task_bytes + 1) * area, int(held), int(worked))
-
-
-def _ceil(value: Fraction) -> int:
-    return -(-value.numerator // value.denominator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import Mock
 
@@ -67,14 +68,25 @@ def test_a_space_smaller_than_the_cluster_is_cut_as_far_as_it_goes() -> None:
 
 def test_the_error_names_operator_least_memory_and_budget() -> None:
     space = paper_space(100_000, 2000, Fraction(1))
-    small = Cluster(8, 12, 1000, 1, 1)
-    with pytest.raises(
-        MemoryBudgetError, match=r"No cuboid fits: X \* log.* at least .* bytes .* 1,000 bytes"
-    ):
-        optimize(space, small)
+    told = rf"No cuboid fits: X \* log.* at least {least_budget(space):,} bytes .* 1,000 bytes"
+    with pytest.raises(MemoryBudgetError, match=told):
+        optimize(space, Cluster(8, 12, 1000, 1, 1))
+
+
+@examples(100)
+@given(case=cases())
+def test_the_memory_that_the_error_names_is_enough_to_the_byte(case: tuple[Space, Cluster]) -> None:
+    space, cluster = case
+    least = least_budget(space)
+    optimize(space, replace(cluster, task_bytes=least))
+    with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes"):
+        optimize(space, replace(cluster, task_bytes=least - 1))
+
+
+def least_budget(space: Space) -> int:
+    """The least number of whole bytes that holds what a task of the finest cut takes."""
     least = space.memory_bytes(space.blocks)
-    budget = -(-least.numerator // least.denominator)
-    assert optimize(space, Cluster(8, 12, budget, 1, 1)).cut == space.blocks
+    return next(n for n in (int(least), int(least) + 1) if n >= least)
 
 
 def test_numbers_beyond_64_bits_stay_exact() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -126,6 +127,21 @@ def test_greedy_keeps_to_the_budget():
         problem = random_problem(seed, weighty=True)
         solution = budget.solve(problem, greedy.solve)
         assert problem.weight(solution.choice) <= problem.budget
+
+
+def test_of_one_variable_the_cheapest_option_within_the_budget_is_left():
+    """Whatever the solver can prove: what is taken away takes too much, and nothing else is."""
+
+    def unsure(problem):
+        return replace(exact.solve(problem), bound=0)
+
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(1, 6))
+        weights = np.array([0, *rng.integers(0, 4, n - 1)])
+        costs = rng.integers(0, 20, n)
+        problem = Problem((n,), {(0,): costs}, FORBIDDEN, {(0,): weights}, int(rng.integers(0, 4)))
+        assert budget.solve(problem, unsure).cost == best_cost(problem)
 
 
 def test_improving_never_worsens():
