@@ -3,7 +3,7 @@
 An array remembers the program that made it, without its data, and where the program's leaves came from. The
 programs of a loop are one object, so that a step costs a few hundred bytes. What came from the driver is
 kept, within `config.keep_uploads`. Arrays that nobody needs are not kept for the sake of others: what
-they were made of makes them again.
+they were made of makes them again. What that takes is in `recovery`.
 
 Resilient Distributed Datasets (NSDI '12), section 2.1, has the idea for partitions.
 """
@@ -11,15 +11,16 @@ Resilient Distributed Datasets (NSDI '12), section 2.1, has the idea for partiti
 from __future__ import annotations
 
 import weakref
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays import ArrayRef, Box, box_of, box_shape
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
+from spartan_ng.optimizer.rewrite.regions import restricted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,10 +39,34 @@ class Recipe:
         made = rebuild(roots, lambda node: node if node.data is None else blank[node.data])
         return cls(tuple(made), tuple(blank[ref] for ref in leaves))
 
-    def over(self, refs: Iterable[ArrayRef], outputs: Iterable[int]) -> list[Node]:
-        """Some of the program's results over arrays."""
-        leaf = dict(zip(self.leaves, map(build.data, refs), strict=True))
-        return rebuild([self.roots[n] for n in outputs], lambda node: leaf.get(node, node))
+    def over(self, nodes: Iterable[Node]) -> list[Node]:
+        """The program's results over values of the leaves."""
+        leaf = dict(zip(self.leaves, nodes, strict=True))
+        return rebuild(self.roots, lambda node: leaf.get(node, node))
+
+    def within(self, wanted: Sequence[tuple[int, Box]]) -> Part:
+        """The program that makes boxes of some of its results, given by their numbers."""
+        blank: dict[Node, Node] = {}
+
+        def leaf(node: Node, box: Box) -> Node:
+            if box == box_of(node.shape):
+                blank[node] = node
+            else:
+                blank[node] = build.data(ArrayRef(box_shape(box), node.dtype))
+            return blank[node]
+
+        roots, needed = restricted([self.roots[n] for n, _ in wanted], [box for _, box in wanted], leaf)
+        used = [(k, node) for k, node in enumerate(self.leaves) if node in needed]
+        recipe = Recipe(tuple(roots), tuple(blank[node] for _, node in used))
+        return Part(recipe, tuple((k, needed[node]) for k, node in used))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a recipe, and the leaves of the whole that it needs, by their numbers, with the boxes."""
+
+    recipe: Recipe
+    needs: tuple[tuple[int, Box], ...]
 
 
 class Origin:
@@ -98,13 +123,14 @@ _uploads = Uploads()
 
 def record(recipe: Recipe, leaves: Sequence[ArrayRef], results: Iterable[ArrayRef]) -> None:
     """Note that `results` are those of `recipe` over `leaves`."""
-    parents = tuple(_origin(leaf) for leaf in leaves)
+    parents = tuple(origin_of(leaf) for leaf in leaves)
     for output, ref in enumerate(results):
         if ref.origin is None:
             ref.origin = Origin(ref, (recipe, output) if output else recipe, parents)
 
 
-def _origin(ref: ArrayRef) -> Origin:
+def origin_of(ref: ArrayRef) -> Origin:
+    """Where an array came from."""
     if ref.origin is not None:
         return ref.origin  # type: ignore[return-value]
     is_number = (
@@ -122,62 +148,3 @@ def _origin(ref: ArrayRef) -> Origin:
 def _is_there(ref: ArrayRef) -> bool:
     """Whether an array's elements need no worker: they are on the driver, or in a source."""
     return ref.value is not None or ref.source is not None
-
-
-Evaluate = Callable[[list[Node]], list[ArrayRef]]
-Run = tuple[Recipe, tuple[Origin, ...]]
-"""A recipe over the arrays of these origins."""
-
-
-def computed_again(
-    lost: Sequence[ArrayRef], is_lost: Callable[[ArrayRef], bool], evaluate: Evaluate
-) -> list[ArrayRef] | None:
-    """New arrays with the elements of `lost`; None where nobody knows any more what they came from.
-
-    Each run on the way is done once, for all that is wanted of it, and let go when no more is made of it.
-    """
-    wanted = [_origin(ref) for ref in lost]
-    made: dict[Origin, ArrayRef] = {}
-    runs = _needed(wanted, is_lost, made)
-    if runs is None:
-        return None
-    uses = Counter(wanted)
-    for _, parents in runs:
-        uses.update(set(parents))
-    for (recipe, parents), results in runs.items():
-        nodes = recipe.over([made[p] for p in parents], [output for _, output in results])
-        made.update(zip([origin for origin, _ in results], evaluate(nodes), strict=True))
-        for parent in set(parents):
-            uses[parent] -= 1
-            if not uses[parent]:
-                del made[parent]
-    return [made[origin] for origin in wanted]
-
-
-def _needed(
-    wanted: Sequence[Origin], is_lost: Callable[[ArrayRef], bool], there: dict[Origin, ArrayRef]
-) -> dict[Run, list[tuple[Origin, int]]] | None:
-    """The runs that make `wanted`, in order, and what is wanted of each; where they start goes `there`."""
-    runs: dict[Run, list[tuple[Origin, int]]] = {}
-    done: set[Origin] = set()
-    stack = list(wanted)
-    while stack:
-        origin = stack[-1]
-        if origin not in done:
-            source, ref = origin.source, origin.ref()
-            if ref is not None and not is_lost(ref):
-                there[origin] = ref
-            elif isinstance(source, ArrayRef):
-                there[origin] = source
-            elif source is None:
-                return None
-            else:
-                missing = [p for p in origin.parents if p not in done]
-                if missing:
-                    stack += missing
-                    continue
-                recipe, output = source if isinstance(source, tuple) else (source, 0)
-                runs.setdefault((recipe, origin.parents), []).append((origin, output))
-            done.add(origin)
-        stack.pop()
-    return runs

@@ -33,7 +33,7 @@ from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.kernels.direct import run_direct
-from spartan_ng.lineage import computed_again, record
+from spartan_ng.lineage import record
 from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
@@ -42,6 +42,7 @@ from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
+from spartan_ng.recovery import Amount, computed_again
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -62,6 +63,8 @@ class Session:
         """Bytes that workers have received from each other in all runs."""
         self.worked_s = 0.0
         """Seconds that stages have taken, each on its slowest worker."""
+        self.recovered = Amount()
+        """What lost workers took with them, and what was computed again for that."""
         self._watch = Watch()
         self.planner = Planner(backend, recipes=self._losing is not None)
 
@@ -163,18 +166,28 @@ class Session:
         """Have those of `refs` computed again that lost workers took with them; whether that was possible."""
         losing = self._losing
         assert losing is not None, "only lost arrays are recovered"
-        losing.take_notice()
-        lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
-        if lost:
-            with happened.span("recover"):
-                found = computed_again(
-                    lost, lambda ref: ref.backend is losing and losing.is_lost(ref), self._evaluate_plain
-                )
+        for left in reversed(range(config.retries + 1)):
+            losing.take_notice()
+            lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
+            if not lost:
+                return True
+            try:
+                with happened.span("recover"):
+                    found = computed_again(lost, losing, self._evaluate_plain)
+            except WorkerUnreachable:
+                raise
+            except WorkerLost:  # tiles that were left have gone meanwhile
+                if not left:
+                    raise
+                continue
             if found is None:
                 return False
-            for ref, by in zip(lost, found, strict=True):
+            arrays, amount = found
+            self.recovered += amount
+            for ref, by in zip(lost, arrays, strict=True):
                 losing.restore(ref, by)
-        return True
+            return True
+        raise AssertionError("the last attempt returns or raises")
 
     def _evaluate_plain(self, nodes: list[Node]) -> list[ArrayRef]:
         return self._evaluate(nodes, None)

@@ -15,7 +15,9 @@ import click
 import numpy
 
 import spartan_ng as np
+from spartan_ng import session
 from spartan_ng.config import config
+from spartan_ng.recovery import Amount
 
 
 def kmeans(xp: Any, data: Any) -> Any:
@@ -86,7 +88,7 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
     draw = random.Random(seed)
     data = numpy.random.default_rng(seed).random((20_000, 30))
     wanted = [numpy.asarray(program(numpy, data)) for program in PROGRAMS]
-    failures, taken, usual = 0, [], []
+    failures, taken, usual, amounts = 0, [], [], dict.fromkeys(PROGRAMS, Amount())
     with config.override(small_bytes=0):
         for program in PROGRAMS:
             begun = time.perf_counter()
@@ -96,6 +98,7 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
             k = n % len(PROGRAMS)
             killer = threading.Timer(draw.random() * usual[k], _kill, [draw.choice(processes())])
             begun = time.perf_counter()
+            session.current().recovered = Amount()
             killer.start()
             try:
                 found = numpy.asarray(PROGRAMS[k](np, np.array(data)))
@@ -104,6 +107,7 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
                 said = f"{type(error).__name__}: {error}"
             killer.join()
             taken.append(time.perf_counter() - begun)
+            amounts[PROGRAMS[k]] = amounts[PROGRAMS[k]] + session.current().recovered
             if said != "right":
                 failures += 1
                 click.echo(f"{n} {PROGRAMS[k].__name__}: {said}")
@@ -112,6 +116,10 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
         f"{numpy.median(usual):.2f} s, with a kill {numpy.median(taken):.2f} s, "
         f"99% within {numpy.quantile(taken, 0.99):.2f} s, at most {max(taken):.2f} s"
     )
+    for program, amount in amounts.items():
+        if amount.lost:
+            again = f"{amount.computed / amount.lost:.2f} times the {amount.lost:,} elements that were lost"
+            click.echo(f"  {program.__name__}: computed again {again}")
     return failures > 0
 
 

@@ -2,7 +2,7 @@
 
 Axis `a` of size n is cut into `parts[a]` nearly equal parts; part p is `[p*n//parts, (p+1)*n//parts)`. Where
 the data or the workers ask for it, the cuts of an axis are given instead, as `splits[a]`.
-The tile at grid index `idx` lives on rank `sum(idx[a] * strides[a])`. The strides make views exact:
+The tile at grid index `idx` lives on rank `first + sum(idx[a] * strides[a])`. The strides make views exact:
 the transpose of a (2, 2) grid with strides (2, 1) has strides (1, 2), so that tile (i, j) of A.T lives
 with tile (j, i) of A. No axis is cut into more parts than it has elements.
 
@@ -34,6 +34,8 @@ class Tiling:
     splits: tuple[tuple[int, ...], ...] = ()
     """For each axis where its parts begin, but for the first; empty for an axis that is cut evenly, and empty
     as a whole where all are."""
+    first: int = 0
+    """The rank of the first tile; copies are on all."""
 
     @classmethod
     def grid(cls, *parts: int) -> Tiling:
@@ -45,9 +47,9 @@ class Tiling:
         return cls(tuple(parts), tuple(reversed(strides)))
 
     @classmethod
-    def single(cls, ndim: int) -> Tiling:
-        """The whole array as one tile on rank 0."""
-        return cls((1,) * ndim, (0,) * ndim)
+    def single(cls, ndim: int, rank: int = 0) -> Tiling:
+        """The whole array as one tile on a rank."""
+        return cls((1,) * ndim, (0,) * ndim, first=rank)
 
     @classmethod
     def copies(cls, ndim: int) -> Tiling:
@@ -64,7 +66,7 @@ class Tiling:
 
     def rank(self, index: tuple[int, ...]) -> int:
         """The rank that holds the tile at grid `index` (any rank for a duplicate)."""
-        return sum(i * s for i, s in zip(index, self.strides, strict=True))
+        return self.first + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def box(self, shape: tuple[int, ...], index: tuple[int, ...]) -> Box:
         """The extent of the tile at grid `index` in an array of `shape`."""
@@ -82,7 +84,9 @@ class Tiling:
         if self.duplicate:
             return (0,) * len(self.parts)
         index = [0] * len(self.parts)
-        rest = rank
+        rest = rank - self.first
+        if rest < 0:
+            return None
         for axis in sorted(range(len(self.parts)), key=lambda a: -self.strides[a]):
             if self.parts[axis] > 1:
                 index[axis] = min(rest // self.strides[axis], self.parts[axis] - 1)
@@ -120,11 +124,12 @@ class Tiling:
             tuple(self.strides[a] for a in axes),
             self.duplicate,
             tuple(self.splits[a] for a in axes) if self.splits else (),
+            self.first,
         )
 
     def evenly(self) -> Tiling:
         """The same grid with even cuts."""
-        return Tiling(self.parts, self.strides, self.duplicate)
+        return Tiling(self.parts, self.strides, self.duplicate, first=self.first)
 
     def __str__(self) -> str:
         """`duplicate`, `single`, or the grid, as in `4x1`; `4x1 uneven` where its cuts are given."""

@@ -245,6 +245,10 @@ class ClusterBackend:
         """Whether a worker that is gone took tiles of the array with it."""
         return self._held.is_lost(ref)
 
+    def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
+        """The tiles of an array that is lost: see `Losing`."""
+        return self._held.tiles_of(ref)
+
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
         self._held.restore(ref, by)

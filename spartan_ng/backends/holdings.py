@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect, is_empty
 from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
@@ -96,6 +96,38 @@ class Holdings:
         held = self._arrays.get(ref.serial)
         return held is not None and held.lost is not None
 
+    def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
+        """The tiles of a dense array that is lost, each as an array of its own, None for one that is gone.
+
+        They are the array's own tiles: they are there as long as it is. None at all are given where its ranks
+        have no boxes of their own.
+        """
+        with self._lock:
+            held = self._arrays.get(ref.serial)
+            cut = ref.tiling
+            if held is None or cut is None or cut.duplicate or held.lost == _LOST_WITH:
+                return {}
+            if ref.format != "dense":
+                return {}
+            found: dict[Box, ArrayRef | None] = {}
+            for rank, member in enumerate(held.members):
+                box = cut.box_on(ref.shape, rank)
+                if box is not None and not is_empty(box):
+                    is_there = member in self.settled.members
+                    found[box] = self._tile(ref, held, rank, box) if is_there else None
+            return found
+
+    def _tile(self, ref: ArrayRef, held: Held, rank: int, box: Box) -> ArrayRef:
+        """One tile of an array as an array."""
+        backend, arrays = self._backend(), self._arrays
+        assert backend is not None, "arrays are asked for by a backend that is there"
+        now = self.settled.members
+        there = Tiling.single(len(box), now.index(held.members[rank]))
+        tile = ArrayRef(box_shape(box), ref.dtype, tiling=there)
+        arrays[tile.serial] = Held(weakref.ref(tile), held.key, now)
+        tile.on_release(backend, arrays.__delitem__)
+        return tile
+
     def keep(
         self,
         ref: ArrayRef,
@@ -154,7 +186,7 @@ class Holdings:
         Raises MemoryBudgetError where a worker has no room, WorkerLost where one is gone.
         """
         members = self.settled.members
-        highest = sum((p - 1) * s for p, s in zip(tiling.parts, tiling.strides, strict=True))
+        highest = tiling.rank(tuple(p - 1 for p in tiling.parts))
         if highest >= len(members):
             raise WorkerLost(f"a tiling for {highest + 1} workers, but {len(members)} are left")
         if ref.source is not None and tiling.duplicate:

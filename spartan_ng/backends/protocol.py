@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -98,6 +98,11 @@ class Losing(Protocol):
 
     def is_lost(self, ref: ArrayRef) -> bool:
         """Whether a worker that is gone took tiles of the array with it."""
+        ...
+
+    def tiles_of(self, ref: ArrayRef) -> Mapping[Box, ArrayRef | None]:
+        """The tiles of an array that is lost, each as an array of its own, None for one that is gone; none at
+        all where that is not known."""
         ...
 
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:

@@ -41,11 +41,15 @@ def kill(cluster, number):
 
 def test_results_on_a_worker_that_dies_are_computed_again(cluster):
     x = np.array(X)
-    y = (x * 2).persist()
-    z = (y + 1).persist()
+    with config.override(tiling="row"):
+        y = (x * 2).persist()
+        z = (y + 1).persist()
     kill(cluster, 1)
     numpy.testing.assert_array_equal(z, X * 2 + 1)
     numpy.testing.assert_allclose((y + z).sum(axis=0), (X * 2 + X * 2 + 1).sum(axis=0), rtol=1e-12)
+    amount = session.current().recovered
+    assert 0 < amount.lost < 2 * X.size
+    assert amount.computed <= 1.3 * amount.lost
 
 
 def test_what_was_let_go_is_made_again_on_the_way(cluster):

@@ -99,6 +99,7 @@ def canonical(tiling: Tiling) -> Tiling:
         tuple(s if p > 1 else 0 for p, s in zip(tiling.parts, tiling.strides, strict=True)),
         tiling.duplicate,
         tiling.splits if any(tiling.splits) else (),
+        tiling.first,
     )
 
 
@@ -109,6 +110,7 @@ def project(grid: Tiling, labels: tuple[int, ...]) -> Tiling:
         tuple(grid.strides[d] if d >= 0 else 0 for d in labels),
         grid.duplicate,
         _splits(grid, labels),
+        grid.first,
     )
 
 

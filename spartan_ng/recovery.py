@@ -1,0 +1,286 @@
+"""What lost workers took with them is computed again, and no more than that: boxes, not arrays.
+
+From the latest array to the earliest, each says which box of it has to be computed: of one that was lost the
+tiles that are gone, of one that nobody kept all that is needed. The recipe's part that makes the box
+(`optimizer.rewrite.regions`) says which boxes it needs of what it was made of. Then the parts run, from the
+earliest to the latest, over tiles that are still there and boxes that were made before.
+
+Resilient Distributed Datasets (NSDI '12), section 2.1, computes whole partitions again, whatever of them
+somebody needs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, intersect
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.lineage import Origin, Part, Recipe, origin_of
+from spartan_ng.optimizer.rewrite.regions import around, inside
+
+
+class Losses(Protocol):
+    """Who knows what is lost."""
+
+    def is_lost(self, ref: ArrayRef) -> bool:
+        """Whether tiles of an array are gone."""
+        ...
+
+    def tiles_of(self, ref: ArrayRef) -> Mapping[Box, ArrayRef | None]:
+        """The tiles of an array that is lost, each as an array of its own, None for one that is gone; none at
+        all where it is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much was lost and computed again, in elements.
+
+    An array on the way to a lost one, which nobody kept, has lost as large a share as those that were wanted.
+    """
+
+    lost: int = 0
+    computed: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.lost + other.lost, self.computed + other.computed)
+
+
+Evaluate = Callable[[list[Node]], list[ArrayRef]]
+Run = tuple[Recipe, tuple[Origin, ...]]
+"""A recipe over the arrays of these origins."""
+
+
+@dataclass(slots=True)
+class _Array:
+    """What is needed of an array, and how it is had."""
+
+    origin: Origin
+    needed: Box
+    whole: Node | None = None
+    """What is needed of it, or all, where it is there,"""
+    at: Box = ()
+    """and the box that this is."""
+    tiles: Mapping[Box, ArrayRef | None] | None = None
+    gone: Box | None = None
+    """The box that is computed again."""
+    made: Node | None = None
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is known what is there of it."""
+        return self.whole is not None or self.tiles is not None
+
+    def part(self, box: Box) -> Node:
+        """The values in a box that is needed."""
+        if self.whole is not None:
+            return inside(self.whole, self.at, box)
+        if not self.tiles:
+            return self._made(box)
+        cells: list[tuple[Box, Node]] = []
+        for tile, left in self.tiles.items():
+            common = intersect(tile, box) if box else ()
+            if common is None:
+                continue
+            is_made = self.gone is not None and (not box or intersect(common, self.gone) is not None)
+            if is_made or left is None:
+                cells.append((common, self._made(common)))
+            else:
+                cells.append((common, inside(build.data(left), tile, common)))
+        return _joined(cells, 0)
+
+    def _made(self, box: Box) -> Node:
+        assert self.made is not None, "it has been computed again"
+        assert self.gone is not None, "of a box"
+        return inside(self.made, self.gone, box)
+
+
+def _joined(cells: list[tuple[Box, Node]], axis: int) -> Node:
+    """One array of boxes that form a grid."""
+    if axis == len(cells[0][0]):
+        ((_, node),) = cells
+        return node
+    lines: dict[tuple[int, int], list[tuple[Box, Node]]] = {}
+    for box, node in sorted(cells, key=lambda cell: cell[0]):
+        lines.setdefault(box[axis], []).append((box, node))
+    nodes = [_joined(line, axis + 1) for line in lines.values()]
+    return nodes[0] if len(nodes) == 1 else build.concatenate(nodes, axis)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Boxes that one run of a part of a recipe makes."""
+
+    part: Part
+    parents: tuple[Origin, ...]
+    makes: tuple[Origin, ...]
+
+
+def computed_again(
+    lost: Sequence[ArrayRef], losses: Losses, evaluate: Evaluate
+) -> tuple[list[ArrayRef], Amount] | None:
+    """New arrays with the elements of `lost`, and what that took; None where nobody knows any more what they
+    came from.
+
+    Each run on the way is done once, for all that is wanted of it, and let go when no more is made of it.
+    """
+    search = _Search(losses)
+    wanted = [origin_of(ref) for ref in lost]
+    for origin, ref in zip(wanted, lost, strict=True):
+        search.need(origin, box_of(ref.shape))
+    if not search.run():
+        return None
+    arrays, uses = search.arrays, Counter(wanted)
+    for step in search.steps:
+        uses.update({step.parents[k] for k, _ in step.part.needs})
+    for step in reversed(search.steps):
+        needs = [(step.parents[k], box) for k, box in step.part.needs]
+        nodes = step.part.recipe.over([arrays[origin].part(box) for origin, box in needs])
+        for origin, ref in zip(step.makes, evaluate(nodes), strict=True):
+            arrays[origin].made = build.data(ref)
+        for origin in {origin for origin, _ in needs}:
+            uses[origin] -= 1
+            if not uses[origin]:
+                del arrays[origin]
+    nodes = [arrays[origin].part(box_of(ref.shape)) for origin, ref in zip(wanted, lost, strict=True)]
+    put_together = [node for node in nodes if node.data is None]
+    values = iter(evaluate(put_together) if put_together else ())
+    return [next(values) if node.data is None else node.data for node in nodes], search.amount(wanted)
+
+
+class _Search:
+    """Which boxes are to be computed, from the latest array on."""
+
+    def __init__(self, losses: Losses) -> None:
+        self.steps: list[_Step] = []
+        """The latest first."""
+        self.arrays: dict[Origin, _Array] = {}
+        self._losses = losses
+        self._living: dict[Origin, ArrayRef | None] = {}
+        """The arrays that somebody had when they were first asked for; they are kept meanwhile."""
+        self._of_run: dict[Run, list[Origin]] = {}
+        """Arrays that are needed, by the run that made them."""
+        self._parts: dict[Hashable, Part] = {}
+        self._sizes: dict[Origin, tuple[int, int, int]] = {}
+        """Of each array that is computed again its elements, those that are, and those known to be lost."""
+
+    def need(self, origin: Origin, box: Box) -> None:
+        """Somebody needs a box of an array."""
+        array = self.arrays.get(origin)
+        if array is not None:
+            array.needed = around(array.needed, box)
+            return
+        self.arrays[origin] = _Array(origin, box)
+        run = _run_of(origin)
+        if run is not None:
+            self._of_run.setdefault(run, []).append(origin)
+
+    def run(self) -> bool:
+        """Find all that has to be computed; False where somebody's origin is not known."""
+        for run in reversed(self._runs()):
+            looked = [(origin, self._look(self.arrays[origin])) for origin in self._of_run.get(run, ())]
+            gone = [(origin, box) for origin, box in looked if box is not None]
+            if gone:
+                self._compute(run, gone)
+        rest = [array for array in self.arrays.values() if not array.is_found]
+        return all(self._look(array) is None for array in rest)
+
+    def _runs(self) -> list[Run]:
+        """The runs that arrays may have to be computed by, each behind those that it needs."""
+        found: dict[Run, None] = {}
+        stack = [run for origin in self.arrays if (run := _run_of(origin)) is not None]
+        while stack:
+            run = stack[-1]
+            if run not in found:
+                before = [r for p in run[1] if not self._is_there(p) and (r := _run_of(p)) is not None]
+                missing = [r for r in before if r not in found]
+                if missing:
+                    stack += missing
+                    continue
+                found[run] = None
+            stack.pop()
+        return list(found)
+
+    def _is_there(self, origin: Origin) -> bool:
+        """Whether all of an array is on the workers."""
+        ref = self._living_of(origin)
+        return ref is not None and not self._losses.is_lost(ref)
+
+    def _living_of(self, origin: Origin) -> ArrayRef | None:
+        if origin not in self._living:
+            self._living[origin] = origin.ref()
+        return self._living[origin]
+
+    def _look(self, array: _Array) -> Box | None:
+        """Find what is there of an array; the box that is not."""
+        source, ref = array.origin.source, self._living_of(array.origin)
+        if ref is not None and self._is_there(array.origin):
+            array.whole, array.at = build.data(ref), box_of(ref.shape)
+            return None
+        if isinstance(source, ArrayRef):
+            array.whole, array.at = _sent(source, array.needed)
+            return None
+        array.tiles = {} if ref is None or config.reproducible else self._losses.tiles_of(ref)
+        if not array.tiles:
+            array.gone = array.needed
+        for tile, left in array.tiles.items():
+            common = intersect(tile, array.needed) if tile else ()
+            if left is None and common is not None:
+                array.gone = around(array.gone, common)
+        return array.gone
+
+    def _compute(self, run: Run, gone: list[tuple[Origin, Box]]) -> None:
+        recipe, parents = run
+        if config.reproducible:  # how many rows a fold has decides how it adds
+            gone = [(origin, box_of(recipe.roots[_output(origin)].shape)) for origin, _ in gone]
+        wanted = tuple((_output(origin), box) for origin, box in gone)
+        key = (recipe, wanted)
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = recipe.within(wanted)
+        self.steps.append(_Step(part, parents, tuple(origin for origin, _ in gone)))
+        for origin, box in gone:
+            root, array = recipe.roots[_output(origin)], self.arrays[origin]
+            array.gone = box
+            missing = sum(box_size(t) for t, left in (array.tiles or {}).items() if left is None)
+            self._sizes[origin] = root.size, box_size(box), missing
+        for k, box in part.needs:
+            self.need(parents[k], box)
+
+    def amount(self, wanted: Sequence[Origin]) -> Amount:
+        """What was lost and computed."""
+        sizes = [self._sizes[origin] for origin in dict.fromkeys(wanted) if origin in self._sizes]
+        size, missing = sum(s for s, *_ in sizes), sum(m for *_, m in sizes)
+        total = Amount()
+        for whole, computed, gone in self._sizes.values():
+            total += Amount(gone or round(whole * missing / max(size, 1)), computed)
+        return total
+
+
+def _run_of(origin: Origin) -> Run | None:
+    """What made an array."""
+    source = origin.source
+    if source is None or isinstance(source, ArrayRef):
+        return None
+    return (source[0] if isinstance(source, tuple) else source), origin.parents
+
+
+def _output(origin: Origin) -> int:
+    """Which result of its run an array is."""
+    return origin.source[1] if isinstance(origin.source, tuple) else 0
+
+
+def _sent(ref: ArrayRef, box: Box) -> tuple[Node, Box]:
+    """A driver's array, or the box of it that is all that has to be sent."""
+    if ref.tiling is not None or not isinstance(ref.value, np.ndarray) or ref.source is not None:
+        return build.data(ref), box_of(ref.shape)
+    key: tuple[Any, ...] = tuple(slice(lo, hi) for lo, hi in box)
+    part = ref.value[(*key, ...)]
+    return build.data(ArrayRef(part.shape, ref.dtype, value=part)), box
