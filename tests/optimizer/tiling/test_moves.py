@@ -18,6 +18,10 @@ from spartan_ng.plan.units import leading
 from tests.sampling import examples
 
 
+LENGTHS = st.one_of(st.integers(1, 7), st.sampled_from([4, 6, 12]))
+"""Many are cut evenly."""
+
+
 def indices(bounds):
     return set(product(*(range(lo, hi) for lo, hi in bounds)))
 
@@ -42,8 +46,11 @@ def needed(domain, grid, shape, labels, spans, rank):
 @st.composite
 def reads(draw):
     workers = draw(st.integers(2, 6))
-    domain = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
+    domain = tuple(draw(st.lists(LENGTHS, min_size=1, max_size=3)))
     dims = draw(st.permutations(range(len(domain))))[: draw(st.integers(0, len(domain)))]
+    if draw(st.booleans()):
+        shape = tuple(domain[d] for d in dims)
+        return workers, domain, tuple(dims), tuple((0, 1, n) for n in shape), shape
     labels, spans, shape = [], [], []
     for d in dims:
         label = WHOLE if draw(st.booleans()) and draw(st.booleans()) else d
@@ -57,14 +64,21 @@ def reads(draw):
     return workers, domain, tuple(labels), tuple(spans), tuple(shape)
 
 
-@given(reads())
-@examples(150)
-def test_read_bytes_counts_what_is_needed_and_not_held(case):
+def some_of(data, options):
+    """Some of the tilings: two that are compared need not be cut into as many parts as each other."""
+    tilings = st.sampled_from(options.tilings)
+    return interned(tuple(data.draw(st.lists(tilings, min_size=1, max_size=2, unique=True))), options.workers)
+
+
+@given(reads(), st.data())
+@examples(300)
+def test_read_bytes_counts_what_is_needed_and_not_held(case, data):
     workers, domain, labels, spans, shape = case
-    grids = candidates(domain, tuple(range(len(domain))), workers)
-    tilings = candidates(shape, tuple(range(len(shape))), workers)
+    grids = some_of(data, candidates(domain, tuple(range(len(domain))), workers))
+    tilings = some_of(data, candidates(shape, tuple(range(len(shape))), workers))
     nbytes = 8 * int(np.prod(shape, dtype=int))
-    table = read_bytes(domain, grids, shape, tilings, labels, spans, True, nbytes)
+    plain = spans == tuple((0, 1, n) for n in shape)
+    table = read_bytes(domain, grids, shape, tilings, labels, () if plain else spans, True, nbytes)
     for g, grid in enumerate(grids.tilings):
         for t, tiling in enumerate(tilings.tilings):
             expected = sum(
@@ -74,15 +88,15 @@ def test_read_bytes_counts_what_is_needed_and_not_held(case):
             assert table[g, t] == 8 * expected, (grid, tiling)
 
 
-@given(st.integers(2, 6), st.lists(st.integers(1, 7), min_size=1, max_size=3), st.data())
-@examples(80)
+@given(st.integers(2, 6), st.lists(LENGTHS, min_size=1, max_size=3), st.data())
+@examples(400)
 def test_combine_bytes_counts_the_states_of_other_workers(workers, domain, data):
     domain = tuple(domain)
     labels = tuple(sorted(data.draw(st.sets(st.sampled_from(range(len(domain)))))))
     reduced = tuple(d for d in range(len(domain)) if d not in labels)
     shape = tuple(domain[d] for d in labels)
-    grids = candidates(domain, tuple(range(len(domain))), workers)
-    results = candidates(shape, tuple(range(len(shape))), workers)
+    grids = some_of(data, candidates(domain, tuple(range(len(domain))), workers))
+    results = some_of(data, candidates(shape, tuple(range(len(shape))), workers))
     nbytes = 4 * int(np.prod(shape, dtype=int))
     table = combine_bytes(shape, grids, results, labels, reduced, nbytes)
     for g, grid in enumerate(grids.tilings):
