@@ -44,7 +44,8 @@ SMALL_REPEAT = 64
 """Elements that may be computed again for every block."""
 MOST_RESULTS = 16
 """Results of one stage."""
-_MOST_MEMBERS = 100
+MOST_MEMBERS = 100
+"""Values that one stage computes on the way."""
 
 
 def may_join(node: Node, stage: Group, labels: Labels, driven: bool) -> bool:
@@ -80,7 +81,7 @@ def has_room(stage: Group) -> bool:
     """Whether a stage may get a further result."""
     if stage.separate or stage.scan is not None or stage.uncut or stage.root.format != "dense":
         return False
-    if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= _MOST_MEMBERS:
+    if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= MOST_MEMBERS:
         return False
     return not stage.is_product
 

@@ -100,7 +100,7 @@ def _components(references: list[set[int]]) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for n in range(len(references)):
         found.setdefault(find(n), []).append(n)
-    return [members for members in found.values() if len(members) > 1]
+    return list(found.values())
 
 
 def _partition(memo: Memo, references: list[set[int]], members: list[int], elsewhere: set[int]) -> Partition:

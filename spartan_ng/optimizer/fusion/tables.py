@@ -16,7 +16,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import compute_ps, read_ps, write_ps
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.legality import leaves_tasks, repeats_cheaply
-from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view, stored_bytes
+from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
 from spartan_ng.optimizer.fusion.sampling import is_sampled
 from spartan_ng.optimizer.fusion.templates import Template
@@ -104,11 +104,10 @@ class Tables:
 
     def _density(self, operator: Operator) -> float:
         """The density of the sparse operand that drives an Outer operator ending here."""
-        sparse = [e.source for e in operator.edges if e.source.format == "csr"]
-        if operator.node.format == "csr" or not sparse:
+        if operator.node.format == "csr":
             return operator.density
-        drivers = [self.memo.operators[e.producer].density for e in operator.edges if e.producer >= 0]
-        return min(drivers, default=1.0)
+        below = (self.memo.operators[e.producer] for e in operator.edges if e.producer >= 0)
+        return min((o.density for o in below), default=1.0)
 
     def _fill(self) -> None:
         members = self.partition.operators
@@ -187,8 +186,8 @@ class Tables:
         source = edge.source
         number = self._outside.get(source)
         if number is None:
-            density = self.memo.operators[edge.producer].density if edge.producer >= 0 else 1.0
-            nbytes = 0 if is_view(source) else stored_bytes(source, density)
+            stored = self.memo.operators[edge.producer] if edge.producer >= 0 else source
+            nbytes = 0 if is_view(source) else stored.nbytes
             number = len(self.targets)
             self._outside[source] = number
             self.targets.append(self._read(nbytes, source, edge.aligned))

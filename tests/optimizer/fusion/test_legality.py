@@ -13,15 +13,18 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph import build
 from spartan_ng.graph.node import VIEWS, Node, Op
-from spartan_ng.optimizer.fusion.group import open_stage
+from spartan_ng.optimizer.fusion.group import Result, is_product, open_stage
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.fusion.labels import WHOLE, input_labels, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import (
     LARGEST_BLOCK,
     LEAST_TASKS,
     LINE_BYTES,
+    MOST_MEMBERS,
+    MOST_RESULTS,
     SIDE_BYTES,
     SMALL_REPEAT,
+    has_room,
     kept_for,
     leaves_enough,
     lines_fit,
@@ -255,6 +258,7 @@ def test_scans_stand_in_a_pass_with_maps_alone():
         "a map": (build.map_("exp", leaf(*domain)), True),
         "a stretched row": (build.broadcast(leaf(40), domain), True),
         "a sparse map": (build.map_("sqrt", sparse), False),
+        "a dense map of a sparse array": (build.map_("exp", sparse), False),
         "looked up rows": (build.take(leaf(900, 40), build.iota(500), 0), False),
         "a product": (matmul(leaf(500, 3), leaf(3, 40)), False),
     }
@@ -263,3 +267,36 @@ def test_scans_stand_in_a_pass_with_maps_alone():
         assert may_join(scan, stage, every, False)
         stage.members.append((node, every))
         assert may_join(scan, stage, every, False) == may, name
+        behind, _ = open_stage(build.map_("add", scan, leaf(*domain)), True)
+        behind.scan = scan
+        assert may_join(node, behind, every, False) == may, name
+
+
+def test_a_product_with_as_many_results_as_it_adds_is_left_alone():
+    for seed in range(200):
+        rng = random.Random(seed)
+        n, m = rng.randint(1, 9), rng.randint(1, 9)
+        k = around(rng, n * m)
+        node = rng.choice([matmul(leaf(n, k), leaf(k, m)), build.fold("add", leaf(n, m, k), (2,))])
+        stage, _ = open_stage(node, True)
+        assert stage.is_product == is_product(node) == (node.fn == "contract" and n * m >= k)
+
+
+def test_a_stage_has_room_for_so_many_results_and_members():
+    """A product, a scan, and what is sparse or of its own kind stand alone."""
+    shape = 500, 4
+    plain = build.map_("exp", leaf(*shape))
+    alone = matmul(leaf(500, 3), leaf(3, 4)), build.map_("sqrt", sparse_leaf(*shape, density=0.1))
+    for seed in range(200):
+        rng = random.Random(seed)
+        node = rng.choice([plain, plain, plain, *alone])
+        stage, _ = open_stage(node, True)
+        results, members = around(rng, MOST_RESULTS), around(rng, MOST_MEMBERS)
+        stage.more += [Result(build.map_("negative", plain), (0, 1))] * (results - 1)
+        stage.members += [(plain, (0, 1))] * members
+        what = rng.choice(["", "", "", "separate", "scan", "uncut"])
+        stage.separate = what == "separate"
+        stage.scan = plain if what == "scan" else None
+        stage.uncut |= {1} if what == "uncut" else set()
+        room = node is plain and not what and results < MOST_RESULTS and members < MOST_MEMBERS
+        assert has_room(stage) == room

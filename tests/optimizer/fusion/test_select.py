@@ -14,14 +14,16 @@ import pytest
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.optimizer.fusion.costs import read_ps
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
-from spartan_ng.optimizer.fusion.operators import operators
+from spartan_ng.optimizer.fusion.operators import densities, is_view, operators, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.policies import form_stages, weigh_policies
 from spartan_ng.optimizer.fusion.search import Costs, Found, descend, skip_enumerate
 from spartan_ng.optimizer.fusion.select import (
+    PRUNED,
     Selected,
     candidate_plans,
     compare,
@@ -56,14 +58,19 @@ def brute_force(costs: Costs, count: int) -> Found:
     return Found(best, costs.cost(best), 1 << count, True)
 
 
-def problems(most_points: int = 9) -> Iterator[PlanCosts]:
-    """Partitions of random graphs that leave something to choose, with and without shared passes."""
+def problems(most_points: int = 9, apart: float = 0.0) -> Iterator[PlanCosts]:
+    """Partitions of random graphs that leave something to choose, with and without shared passes.
+
+    So large a part of the values, `apart`, is not fused into what reads them.
+    """
     seed = 0
     while True:
         wanted, _ = random_graph(seed)
         seed += 1
         profile = FOUR if seed % 3 == 0 else ONE
-        memo = explore(operators(topological(wanted), set(wanted), profile))
+        order, rng = topological(wanted), random.Random(seed)
+        stored = [node for node in order if rng.random() < apart]
+        memo = explore(operators(order, set(wanted), profile, stored))
         plans = candidate_plans(memo, profile, partitions(memo))
         for costs, _ in plans:
             if 0 < len(costs.partition.points) <= most_points:
@@ -112,6 +119,45 @@ def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
     for costs in islice(problems(most_points=100), part(200)):
         found = search(costs, 30)
         assert found.cost <= min(costs.cost(0), costs.cost(no_redundancy(costs)))
+
+
+def test_values_are_read_in_the_bytes_that_are_stored_of_them() -> None:
+    """Those that come from elsewhere, and the sparse ones that drive Outer operators."""
+    sparse = outer = 0
+    for costs in islice(problems(most_points=100, apart=0.3), part(400)):
+        tables, memo = costs.tables, costs.memo
+        share = densities(topological([o.node for o in memo.operators]))
+        for source, number in tables._outside.items():
+            assert isinstance(source, Node)
+            nbytes = 0 if is_view(source) else stored_bytes(source, share[source])
+            reads = [read_ps(nbytes, source, aligned, tables.profile)[0] for aligned in (False, True)]
+            assert tables.targets[number].read in reads
+            sparse += source.format == "csr" and source.op is not Op.DATA
+        drivers = [1.0]
+        for n in costs.partition.operators:
+            found = memo.groups[n].get(Template.OUTER)
+            if found is not None and found.status.is_valid:
+                operator = memo.operators[n]
+                below = [memo.operators[e.producer].node for e in operator.edges if e.producer >= 0]
+                ends = [operator.node] if operator.node.format == "csr" else below
+                drivers += [share[x] for x in ends if x.format == "csr"]
+        assert tables.density == min(drivers)
+        outer += min(drivers) < 1
+    assert sparse
+    assert outer
+
+
+def test_where_so_many_plans_may_be_skipped_the_search_is_exact() -> None:
+    """With a plan costed for each `PRUNED` that there are, if that is enough."""
+    exact = 0
+    for costs in islice(problems(), part(400)):
+        count = len(costs.partition.points)
+        most = max(1, (1 << count) // PRUNED)
+        found = skip_enumerate(costs, count, cut_sets(costs), most)
+        if found.exact:
+            assert search(costs, most) == found
+            exact += 1 << count == PRUNED * most
+    assert exact
 
 
 @pytest.mark.whole

@@ -17,7 +17,6 @@ from spartan_ng.plan.plan import Folded
 from spartan_ng.plan.units import leading
 from tests.sampling import examples
 
-
 LENGTHS = st.one_of(st.integers(1, 7), st.sampled_from([4, 6, 12]))
 """Many are cut evenly."""
 
