@@ -48,8 +48,8 @@ def reads(draw):
     domain = tuple(draw(st.lists(LENGTHS, min_size=1, max_size=3)))
     dims = draw(st.permutations(range(len(domain))))[: draw(st.integers(0, len(domain)))]
     if draw(st.booleans()):
-        shape = tuple(domain[d] for d in dims)
-        return workers, domain, tuple(dims), tuple((0, 1, n) for n in shape), shape
+        plain = tuple(domain[d] for d in dims)
+        return workers, domain, tuple(dims), tuple((0, 1, n) for n in plain), plain
     labels, spans, shape = [], [], []
     for d in dims:
         label = WHOLE if draw(st.booleans()) and draw(st.booleans()) else d
