@@ -15,7 +15,7 @@ import numpy as np
 from spartan_ng.api.base import constants
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
-from spartan_ng.api.core.chains import Basic, basic_steps, is_stretched
+from spartan_ng.api.core.chains import basic_steps, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.dispatch import fresh, stays
 from spartan_ng.api.core.handle import (
@@ -74,9 +74,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
             return over_buffer(shown)  # an array that is an element
         if a._cell.frozen:
             return wrap(shown.copy())
-        view = Basic()
-        view.key = key
-        return a._seen(view, shown)
+        return a._seen(key, shown)
     if keys.is_element(key, a.ndim):
         a._cell.pick()
         if a._cell.value is not None:

@@ -73,6 +73,8 @@ class Cell:
     `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
     copy of what it holds at the time, a new one for each graph. `lender` is whose buffer that is.
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
+    `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as there
+    is no node, it may be written to.
     `picks` counts the elements that were read one by one since the last evaluation.
     `origin` is the structured array that a record is an element of, and its key there; `owner` the array
     without views that the first view was made of. `source` is where a value that has not been written to is
@@ -95,6 +97,7 @@ class Cell:
     source: Any = None
     origin: tuple[Any, Any] | None = None
     owner: weakref.ref[Any] | None = None
+    settled: bool = False
     _node: Node | None = None
 
     def __init__(
@@ -200,7 +203,7 @@ class Cell:
             self.order = order_of(self.value)
         self.value = None
         self.masked = None
-        self.borrowed = False
+        self.borrowed = self.settled = False
         self._node = node
         live[node] = weakref.ref(self)
 
@@ -220,7 +223,7 @@ class Cell:
                 return
             self.value = laid_out(ref.value, self.order)
             own = ref.private or ref.value.flags.owndata
-            self.borrowed = self.value is ref.value and not own
+            self.borrowed, self.settled = self.value is ref.value and not own, False
             if self.value is not ref.value:  # one copy is enough: the next graph takes this one
                 self._node = None
 

@@ -1,13 +1,15 @@
 """Chains of views: writing through them, what NumPy's own views say of them, and keys that stand for one.
 
-A chain of views writes through by putting back from the last to the first.
+A chain of views writes through by putting back from the last to the first. A basic index in it is the key
+as it was written, which is worked out only when a node asks for it: loops make them by the million.
 """
 
 from __future__ import annotations
 
 import operator
 from math import prod
-from typing import Any
+from types import EllipsisType, NoneType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,28 +17,39 @@ from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Slice, Trans
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.node import Node
 
+Key: TypeAlias = int | slice | tuple[Any, ...] | EllipsisType | None
+"""A basic index: integers, slices, None and an ellipsis."""
+Views: TypeAlias = tuple[View | Key, ...]
+_KEYS = frozenset({int, slice, tuple, EllipsisType, NoneType})
 
-def is_read_only(views: tuple[View, ...]) -> bool:
+
+def steps_of(view: View | Key, shape: tuple[int, ...]) -> tuple[View, ...]:
+    """A view of a base of this shape, or what its key means."""
+    return basic_steps(view, shape) if view.__class__ in _KEYS else (view,)  # type: ignore[return-value]
+
+
+def is_read_only(views: Views) -> bool:
     """Whether NumPy lets nobody write through one of the views."""
     return any(
         isinstance(v, Windows) or (isinstance(v, Broadcast | Diagonal) and not v.writeable) for v in views
     )
 
 
-def is_stretched(views: tuple[View, ...]) -> bool:
+def is_stretched(views: Views) -> bool:
     """Whether several elements of what is seen may be one, which is written to where it lies in memory."""
     return any(isinstance(v, Broadcast) and v.writeable for v in views)
 
 
-def written(base: Node, views: tuple[View, ...], value: Node) -> Node:
+def written(base: Node, views: Views, value: Node) -> Node:
     """`base` after `value` is written through a chain of views."""
     plain: tuple[View, ...] = ()
     shown = base
     for n, view in enumerate(views, 1):
-        for step in basic_steps(view.key, shown.shape) if isinstance(view, Basic) else (view,):
-            plain = appended(plain, step)
-        if n < len(views):
-            shown = view.apply(shown)
+        steps = steps_of(view, shown.shape)
+        for step in steps:
+            plain = appended(plain, step)  # type: ignore[assignment]
+        for step in steps if n < len(views) else ():
+            shown = step.apply(shown)
     if not plain:
         return value
     seen = [base]
@@ -47,7 +60,7 @@ def written(base: Node, views: tuple[View, ...], value: Node) -> Node:
     return value
 
 
-def appended(views: tuple[View, ...], view: View) -> tuple[View, ...]:
+def appended(views: Views, view: View | Key) -> Views:
     """The chain with one more view; neighbours of one kind become one."""
     last = views[-1] if views else None
     if isinstance(view, Slice) and isinstance(last, Slice):
@@ -58,13 +71,13 @@ def appended(views: tuple[View, ...], view: View) -> tuple[View, ...]:
     return (*views, view)
 
 
-def shortened(views: tuple[View, ...], base: Any) -> tuple[View, ...]:
+def shortened(views: Views, base: Any) -> Views:
     """The same chain over a NumPy array, with its indices worked out and neighbours joined."""
-    found: tuple[View, ...] = ()
+    found: Views = ()
     for view in views:
-        for step in basic_steps(view.key, base.shape) if isinstance(view, Basic) else (view,):
+        for step in steps_of(view, base.shape):
             found = appended(found, step)
-        base = view.apply_value(base)
+        base = seen_through(base, (view,))
     return found
 
 
@@ -80,7 +93,7 @@ def without_copy(layout: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
 def layout_of(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    views: tuple[View, ...],
+    views: Views,
     order: tuple[int, ...] | None = None,
 ) -> np.ndarray[Any, Any]:
     """An array without memory that has the strides a chain of views has over a base in C (or given) order."""
@@ -101,10 +114,10 @@ def without_memory(
     return shown if plain or not dtype.itemsize else shown.view(dtype)
 
 
-def seen_through(base: Any, views: tuple[View, ...]) -> Any:
+def seen_through(base: Any, views: Views) -> Any:
     """What a chain of views shows of a NumPy array."""
     for view in views:
-        base = view.apply_value(base)
+        base = base[view] if view.__class__ in _KEYS else view.apply_value(base)  # type: ignore[union-attr]
     return base
 
 
@@ -122,31 +135,6 @@ def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
     if any(n < 0 for n in wanted) or prod(wanted) != size:
         raise ShapeError(f"reshape: cannot reshape array of size {size} (shape {old}) into shape {wanted}")
     return wanted
-
-
-class Basic:
-    """An index of integers, slices, None and an ellipsis, worked out only when a node asks for it.
-
-    Loops make these by the million, so it is the key alone, as it was written: NumPy's to apply to a value.
-    """
-
-    __slots__ = ("key",)
-
-    key: Any
-
-    def apply(self, base: Node) -> Node:
-        """The indexed node."""
-        for step in basic_steps(self.key, base.shape):
-            base = step.apply(base)
-        return base
-
-    def apply_value(self, base: Any) -> Any:
-        """The indexed array."""
-        return base[self.key]
-
-    def put(self, base: Node, value: Node) -> Node:
-        """Write through both steps."""
-        return written(base, basic_steps(self.key, base.shape), value)
 
 
 def expanded(key: Any, ndim: int, consumed: Any = None) -> list[Any]:

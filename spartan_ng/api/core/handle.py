@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked, changes, order_of
-from spartan_ng.api.core.chains import appended, is_stretched, layout_of, shortened, written
+from spartan_ng.api.core.chains import (
+    Key,
+    Views,
+    appended,
+    is_stretched,
+    layout_of,
+    seen_through,
+    shortened,
+    steps_of,
+    written,
+)
 from spartan_ng.api.core.errstate import note, quieten
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
@@ -46,7 +56,7 @@ class Handle:
     __slots__ = ("__weakref__", "_cell", "_shown", "_state", "_views")
 
     _cell: Cell
-    _views: tuple[View, ...]
+    _views: Views
     _state: Any
     _shown: Any
 
@@ -58,10 +68,7 @@ class Handle:
         if value is None or not self._views:
             return value
         if self._state is not value:
-            shown = value
-            for view in self._views:
-                shown = view.apply_value(shown)
-            self._state, self._shown = value, shown
+            self._state, self._shown = value, seen_through(value, self._views)
         return self._shown
 
     def _node(self) -> Node:
@@ -76,7 +83,8 @@ class Handle:
             return self._shown  # type: ignore[no-any-return]
         shown = node
         for view in self._views:
-            shown = view.apply(shown)
+            for step in steps_of(view, shown.shape):
+                shown = step.apply(shown)
         if cell.value is None:
             self._state, self._shown = node, shown
         return shown
@@ -176,14 +184,14 @@ class Handle:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    def _see(self, view: View) -> ndarray:
+    def _see(self, view: View | Key) -> ndarray:
         """A further view of the same cell."""
         if self._cell.frozen:
             return copied(self)._see(view)
         self._own()
         return make(self._cell, appended(self._views, view))
 
-    def _seen(self, view: View, shown: Any) -> ndarray:
+    def _seen(self, view: View | Key, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
         self._own()
         h = _new(Late.ndarray)
@@ -264,8 +272,12 @@ class Handle:
         """The NumPy array to write into where nobody else has a claim on its memory, else None."""
         cell = self._cell
         base = cell.value
-        if base is None or cell._node is not None or cell.borrowed or cell.frozen or cell.blank:
+        if base is None or cell._node is not None:
             return None
+        if not cell.settled:
+            if cell.borrowed or cell.frozen or cell.blank:
+                return None
+            cell.settled = True
         if not self._views:
             return base
         return self._shown if self._state is base else None
@@ -339,7 +351,7 @@ def over_buffer(value: Any, lender: Any = None) -> ndarray:
     return make(cell)
 
 
-def make(cell: Cell, views: tuple[View, ...] = ()) -> ndarray:
+def make(cell: Cell, views: Views = ()) -> ndarray:
     """An array over a cell."""
     h = object.__new__(Late.ndarray)
     h._cell = cell

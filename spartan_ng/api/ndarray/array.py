@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, indexing, joining, manipulation, reductions
-from spartan_ng.api.core.chains import Basic, bounded, full_shape, is_read_only
+from spartan_ng.api.core.chains import bounded, full_shape, is_read_only
 from spartan_ng.api.core.conversion import as_handle, forced, in_order, numpys
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import check_device, fresh
@@ -46,10 +46,12 @@ from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 
 _QUICK = frozenset({int, tuple, slice})
-"""Classes of keys that NumPy is asked first."""
+"""Classes of keys that NumPy takes as they are."""
 _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
 _INTEGERS = frozenset({int})
+_OBJECTS = np.dtype(object).num
+_array = np.ndarray
 _new = object.__new__
 
 
@@ -88,6 +90,15 @@ _SHORT = 64
 def _is_short(key: Any) -> bool:
     """Whether a part of a key is a list of a few integers, of which NumPy makes a copy."""
     return key.__class__ is list and 0 < len(key) <= _SHORT and _INTEGERS.issuperset(map(type, key))
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    """The elements of a vector of numbers, each as `scalar` would make it."""
+    cls = Late.scalar
+    for element in value:
+        number = _new(cls)
+        number._number = element
+        yield number
 
 
 class ndarray(Protocols, metaclass=Deriving, own=True):
@@ -312,7 +323,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1 and self.dtype.kind != "V":
             value = self._force()
-            return iter(value) if value.dtype.kind in "USO" else map(scalar, value)
+            return _numbers(value) if value.dtype.type in NUMERIC else map(scalar, value)
         return self._parts(shape[0])
 
     def _parts(self, n: int) -> Iterator[Any]:
@@ -326,11 +337,9 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             if not quick or cell.value is not value:  # it is not on the driver, or no longer what it was
                 yield self[i]
             else:
-                step = _new(Basic)
-                step.key = i
                 view = _new(ndarray)
                 view._cell = cell
-                view._views = (*views, step)
+                view._views = (*views, i)
                 view._state = value
                 view._shown = shown[i]
                 yield view
@@ -356,48 +365,55 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         return found.item() if isinstance(found, ndarray | np.generic) else found
 
     def __getitem__(self, key: Any) -> Any:
-        """Elements and rows of what is on the driver without a detour; everything else by `indexing`."""
+        """Elements and rows of what is on the driver without a detour; everything else by `indexing`.
+
+        Loops over elements are in here most of their time: the questions that they need come first.
+        """
         cell = self._cell
         shown = value = cell.value
-        views = self._views
-        if views and value is not None:
+        if (views := self._views) and value is not None:
             shown = self._shown if self._state is value else None
         kind = type(key)
-        if shown is None or kind not in _QUICK:
-            return self._by_other_keys(key, kind, shown)
-        if kind is tuple and key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
-            return self._by_other_keys(key, kind, shown)
+        if kind is tuple:
+            if key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
+                return self._by_other_keys(key, kind, shown)
+        elif kind is not int and kind is not slice:
+            if kind is not Late.scalar or key._number.dtype.kind not in "iu":
+                return self._by_other_keys(key, kind, shown)
+            key = int(key._number)
         try:
             element = shown[key]
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, TypeError, ValueError):  # there is none, or no value
             return indexing.getitem(self, key)
         found = type(element)
-        if found is np.ndarray:
-            if shown.dtype.char == "O":  # an element may be an array
+        if found is not _array:
+            if found not in NUMERIC:
                 return indexing.getitem(self, key)
-            if kind is tuple:  # it may hold arrays
-                for part in key:
-                    if type(part) not in _SIMPLE:
-                        return self._by_mixed_keys(key, element)
-            if not views and cell.owner is None:
-                if cell.frozen:
-                    return indexing.getitem(self, key)
-                cell.owner = weakref.ref(self)
-            step = _new(Basic)
-            step.key = key
-            if len(views) >= CHAIN:
-                return self._seen(step, element)
-            view = _new(ndarray)
-            view._cell = cell
-            view._views = views + (step,)  # noqa: RUF005 (half the time of unpacking)
-            view._state = value
-            view._shown = element
-            return view
-        if found in NUMERIC:
             number = _new(Late.scalar)
             number._number = element
             return number
-        return indexing.getitem(self, key)
+        if kind is tuple:  # it may hold arrays
+            for part in key:
+                if type(part) not in _SIMPLE:
+                    return self._by_mixed_keys(key, element)
+        if element.dtype.num == _OBJECTS:  # an element may be an array
+            return indexing.getitem(self, key)
+        if views:
+            if len(views) >= CHAIN:
+                return self._seen(key, element)
+            views = views + (key,)  # noqa: RUF005 (half the time of unpacking)
+        else:
+            views = (key,)
+            if cell.owner is None:
+                if cell.frozen:
+                    return indexing.getitem(self, key)
+                cell.owner = weakref.ref(self)
+        view = _new(ndarray)
+        view._cell = cell
+        view._views = views
+        view._state = value
+        view._shown = element
+        return view
 
     def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
         """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
@@ -422,8 +438,6 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
                     return fresh(shown[index])
                 except IndexError:
                     pass
-        elif kind is Late.scalar and key._number.dtype.kind in "iu":
-            return self[int(key._number)]
         elif shown is not None and config.small_bytes and _is_short(key):
             try:
                 return wrap(shown[key])
@@ -433,19 +447,34 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
-        target = self._open()
+        cell = self._cell
+        target = cell.value if cell.settled and cell._node is None else self._open()
+        if target is not None and (views := self._views):
+            target = self._shown if self._state is cell.value else None
         if target is not None:
-            plain = key if key.__class__ in _QUICK else _plain(key)
-            if plain.__class__ is tuple and plain and ndarray in (type(plain[0]), type(plain[-1])):
-                plain = _with_arrays(plain)
-            kind = type(value)
-            known = value._number if kind is Late.scalar else value if kind in PYTHONS else _known(value)
-            if known is not None and (plain.__class__ in _QUICK_TO_WRITE or _is_short(plain)):
-                try:
-                    target[plain] = known
-                    return
-                except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
-                    pass
+            kind, of = type(key), type(value)
+            if of in PYTHONS:
+                known = value
+            elif of is Late.scalar:
+                known = value._number
+            elif of is ndarray:
+                known = value._peek() if value._views else value._cell.value
+                if target.dtype.num == _OBJECTS:  # it may become an element
+                    known = None
+            else:
+                known = _known(value)
+            if known is not None:
+                plain = key
+                if kind not in _QUICK:
+                    plain = _plain(key)
+                elif kind is tuple and key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
+                    plain = _with_arrays(key)
+                if kind in _QUICK or plain.__class__ in _QUICK_TO_WRITE or _is_short(plain):
+                    try:
+                        target[plain] = known
+                        return
+                    except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
+                        pass
         indexing.setitem(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
@@ -532,10 +561,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         """A view of all elements."""
         if self._cell.frozen or self._cell.masked is not None or self.format == "csr":
             return make(self._cell, self._views)
-        step = _new(Basic)
-        step.key = Ellipsis
         value = self._peek()
-        return self._see(step) if value is None else self._seen(step, value[...])
+        return self._see(...) if value is None else self._seen(..., value[...])
 
     def _shown_as(self, subclass: Any, dtype: Any) -> Any:
         """The memory as NumPy shows it in a subclass of its own; of what is not in this process, a copy."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.chains import Views
 from spartan_ng.api.core.handle import order_letter, register_scalar, scalar, wrap
 from spartan_ng.api.core.kinds import NUMBERS, NUMERIC
-from spartan_ng.api.core.views import View
 from spartan_ng.api.ndarray.array import compute, ndarray
 
 _new = object.__new__
@@ -127,7 +127,7 @@ class Scalar(Constant, own=True):
 
     _number: Any
     _made: Cell
-    _views: tuple[View, ...] = ()
+    _views: Views = ()
 
     @property
     def _cell(self) -> Cell:  # type: ignore[override]
