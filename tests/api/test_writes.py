@@ -39,6 +39,7 @@ WRITES = {
     "mask of rows": lambda xp, a, v: a.__setitem__(v[:, 0] > 100, -1.0),
     "out": lambda xp, a, v: xp.add(a[1], v[1], out=a[0]),
     "at": lambda xp, a, v: xp.add.at(a, [1, 1, 2], v[:3]),
+    "triangle": lambda xp, a, v: a.__setitem__(xp.tril_indices_from(a), v[0, 1]),
     "diagonal": lambda xp, a, v: xp.fill_diagonal(a, v[0, 1]),
     "flat": lambda xp, a, v: a.flat.__setitem__(slice(3, 9), 5.0),
 }

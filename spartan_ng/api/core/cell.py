@@ -73,8 +73,8 @@ class Cell:
     `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
     copy of what it holds at the time, a new one for each graph. `lender` is whose buffer that is.
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
-    `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as there
-    is no node, it may be written to.
+    `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as
+    there is no node, it may be written to.
     `picks` counts the elements that were read one by one since the last evaluation.
     `origin` is the structured array that a record is an element of, and its key there; `owner` the array
     without views that the first view was made of. `source` is where a value that has not been written to is

@@ -449,7 +449,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
         target = cell.value if cell.settled and cell._node is None else self._open()
-        if target is not None and (views := self._views):
+        if target is not None and self._views:
             target = self._shown if self._state is cell.value else None
         if target is not None:
             kind, of = type(key), type(value)
@@ -464,12 +464,14 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             else:
                 known = _known(value)
             if known is not None:
-                plain = key
+                plain, takes = key, True
                 if kind not in _QUICK:
                     plain = _plain(key)
+                    takes = plain.__class__ in _QUICK_TO_WRITE or _is_short(plain)
                 elif kind is tuple and key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
                     plain = _with_arrays(key)
-                if kind in _QUICK or plain.__class__ in _QUICK_TO_WRITE or _is_short(plain):
+                    takes = plain is not None
+                if takes:
                     try:
                         target[plain] = known
                         return
