@@ -40,9 +40,10 @@ def _multiply_in_threads(a: Any, b: Any) -> Any:
     """The product of two matrices, or of a matrix and a vector, without the interpreter's lock.
 
     NumPy's `matmul` keeps the lock unless there are many rows; its `dot` calls the same BLAS without it, but
-    is silent about floating-point errors.
+    is silent about floating-point errors, and infinities times a single zero are zeros to it.
     """
-    if a.dtype == b.dtype and a.dtype.char in "fdFD" and not error_state().is_strict:
+    several = a.dtype == b.dtype and a.dtype.char in "fdFD" and a.size > 1 and b.size > 1
+    if several and not error_state().is_strict:
         return np.dot(a, b)
     return np.matmul(a, b)
 

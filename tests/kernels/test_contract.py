@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,6 +39,21 @@ def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int, in_threads:
     letters = ["".join(LETTERS[x] for x in labels) for labels in (la, lb, lo)]
     expected = np.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
     np.testing.assert_allclose(contract(a, b, la, lb, lo, in_threads), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("numbers", [(0.0, np.inf), (np.inf, 0.0), (np.nan, 0.0), (-np.inf, np.inf)])
+def test_what_is_not_finite_is_so_in_products_of_every_size(numbers: tuple[float, float]) -> None:
+    """Zero times infinity, too: no function may leave zeros out."""
+    sides = [(0, 2), (2, 0), (2,)], [(2, 1), (1, 2), (2,)]
+    for la, lb, *size in product(*sides, *[(1, 2, 3)] * 3):
+        lo = tuple(x for x in (0, 1) if x in (*la, *lb))
+        a, b = (np.ones([size[x] for x in labels]) for labels in (la, lb))
+        a.flat[::2], b.flat[::2] = numbers
+        letters = ["".join(LETTERS[x] for x in labels) for labels in (la, lb, lo)]
+        with np.errstate(invalid="ignore"):
+            expected = np.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
+            for in_threads in (False, True):
+                np.testing.assert_array_equal(contract(a, b, la, lb, lo, in_threads), expected)
 
 
 def test_products_in_threads_raise_what_numpy_raises() -> None:
