@@ -44,8 +44,8 @@ def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int, in_threads:
 @pytest.mark.parametrize("numbers", [(0.0, np.inf), (np.inf, 0.0), (np.nan, 0.0), (-np.inf, np.inf)])
 def test_what_is_not_finite_is_so_in_products_of_every_size(numbers: tuple[float, float]) -> None:
     """Zero times infinity, too: no function may leave zeros out."""
-    sides = [(0, 2), (2, 0), (2,)], [(2, 1), (1, 2), (2,)]
-    for la, lb, *size in product(*sides, *[(1, 2, 3)] * 3):
+    left, right = [(0, 2), (2, 0), (2,)], [(2, 1), (1, 2), (2,)]
+    for la, lb, size in product(left, right, product((1, 2, 3), repeat=3)):
         lo = tuple(x for x in (0, 1) if x in (*la, *lb))
         a, b = (np.ones([size[x] for x in labels]) for labels in (la, lb))
         a.flat[::2], b.flat[::2] = numbers
