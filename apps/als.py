@@ -10,14 +10,17 @@ confidences (Hu, Koren and Volinsky, 2008).
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy
 from scipy import sparse
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, points, require_positive
-from spartan_ng.progress import steps
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Unsupervised
+from spartan_ng.apps.pictures import Panel
 
 _ELEMENTS = 1 << 22
 """Elements of the systems that are solved in one call."""
@@ -34,12 +37,16 @@ class Factors:
     item_factors : shape (n_items, rank)
     objective : the weighted squared loss and the penalty
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the items' factors' relative change in each, or the objective after it
     """
 
     user_factors: Any
     item_factors: Any
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def als(
@@ -49,9 +56,9 @@ def als(
     reg: float = 0.1,
     implicit: bool = False,
     alpha: float = 40.0,
-    max_iter: int = 15,
-    tol: float = 1e-4,
-    seed: int | None = 0,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    seed: int | None = None,
 ) -> Factors:
     """Factorize a matrix of ratings (0: not rated), each row's least squares solved exactly.
 
@@ -69,22 +76,28 @@ def als(
     Raises
     ------
     ValueError : X is not two-dimensional, or rank, reg or max_iter is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     require_positive("als", rank=rank, reg=reg, max_iter=max_iter, alpha=alpha)
     settings = np.asarray([reg, alpha, float(implicit)])
     (n, m), kind = X.shape, X.dtype
     V = np.asarray(np.random.default_rng(seed).random((m, rank)) / rank**0.5).astype(kind)
-    for n_iter in steps(max_iter, "ALS"):  # noqa: B007 - told in the result
+    loop = Iterations("ALS", max_iter, tol)
+    for _ in loop:
         before = V
         U = np.join_update(_rows, np.add, (X, V, V.T @ V, settings), (0, -1, -1, -1), (n, rank), kind)
         V = np.join_update(_columns, np.add, (X, U, U.T @ U, settings), (1, -1, -1, -1), (m, rank), kind)
         moved, size = ((V - before) ** 2).sum(), (V * V).sum()
         np.persist(U, V, moved, size)
-        if float(moved) <= tol * tol * float(size):
-            break
+        require_finite("als", X, size)
+        loop.saw((float(moved) / (float(size) or 1.0)) ** 0.5)
+        loop.converged = float(moved) <= tol * tol * float(size)
     objective = _implicit(X, U, V, reg, alpha) if implicit else _explicit(X, U, V, reg)
-    return Factors(U, V, float(objective), n_iter)
+    return Factors(U, V, float(objective), loop.n_iter, loop.converged, loop.history)
 
 
 def weighted_squared_loss(X: Any, U: Any, V: Any) -> Any:
@@ -147,36 +160,70 @@ def _solve(ratings: Any, others: Any, gram: Any, settings: Any) -> Any:
     return out
 
 
-class Recommender(Estimator):
+class Recommender(Unsupervised):
     """Predicts ratings from factors."""
 
     _learned: ClassVar[str] = "item_factors_"
+    _measure: ClassVar[str] = "explained share"
+    _sparse: ClassVar[bool] = True
 
-    def predict(self, users: Any, items: Any) -> Any:
-        """The ratings of pairs of users and items, given by their numbers, shape (n_pairs,)."""
+    def predict(self, users: Any, items: Any = None) -> Any:
+        """The ratings of pairs, shape (n_pairs,): users and items by their numbers, or as two columns."""
         self._require_fit()
-        return (np.take(self.user_factors_, users, axis=0) * np.take(self.item_factors_, items, axis=0)).sum(
-            axis=1
+        if items is None:
+            users, items = (array(users).astype(np.int64)[:, i] for i in (0, 1))
+        left = np.take(self.user_factors_, users, axis=0)
+        return (left * np.take(self.item_factors_, items, axis=0)).sum(axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of the ratings' squares that the factors explain: at most 1."""
+        del y
+        X = self._rated(X)
+        whole = (X * X).sum()
+        lost, all_ = np.compute(weighted_squared_loss(X, self.user_factors_, self.item_factors_), whole)
+        return 1.0 - float(lost) / float(all_) if all_ > 0 else float(lost == 0)
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """The score, and the root of the mean squared error of the ratings."""
+        X = self._rated(data[0])
+        lost, count = np.compute(
+            weighted_squared_loss(X, self.user_factors_, self.item_factors_), (X != 0).sum()
         )
+        error = (float(lost) / max(int(count), 1)) ** 0.5
+        return {**super().quality(*data), "root mean squared error": error}
+
+    def _rated(self, X: Any) -> Any:
+        """Ratings of as many users and items as have factors."""
+        X, known = self._seen(X), self.user_factors_.shape[0]
+        if X.shape[0] != known:
+            raise ValueError(f"{type(self).__name__}: X has {X.shape[0]} users, {known} have factors")
+        return X
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        if not data:
+            return []
+        X = self._rated(data[0])
+        users, items = (i[:: -(-len(i) // pictures.POINTS)] for i in np.compute(*np.nonzero(X)))
+        given = X.compute()[users, items]
+        return [pictures.against(self.predict(users, items), np.asarray(given), "rating")]
 
 
 @dataclass(eq=False, repr=False)
 class ALS(Recommender):
     """Alternating least squares as an estimator; see `als`.
 
-    Attributes after `fit`: `user_factors_`, `item_factors_`, `objective_`, `n_iter_`.
+    Attributes after `fit`: `user_factors_`, `item_factors_`, `objective_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
+
+    _find = staticmethod(als)
+    _history: ClassVar[str] = "relative change of the items' factors"
 
     rank: int = 10
     _: KW_ONLY
     reg: float = 0.1
     implicit: bool = False
     alpha: float = 40.0
-    max_iter: int = 15
-    tol: float = 1e-4
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorize ratings; `y` is ignored."""
-        del y
-        return self._learn(als(X, **self._options()))
+    max_iter: int = 100
+    tol: float = 1e-3
+    random_state: int | None = None

@@ -1,6 +1,6 @@
 """Weighted squared loss factorization by alternating conjugate gradients (ALS-CG).
 
-Fusion plans (PVLDB '18), Table 2 and expression (1), with its hyper-parameters; the loss is FuseME's Fig.
+Fusion plans (PVLDB '18), Table 2 and expression (1); the loss is FuseME's Fig.
 1. A step's ((X != 0) * (S @ V.T)) @ V touches the ratings that exist and never makes the dense product; U,
 V and the directions stay with the workers.
 """
@@ -8,12 +8,12 @@ V and the directions stay with the workers.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
 import spartan_ng as np
 from spartan_ng.apps.als import Factors, Recommender, weighted_penalty, weighted_squared_loss
-from spartan_ng.apps.estimator import points, require_finite, require_positive
-from spartan_ng.progress import steps
+from spartan_ng.apps.checks import points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
 
 
 def als_cg(
@@ -21,10 +21,10 @@ def als_cg(
     rank: int = 20,
     *,
     reg: float = 1e-3,
-    max_iter: int = 20,
+    max_iter: int = 100,
     max_inner: int | None = None,
-    tol: float = 1e-12,
-    seed: int | None = 0,
+    tol: float = 1e-4,
+    seed: int | None = None,
 ) -> Factors:
     """Factorize a matrix of ratings (0: not rated) by conjugate gradients.
 
@@ -41,6 +41,10 @@ def als_cg(
     Raises
     ------
     ValueError : X is not two-dimensional, or an option that is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     inner = rank if max_inner is None else max_inner
@@ -50,15 +54,16 @@ def als_cg(
     V = random.random((X.shape[1], rank)).astype(X.dtype) - 0.5
     users, items = np.persist(reg * (X != 0).sum(axis=1)[:, None], reg * (X != 0).sum(axis=0)[:, None])
     objective = float("inf")
-    for n_iter in steps(max_iter, "ALS-CG"):  # noqa: B007 - told in the result
+    loop = Iterations("ALS-CG", max_iter, tol)
+    for _ in loop:
         U = _turn(X, U, V, users, inner, tol)
         V = _turn(X.T, V, U, items, inner, tol)
         before = objective
         objective = float(weighted_squared_loss(X, U, V) + reg * weighted_penalty(X, U, V)) / 2
         require_finite("als_cg", X, objective)
-        if before - objective <= tol * before < float("inf"):
-            break
-    return Factors(U, V, objective, n_iter)
+        loop.saw(objective)
+        loop.converged = before - objective <= tol * before < float("inf")
+    return Factors(U, V, objective, loop.n_iter, loop.converged, loop.history)
 
 
 def _turn(X: Any, U: Any, V: Any, weight: Any, inner: int, tol: float) -> Any:
@@ -84,18 +89,16 @@ def _turn(X: Any, U: Any, V: Any, weight: Any, inner: int, tol: float) -> Any:
 class ALSCG(Recommender):
     """Factorization by alternating conjugate gradients as an estimator; see `als_cg`.
 
-    Attributes after `fit`: `user_factors_`, `item_factors_`, `objective_`, `n_iter_`.
+    Attributes after `fit`: `user_factors_`, `item_factors_`, `objective_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
+
+    _find = staticmethod(als_cg)
 
     rank: int = 20
     _: KW_ONLY
     reg: float = 1e-3
-    max_iter: int = 20
+    max_iter: int = 100
     max_inner: int | None = None
-    tol: float = 1e-12
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorize ratings; `y` is ignored."""
-        del y
-        return self._learn(als_cg(X, **self._options()))
+    tol: float = 1e-4
+    random_state: int | None = None

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Transformer, points, require_finite, require_positive
-from spartan_ng.progress import steps
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Transformer
+from spartan_ng.apps.pictures import Panel
 
 LAYERS = 4
+_PATIENCE = 10
+"""Epochs that may bring nothing, as in scikit-learn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,9 @@ class Network:
     w1, w2, w3, w4 : weights, shape (n_inputs, n_outputs) of each layer; on the workers
     b1, b2, b3, b4 : biases, shape (n_outputs,)
     mean, scale : of the features, which are standardized first
-    losses : each epoch's half squared error of a point, on average, before each batch's step
+    n_iter : number of epochs that were run
+    converged : whether `tol` ended them
+    history : each epoch's half squared error of a point, on average, before each batch's step
     """
 
     w1: Any
@@ -41,7 +48,9 @@ class Network:
     b4: Any
     mean: Any
     scale: Any
-    losses: Any
+    n_iter: int
+    converged: bool
+    history: Any
 
 
 def autoencoder(
@@ -50,12 +59,13 @@ def autoencoder(
     h1: int = 500,
     h2: int = 2,
     batch: int = 512,
-    epochs: int = 1,
+    epochs: int = 200,
+    tol: float = 1e-4,
     rate: float = 0.01,
     decay: float = 0.95,
     momentum: float = 0.9,
     standardize: bool = True,
-    seed: int | None = 0,
+    seed: int | None = None,
 ) -> Network:
     """Fit a network that gives points back after a bottleneck.
 
@@ -65,7 +75,8 @@ def autoencoder(
     h1 : neurons of the first and the third layer
     h2 : neurons of the second layer, the bottleneck
     batch : points of a batch; the last one of an epoch has what is left
-    epochs : how often each point is seen
+    epochs : how often each point is seen at most
+    tol : stop when ten epochs in a row have not lowered the least loss by so much
     rate : step size, for the batch's mean gradient
     decay : what the step size is multiplied with after each epoch
     momentum : share of the last step that is taken again
@@ -75,6 +86,10 @@ def autoencoder(
     Raises
     ------
     ValueError : X is not two-dimensional or has no points, or an option out of its range
+
+    Warns
+    -----
+    ConvergenceWarning : `epochs` ended it, and tol is not 0
     """
     X = points(X)
     require_positive("autoencoder", h1=h1, h2=h2, batch=batch, epochs=epochs, rate=rate, n_points=X.shape[0])
@@ -85,9 +100,10 @@ def autoencoder(
     sizes = (X.shape[1], h1, h2, h1, X.shape[1])
     values = [a.astype(X.dtype) for a in _first(sizes, random)]
     velocity = [np.zeros_like(a) for a in values]
-    losses = []
+    least, waited = float("inf"), 0
+    loop = Iterations("the autoencoder", epochs, tol, "epochs")
     mu = np.asarray(momentum, X.dtype)
-    for epoch in steps(epochs, "autoencoder"):
+    for epoch in loop:
         step = np.asarray(rate * decay ** (epoch - 1), X.dtype)
         seen = []
         for points_ in batches:
@@ -96,10 +112,16 @@ def autoencoder(
             values = [a + v for a, v in zip(values, velocity, strict=True)]
             np.persist(loss, *values, *velocity)
             seen.append((loss, points_.shape[0]))
-        losses.append(sum(float(loss) * n for loss, n in seen) / X.shape[0])
-        require_finite("autoencoder", X, losses[0])
+        now = sum(float(loss) * n for loss, n in seen) / X.shape[0]
+        if epoch == 1:
+            require_finite("autoencoder", X, now)
+        loop.saw(now)
+        waited = waited + 1 if now > least - tol else 0
+        least = min(now, least)
+        loop.converged = tol > 0 and waited >= _PATIENCE
     w1, w2, w3, w4, b1, b2, b3, b4 = values
-    return Network(w1, w2, w3, w4, b1, b2, b3, b4, mean, scale, np.asarray(losses).compute())
+    layers = w1, w2, w3, w4, b1, b2, b3, b4
+    return Network(*layers, mean, scale, loop.n_iter, loop.converged, loop.history)
 
 
 def _standard(X: Any) -> tuple[Any, Any]:
@@ -150,26 +172,25 @@ def gradients(X: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
 class AutoEncoder(Transformer):
     """The autoencoder as an estimator that turns points into their bottleneck; see `autoencoder`.
 
-    Attributes after `fit`: `w1_` … `w4_`, `b1_` … `b4_`, `mean_`, `scale_`, `losses_`, `n_features_in_`.
+    Attributes after `fit`: `w1_` … `w4_`, `b1_` … `b4_`, `mean_`, `scale_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
 
+    _find = staticmethod(autoencoder)
     _learned = "w1_"
+    _history: ClassVar[str] = "loss of an epoch"
 
     h1: int = 500
     h2: int = 2
     _: KW_ONLY
     batch: int = 512
-    epochs: int = 1
+    epochs: int = 200
+    tol: float = 1e-4
     rate: float = 0.01
     decay: float = 0.95
     momentum: float = 0.9
     standardize: bool = True
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the network to points; `y` is ignored."""
-        del y
-        return self._learn(autoencoder(X, **self._options()), np.asarray(X).shape[1])
+    random_state: int | None = None
 
     def _layers(self, X: Any) -> list[Any]:
         values = [getattr(self, f"{kind}{i}_") for kind in "wb" for i in range(1, LAYERS + 1)]
@@ -179,12 +200,21 @@ class AutoEncoder(Transformer):
         """The points' bottleneck, shape (n_points, h2)."""
         return self._layers(X)[2]
 
+    def inverse_transform(self, Z: Any) -> Any:
+        """The points that come out of a bottleneck, shape (n_points, n_features)."""
+        w3, w4, b3, b4 = self.w3_, self.w4_, self.b3_, self.b4_
+        return (np.tanh(array(Z) @ w3 + b3) @ w4 + b4) * self.scale_ + self.mean_
+
     def predict(self, X: Any) -> Any:
         """The points as they come back, shape (n_points, n_features)."""
         return self._layers(X)[-1] * self.scale_ + self.mean_
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The negative half squared error of a standardized point, on average: more is better."""
+        """The share of the standardized points' squares that comes back: at most 1."""
         del y
         layers = self._layers(X)
-        return -float(0.5 * ((layers[-1] - layers[0]) ** 2).sum() / layers[0].shape[0])
+        lost, whole = np.compute(((layers[-1] - layers[0]) ** 2).sum(), (layers[0] ** 2).sum())
+        return 1.0 - float(lost) / float(whole) if whole > 0 else float(lost == 0)
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        return [pictures.scatter(self.transform(X), "bottleneck") for X in data[:1]]

@@ -8,12 +8,15 @@ on the workers.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from scipy import linalg
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, points, require_positive
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import points, require_finite, require_positive
+from spartan_ng.apps.estimator import Unsupervised
+from spartan_ng.apps.pictures import Panel
 from spartan_ng.progress import steps
 
 
@@ -52,7 +55,9 @@ def cholesky(A: Any, *, block: int = 512) -> Factor:
     rest, half_log = A, 0.0
     for number in steps(-(-n // block), "Cholesky"):
         size = min(block, rest.shape[0])
-        corner = _factored(rest[:size, :size].compute(), (number - 1) * block)
+        corner = rest[:size, :size].compute()
+        require_finite("cholesky", A, corner)
+        corner = _factored(corner, (number - 1) * block)
         half_log += float(np.log(corner.diagonal()).sum())
         inverse = linalg.solve_triangular(corner, np.eye(size, dtype=A.dtype).compute(), lower=True)
         below = rest[size:, :size] @ inverse.T
@@ -71,22 +76,17 @@ def _factored(corner: Any, first: int) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class Cholesky(Estimator):
+class Cholesky(Unsupervised):
     """Cholesky's factor as an estimator, with which to solve systems; see `cholesky`.
 
     Attributes after `fit`: `factor_`, `log_determinant_`, `n_features_in_`.
     """
 
+    _find = staticmethod(cholesky)
     _learned: ClassVar[str] = "factor_"
 
     _: KW_ONLY
     block: int = 512
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factor X; `y` is ignored."""
-        del y
-        found = cholesky(X, **self._options())
-        return self._learn(found, found.factor.shape[0])
 
     def solve(self, b: Any) -> Any:
         """The x of X @ x = b, block row by block row; a NumPy array of b's shape."""
@@ -108,3 +108,23 @@ class Cholesky(Estimator):
             x[here] = linalg.solve_triangular(L[here, here].compute(), x[here], lower=True, trans="T")
             x[above] -= (L[here, above].T @ x[here]).compute()
         return x
+
+    def predict(self, X: Any) -> Any:
+        """For each row b of X the x with A @ x = b, shape (n_rows, n)."""
+        return np.asarray(self.solve(self._seen(X).T)).T
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """1 less the relative error of L @ L.T, in Frobenius's norm."""
+        del y
+        L, A = self.factor_, self._seen(X)
+        lower = np.tril(A)
+        lost, whole = np.compute(((np.tril(L @ L.T) - lower) ** 2).sum(), (lower * lower).sum())
+        return 1.0 - float((lost / whole) ** 0.5)
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """The relative error of L @ L.T."""
+        return {"relative error": 1.0 - self.score(*data)}
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
+        return [pictures.matrix(self.factor_, "size of the factor's elements")]

@@ -1,7 +1,8 @@
 """An app's command, made from its row of the table: its function's signature and docstring say all.
 
 A parameter annotated `Any` is an array in a file, the others are options of their own types; their help is
-what the docstring says of them. What the function finds is printed field by field, and saved with `--output`.
+what the docstring says of them. The command fits the app's estimator or loads one, tells what was learned
+and how good it is, predicts, draws and saves.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -21,9 +22,12 @@ from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.apps.errors import ConvergenceWarning
 from spartan_ng.apps.table import App
+from spartan_ng.backends import engines
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
+from spartan_ng.config import ENGINES, MASTER_VARIABLE
 
 _SPELLINGS = {
     "A": "--data",
@@ -36,49 +40,93 @@ _SPELLINGS = {
 }
 """Parameters whose options have other names; elsewhere underscores become dashes, and `n_` is left out."""
 _FILES = (
-    "Arrays are read from .npy files and from tables (.csv, .parquet, .arrow, .feather), sparse ones from "
-    "Matrix Market's .mtx or SciPy's .npz."
+    "Arrays are read from .npy files, tables (.csv, .parquet, .arrow, .feather), .zarr, .h5, images, folders "
+    "or globs of these, and URLs; sparse ones from Matrix Market's .mtx or SciPy's .npz."
 )
 _TABLES = frozenset({".csv", ".parquet", ".arrow", ".feather"})
+_UNTOLD = "history", "n_features_in"
 _FEW = 12
 """A vector of so many elements is printed."""
 
 
 def command_of(app: App) -> click.Command:
     """The click command of an app."""
-    function = app.load(app.function)
+    function, estimator = app.load(app.function), app.load(app.estimator)
     summary, told = _documentation(function)
     hints = get_type_hints(function)
     parameters = inspect.signature(function).parameters.values()
     arrays = [p.name for p in parameters if hints[p.name] is Any]
-    plot = app.load("plot")
+    data = [p for p in parameters if p.name in arrays and p.name not in estimator.parameters()]
     options: list[click.Parameter] = [_option(p, hints[p.name], told.get(p.name, "")) for p in parameters]
-    options.append(click.Option(["--output"], type=_writable(), help="Save what was found, a .npz file."))
-    if plot is not None:
-        options.append(click.Option(["--picture"], type=_writable(), help="Draw what was found, a file."))
-    options.append(
-        click.Option(["--workers"], type=click.IntRange(min=1), help="Run on a local cluster of so many.")
-    )
 
-    def run(output: str | None, workers: int | None, picture: str | None = None, **chosen: Any) -> None:
-        with _where(workers):
+    def run(
+        output: str | None,
+        load: str | None,
+        predict: str | None,
+        picture: str | None,
+        workers: int | None,
+        on: str | None,
+        **chosen: Any,
+    ) -> None:
+        lacking = [_spelled(p.name) for p in data if p.default is p.empty and chosen[p.name] is None]
+        if lacking and load is None:
+            raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
+        with _where(workers, on), _warnings_told():
             try:
                 given = {k: _load(v) if k in arrays and v is not None else v for k, v in chosen.items()}
-                found = function(**given)
-            except ValueError as error:
+                values = [given.pop(p.name) for p in data]
+                model = estimator.load(load) if load else _fitted(estimator, values, given)
+                known = [] if lacking else values
+                told = model.learned() | (model.quality(*known) if known or not data else {})
+                if predict is not None:
+                    told["predicted"] = _predicted(model, _load(predict))
+                _tell(told)
+                if picture is not None:
+                    model.plot(picture, *known)
+                    click.echo(f"the picture is in {picture}")
+                if output is not None:
+                    model.save(output, **{k: told[k] for k in ("predicted",) if k in told})
+                    click.echo(f"all of it is in {output}")
+            except (ValueError, TypeError) as error:
                 raise click.ClickException(str(error)) from error
-            _tell(found)
-            _warn(found, chosen)
-            if picture is not None:
-                plot(found, picture)
-                click.echo(f"the picture is in {picture}")
-            if output is not None:
-                np.savez(output, **{f.name: getattr(found, f.name) for f in fields(found)})
-                click.echo(f"all of it is in {output}")
 
     text = f"{summary}\n\n{_FILES}\n\n\b\nExample:\n    spartan-ng app {app.name} {app.example}"
     short = summary.split("\n\n")[0].replace("\n", " ").rstrip(".") + "."
-    return click.Command(app.name, params=options, callback=run, help=text, short_help=short)
+    return click.Command(app.name, params=[*options, *_common()], callback=run, help=text, short_help=short)
+
+
+def _common() -> list[click.Option]:
+    """What all apps can do."""
+    load = "Take the model in this file, in place of fitting one; data given with it are judged by it."
+    predict = "Predict for what is in this file: points, times or strikes; --output saves it, too."
+    return [
+        click.Option(["--load"], type=click.Path(exists=True, dir_okay=False), help=load),
+        click.Option(["--predict"], help=predict),
+        click.Option(
+            ["--output", "--save", "output"],
+            type=_writable(),
+            help="Save the model and all that was found, a .npz file.",
+        ),
+        click.Option(
+            ["--picture", "--plot", "picture"], type=_writable(), help="Draw what was found, a file."
+        ),
+        click.Option(["--workers"], type=click.IntRange(min=1), help="Run on a local cluster of so many."),
+        click.Option(
+            ["--on"], type=click.Choice(ENGINES), help="Run on a new dask or Ray with --workers instead."
+        ),
+    ]
+
+
+def _fitted(estimator: Any, data: list[Any], options: dict[str, Any]) -> Any:
+    """The estimator of these options, fitted to the data."""
+    if "seed" in options:
+        options["random_state"] = options.pop("seed")
+    return estimator(**options).fit(*data)
+
+
+def _predicted(model: Any, given: Any) -> Any:
+    """What the model says of rows, or turns them into."""
+    return model.predict(given) if hasattr(model, "predict") else model.transform(given)
 
 
 def _documentation(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -97,20 +145,28 @@ def _documentation(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _option(parameter: inspect.Parameter, hint: Any, told: str) -> click.Option:
     """The option for a parameter."""
     name = parameter.name
-    spelled = _SPELLINGS.get(name, "--" + name.removeprefix("n_").replace("_", "-"))
+    spelled = _spelled(name)
     kinds = [k for k in (get_args(hint) or (hint,)) if k is not NoneType] if not _is_literal(hint) else [hint]
     choices = [c for k in kinds if _is_literal(k) for c in get_args(k)]
-    required = parameter.default is inspect.Parameter.empty
-    keywords: dict[str, Any] = {"help": told, "required": required}
-    if not required:
+    keywords: dict[str, Any] = {"help": told}
+    if parameter.default is not inspect.Parameter.empty:
         keywords |= {"default": parameter.default, "show_default": parameter.default is not None}
+    elif hint is Any:
+        keywords["help"] += "  [required without --load]"
+    else:
+        keywords["required"] = True
     if hint is Any:
-        return click.Option([spelled, name], type=click.Path(exists=True, dir_okay=False), **keywords)
+        return click.Option([spelled, name], metavar="FILE", **keywords)
     if choices:
         return click.Option([spelled, name], type=click.Choice(choices), **keywords)
     if kinds == [bool]:
         return click.Option([f"{spelled}/--no-{spelled.removeprefix('--')}", name], **keywords)
     return click.Option([spelled, name], type=kinds[0], **keywords)
+
+
+def _spelled(name: str) -> str:
+    """The option of a parameter."""
+    return _SPELLINGS.get(name, "--" + name.removeprefix("n_").replace("_", "-"))
 
 
 def _is_literal(hint: Any) -> bool:
@@ -122,52 +178,73 @@ def _writable() -> click.Path:
 
 
 def _load(path: str) -> Any:
-    """The array in a file, by the file's suffix."""
-    suffix = Path(path).suffix
-    if suffix == ".npy":
-        return np.load(path)
-    if suffix == ".mtx":
-        return np.mmread(path)
-    if suffix == ".npz":
-        return np.asarray(sparse.load_npz(path))
-    if suffix in _TABLES:
-        table = np.load(path)
-        return table[:, 0] if table.ndim == 2 and table.shape[1] == 1 else table
-    known = ", ".join([".npy", ".mtx", *sorted(_TABLES)])
-    raise ValueError(f"{path}: cannot read {suffix or 'a file without suffix'}; give {known} or .npz")
+    """The array in a file, by the file's suffix: what `np.load` reads, and sparse matrices."""
+    suffix = Path(path).suffix.lower()
+    try:
+        if suffix == ".mtx":
+            return np.mmread(path)
+        if suffix == ".npz":
+            return np.asarray(sparse.load_npz(path))
+        found = np.load(path)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: cannot read {suffix or 'a file without suffix'}: {error}") from error
+    one_column = suffix in _TABLES and found.ndim == 2 and found.shape[1] == 1
+    return found[:, 0] if one_column else found
 
 
 @contextmanager
-def _where(workers: int | None) -> Iterator[None]:
-    """Where the app runs: on a new local cluster, or wherever the session is."""
+def _where(workers: int | None, engine: str | None) -> Iterator[None]:
+    """Where the app runs: on a new local cluster or engine, or wherever the session is."""
     if workers is None:
+        if engine is not None:
+            raise click.UsageError(f"--on {engine} needs --workers")
         yield
         return
-    cores = len(os.sched_getaffinity(0))
+    threads = max(1, len(os.sched_getaffinity(0)) // workers)
     try:
-        with LocalCluster(workers, threads=max(1, cores // workers)) as cluster:
-            session.use(cluster)
-            yield
+        if engine is None:
+            with LocalCluster(workers, threads=threads) as cluster:
+                session.use(cluster)
+                yield
+        else:
+            with engines.local(engine, workers, threads) as environment:
+                session.connect(environment[MASTER_VARIABLE])
+                yield
+                session.embed()  # before the engine goes
     finally:
         session.use(EmbeddedBackend())
 
 
-def _tell(found: Any) -> None:
-    """Print a line for each field: numbers, short vectors, and the shapes of other arrays."""
-    names = [f.name for f in fields(found)]
-    width = max(map(len, names)) + 2
-    for name in names:
-        click.echo(f"{name:<{width}}{_shown(getattr(found, name))}")
+@contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Warnings that an app has not converged, as a line on stderr."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def tell(message: Any, category: Any, *place: Any, **more: Any) -> None:
+            if issubclass(category, ConvergenceWarning):
+                click.echo(f"Warning: {message}", err=True)
+            else:
+                show(message, category, *place, **more)
+
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = tell
+        yield
 
 
-def _warn(found: Any, chosen: dict[str, Any]) -> None:
-    """Say on stderr that the last iteration that was allowed has been run."""
-    most = chosen.get("max_iter")
-    if most is not None and getattr(found, "n_iter", 0) >= most:
-        click.echo(f"Warning: stopped after --max-iter {most} iterations, perhaps too early", err=True)
+def _tell(found: dict[str, Any]) -> None:
+    """Print a line for each: numbers, short vectors, and the shapes of other arrays."""
+    width = max(map(len, found)) + 2
+    for name, value in found.items():
+        if name not in _UNTOLD and value is not None:
+            click.echo(f"{name:<{width}}{_shown(value)}")
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):

@@ -8,12 +8,18 @@ forces the sums at the distinct times of events, and from them a gradient and a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from scipy import linalg
 
 import spartan_ng as np
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import points, require_finite, require_positive
+from spartan_ng.apps.concordance import concordance
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Estimator
 from spartan_ng.apps.kaplan_meier import starts_of, subjects
+from spartan_ng.apps.pictures import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +28,20 @@ class Fit:
 
     Parameters
     ----------
-    weights : logarithms of the hazard ratios, shape (n_features,)
-    standard_errors : of the weights
+    coef : logarithms of the hazard ratios, shape (n_features,)
+    standard_errors : of them
     log_likelihood : the partial likelihood's logarithm
     n_iter : number of Newton steps
+    converged : whether `tol` ended them
+    history : the log-likelihood after each
     """
 
-    weights: Any
+    coef: Any
     standard_errors: Any
     log_likelihood: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def cox(X: Any, durations: Any, observed: Any = None, *, max_iter: int = 50, tol: float = 1e-9) -> Fit:
@@ -48,28 +58,38 @@ def cox(X: Any, durations: Any, observed: Any = None, *, max_iter: int = 50, tol
     Raises
     ------
     ValueError : shapes do not fit, or no events
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     t, e = subjects("cox", durations, observed)
-    X = np.asarray(X).astype(np.float64)
-    if X.ndim != 2 or X.shape[0] != t.shape[0]:
+    X = points(X).astype(np.float64)
+    require_positive("cox", max_iter=max_iter)
+    if X.shape[0] != t.shape[0]:
         raise ValueError(f"cox: X has shape {X.shape}, there are {t.shape[0]} durations")
     if float(e.sum()) == 0:
         raise ValueError("cox: no events")
     problem = _Partial(X, t, e)
     weights = np.zeros(X.shape[1]).compute()
     value, slope, curvature = problem.terms(weights)
-    for n_iter in range(1, max_iter + 1):
-        step = linalg.solve(curvature, slope, assume_a="pos")
-        if step @ slope / 2 <= tol:
-            return Fit(weights, linalg.inv(curvature).diagonal() ** 0.5, value, n_iter - 1)
-        for _ in range(30):
+    require_finite("cox", X, value, slope, curvature)
+    step = linalg.solve(curvature, slope, assume_a="pos")
+    loop = Iterations("Cox's regression", max_iter, tol)
+    loop.converged = step @ slope / 2 <= tol
+    for _ in loop:
+        for _halving in range(30):
             new = problem.terms(weights + step)
             if new[0] >= value:
                 break
             step = step / 2
         weights = weights + step
         value, slope, curvature = new
-    return Fit(weights, linalg.inv(curvature).diagonal() ** 0.5, value, max_iter)
+        step = linalg.solve(curvature, slope, assume_a="pos")
+        loop.saw(value)
+        loop.converged = step @ slope / 2 <= tol
+    errors = linalg.inv(curvature).diagonal() ** 0.5
+    return Fit(weights, errors, value, loop.n_iter, loop.converged, loop.history)
 
 
 class _Partial:
@@ -119,38 +139,35 @@ class _Partial:
         return value, slope, curvature
 
 
-class CoxRegression:
+@dataclass(eq=False, repr=False, kw_only=True)
+class CoxRegression(Estimator):
     """Cox's regression as an estimator; see `cox`.
 
-    Attributes after `fit`: `coef_`, `standard_errors_`, `log_likelihood_`, `n_iter_`.
+    Attributes after `fit`: `coef_`, `standard_errors_`, `log_likelihood_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
 
-    def __init__(self, *, max_iter: int = 50, tol: float = 1e-9) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
+    _find = staticmethod(cox)
+    _learned: ClassVar[str] = "coef_"
+    _measure: ClassVar[str] = "concordance"
+    _history: ClassVar[str] = "partial log-likelihood"
+
+    max_iter: int = 50
+    tol: float = 1e-9
 
     def fit(self, X: Any, durations: Any, observed: Any = None) -> Self:
-        """Fit the model to subjects."""
-        found = cox(X, durations, observed, max_iter=self.max_iter, tol=self.tol)
-        self.coef_ = found.weights
-        self.standard_errors_ = found.standard_errors
-        self.log_likelihood_ = found.log_likelihood
-        self.n_iter_ = found.n_iter
-        return self
+        """Fit the model to subjects: covariates, times, and whether events were seen."""
+        return self._fit(X, durations, observed)
 
     def predict(self, X: Any) -> Any:
         """Logarithms of the subjects' hazards, against one whose covariates are all 0."""
-        return np.asarray(X) @ self.coef_
+        return self._seen(X) @ self.coef_
 
+    def score(self, X: Any, durations: Any, observed: Any = None) -> float:
+        """Harrell's concordance: how often of two subjects the one of greater hazard has its event first."""
+        t, e = subjects(type(self).__name__, durations, observed)
+        return concordance(*np.compute(t, e, self.predict(X)))
 
-def plot(fit: Fit, path: str) -> None:
-    """Draw the weights with two standard errors into a file."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 0.4 * len(fit.weights) + 1.2), layout="constrained")
-    axes = figure.subplots()
-    rows = list(range(len(fit.weights)))
-    axes.errorbar(fit.weights, rows, xerr=2 * fit.standard_errors, fmt="o", capsize=3)
-    axes.axvline(0, linewidth=0.8)
-    axes.set(xlabel="logarithm of the hazard ratio", ylabel="covariate", yticks=rows)
-    figure.savefig(path)
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
+        return [pictures.intervals(self.coef_, self.standard_errors_, "logarithm of the hazard ratio")]

@@ -3,39 +3,120 @@
 An estimator's parameters are its constructor's arguments, kept unchanged under their own names;
 what `fit` learns ends in an underscore. With that, scikit-learn clones, searches and pipelines it.
 An app's estimator is a dataclass of its function's options; the fields of what the function finds become
-the attributes.
+the attributes. The families here fit, predict, score, draw and are saved; an app adds what is its own.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import spartan_ng as np
-
-
-class NotFittedError(ValueError, AttributeError):
-    """An estimator was asked for what only `fit` gives it."""
+from spartan_ng.apps import models, pictures
+from spartan_ng.apps.checks import array, column, points
+from spartan_ng.apps.errors import NotFittedError, known
+from spartan_ng.apps.pictures import Panel
 
 
 class Estimator:
-    """The parameter conventions; a subclass adds its constructor and `fit`."""
+    """The conventions; a subclass is a dataclass of options with a `fit`."""
 
     _kind: ClassVar[str | None] = None
-    """scikit-learn's estimator type, "classifier", "regressor" or "clusterer"; None for transformers."""
+    """scikit-learn's estimator type, "classifier", "regressor" or "clusterer"."""
+    _find: ClassVar[Callable[..., Any]]
+    """The app's function: of the data and the options, gives a dataclass of what it finds."""
     _learned: ClassVar[str]
     """An attribute that exists after `fit`."""
+    _renamed: ClassVar[Mapping[str, str]] = {}
+    """Attributes that are called otherwise than the function's fields."""
+    _measure: ClassVar[str] = "score"
+    """What people call the score."""
+    _history: ClassVar[str] = "objective"
+    """What `history_` has for each iteration, where there is one."""
+    _sparse: ClassVar[bool] = False
+    """Whether X may be sparse."""
+    _binary: ClassVar[bool] = False
+    """Whether a classifier knows two classes only."""
+    _positive: ClassVar[bool] = False
+    """Whether X must not be negative."""
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def parameters(cls) -> list[str]:
+        """The names of the constructor's arguments."""
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments as they were given; `deep` is accepted and changes nothing here."""
         del deep
-        return {name: getattr(self, name) for name in self._names()}
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; a wrong name raises ValueError."""
+        for name in params:
+            if name not in self.parameters():
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}: it has {self.parameters()}"
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def save(self, path: str, **more: Any) -> None:
+        """Write the parameters and what was learned, and arrays of one's own, to a `.npz` file.
+
+        Raises
+        ------
+        NotFittedError : there is nothing to save
+        TypeError : a parameter or an attribute that is neither a number, a text nor an array of such
+        """
+        self._require_fit()
+        models.write(path, type(self).__name__, self.get_params(), self.learned(), more)
+
+    @classmethod
+    def load(cls, path: str) -> Self:
+        """The estimator that `save` wrote to a file, without running any code of the file.
+
+        Raises
+        ------
+        ValueError : the file has no estimator, or another's
+        """
+        saved = models.read(path)
+        if saved.name != cls.__name__:
+            raise ValueError(f"{path} has a model of {saved.name}, not of {cls.__name__}")
+        found = cls(**saved.params)
+        for name, value in saved.learned.items():
+            setattr(found, name + "_", value)
+        return found
+
+    def learned(self) -> dict[str, Any]:
+        """What `fit` has learned, by names without their underscores."""
+        return {
+            name[:-1]: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_")
+        }
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """What people look at to judge a model on data as `fit` takes them, by name."""
+        return {self._measure: self.score(*data)} if hasattr(self, "score") else {}
+
+    def plot(self, path: str, *data: Any) -> None:
+        """Draw the model, and how it does on data as `fit` takes them, into a file; matplotlib's formats."""
+        self._require_fit()
+        pictures.draw(path, f"{type(self).__name__}", [*self._panels(*data), *self._path()])
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        """What is drawn of the model; it knows the data."""
+        del data
+        return []
+
+    def _path(self) -> list[Panel]:
+        """How the iterations went."""
+        history = vars(self).get("history_")
+        return [] if history is None or not len(history) else [pictures.convergence(history, self._history)]
 
     def _options(self) -> dict[str, Any]:
         """The constructor's arguments as the app's function calls them."""
@@ -44,19 +125,15 @@ class Estimator:
             params["seed"] = params.pop("random_state")
         return params
 
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments; a wrong name raises ValueError."""
-        for name in params:
-            if name not in self._names():
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: it has {self._names()}")
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
+    def _fit(self, X: Any, *others: Any) -> Self:
+        """Run the app's function, and keep what it finds; X has the features."""
+        return self._learn(type(self)._find(X, *others, **self._options()), np.shape(X)[1])
 
     def _learn(self, found: Any, features: int | None = None) -> Self:
         """Keep every field of what a function found as an attribute; `features` is what `fit` saw."""
         for field in fields(found):
-            setattr(self, field.name + "_", getattr(found, field.name))
+            name = self._renamed.get(field.name, field.name)
+            setattr(self, name + "_", getattr(found, field.name))
         if features is not None:
             self.n_features_in_ = features
         return self
@@ -64,23 +141,26 @@ class Estimator:
     def __getattr__(self, name: str) -> Any:
         """Only what is missing comes here."""
         if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(f"{type(self).__name__}: call fit before asking for {name}")
+            raise known(NotFittedError)(f"{type(self).__name__}: call fit before asking for {name}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _require_fit(self) -> None:
-        if not hasattr(self, self._learned):
-            raise NotFittedError(f"{type(self).__name__}: call fit before asking for results")
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has been called, for scikit-learn's `check_is_fitted`."""
+        return self._learned in vars(self)
 
-    def _require_features(self, columns: int) -> None:
-        expected: int = self.n_features_in_
-        if columns != expected:
-            raise ValueError(f"{type(self).__name__}: X has {columns} columns, fit saw {expected}")
+    def _require_fit(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise known(NotFittedError)(f"{type(self).__name__}: call fit before asking for results")
 
     def _seen(self, X: Any) -> Any:
         """X as points with as many features as `fit` saw."""
         self._require_fit()
         X = points(X)
-        self._require_features(X.shape[1])
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
         return X
 
     def __sklearn_tags__(self) -> Any:
@@ -90,10 +170,12 @@ class Estimator:
         return Tags(
             estimator_type=self._kind,
             target_tags=TargetTags(required=self._kind in ("classifier", "regressor")),
-            classifier_tags=ClassifierTags() if self._kind == "classifier" else None,
+            classifier_tags=(
+                ClassifierTags(multi_class=not self._binary) if self._kind == "classifier" else None
+            ),
             regressor_tags=RegressorTags() if self._kind == "regressor" else None,
-            transformer_tags=TransformerTags() if self._kind is None else None,
-            input_tags=InputTags(),
+            transformer_tags=TransformerTags() if hasattr(self, "transform") else None,
+            input_tags=InputTags(sparse=self._sparse, positive_only=self._positive),
         )
 
     def __repr__(self) -> str:
@@ -101,11 +183,22 @@ class Estimator:
         return f"{type(self).__name__}({arguments})"
 
 
-class Regressor(Estimator):
+class _Supervised(Estimator):
+    """Learns from points with targets."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model to points, shape (n_points, n_features), and their targets, shape (n_points,)."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return self._fit(X, y)
+
+
+class Regressor(_Supervised):
     """A linear predictor `X @ coef_ + intercept_` of numbers."""
 
     _kind: ClassVar[str | None] = "regressor"
     _learned: ClassVar[str] = "coef_"
+    _measure: ClassVar[str] = "R2"
 
     def predict(self, X: Any) -> Any:
         """The expected targets of points, shape (n_points,)."""
@@ -113,16 +206,29 @@ class Regressor(Estimator):
 
     def score(self, X: Any, y: Any) -> float:
         """The coefficient of determination: 1 less the share of the variance that is not explained."""
-        y = np.asarray(y)
+        y = column(type(self).__name__, array(X), y)
         left, spread = np.compute(((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum())
-        return 1.0 - float(left) / float(spread)
+        return 1.0 - float(left) / float(spread) if spread > 0 else float(left == 0)
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """The score, and the root of the mean squared error."""
+        X, y = data
+        error = float((((array(y) - self.predict(X)) ** 2).mean()) ** 0.5)
+        return {**super().quality(*data), "root mean squared error": error}
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        if not data:
+            return []
+        X, y = data
+        return [pictures.residuals(self.predict(X), array(y))]
 
 
-class Classifier(Estimator, ABC):
+class Classifier(_Supervised, ABC):
     """A predictor of classes from `decision_function`: a number for two classes, else one for each."""
 
     _kind: ClassVar[str | None] = "classifier"
     _learned: ClassVar[str] = "coef_"
+    _measure: ClassVar[str] = "accuracy"
 
     @abstractmethod
     def decision_function(self, X: Any) -> Any:
@@ -136,90 +242,135 @@ class Classifier(Estimator, ABC):
 
     def score(self, X: Any, y: Any) -> float:
         """The share of points whose class is predicted right."""
-        return float((self.predict(X) == np.asarray(y)).mean())
+        return float((self.predict(X) == column(type(self).__name__, array(X), y)).mean())
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """The score, and for two classes the area under the curve of the receiver's operation (ROC)."""
+        X, y = data
+        told = super().quality(X, y)
+        if len(self.classes_) == 2:
+            told["area under ROC"] = area(*roc(self._evidence(X), array(y) == self.classes_[1]))
+        return told
+
+    def _evidence(self, X: Any) -> Any:
+        """What speaks for the second of two classes, shape (n_points,)."""
+        z = self.decision_function(X)
+        return z if z.ndim == 1 else z[:, 1] - z[:, 0]
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        if not data:
+            return []
+        X, y = data
+        panels = [pictures.confusion(self.predict(X), array(y), self.classes_)]
+        if len(self.classes_) == 2:
+            curve = roc(self._evidence(X), array(y) == self.classes_[1])
+            panels.insert(0, pictures.roc(*curve, area(*curve)))
+        return panels
 
 
 class Separator(Classifier):
     """Two classes on the two sides of a plane."""
+
+    _binary: ClassVar[bool] = True
 
     def decision_function(self, X: Any) -> Any:
         """How far points lie on the second class's side, in margins."""
         return self._seen(X) @ self.coef_ + self.intercept_
 
 
-class Transformer(Estimator, ABC):
-    """Turns points into what `transform` gives."""
+class Unsupervised(Estimator):
+    """Learns from points alone."""
 
-    @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from points."""
+        """Learn from points, shape (n_points, n_features); `y` is ignored."""
+        del y
+        return self._fit(X)
+
+
+class Transformer(Unsupervised, ABC):
+    """Turns points into what `transform` gives, and nearly back by `inverse_transform`."""
+
+    _measure: ClassVar[str] = "explained share"
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
         """The points in their new form."""
 
+    @abstractmethod
+    def inverse_transform(self, Z: Any) -> Any:
+        """The points that have this form."""
+
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Learn from points, and turn them."""
         return self.fit(X, y).transform(X)
 
+    def _middle(self) -> Any:
+        """From where squares are counted."""
+        return 0.0
 
-def points(X: Any) -> Any:
-    """X as a two-dimensional array of floating-point numbers."""
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}; it must be (n_points, n_features)")
-    return X if X.dtype.kind == "f" else X.astype(np.float64)
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of the points' squares that is left when they are turned and turned back: at most 1."""
+        del y
+        X = self._seen(X)
+        back = self.inverse_transform(self.transform(X))
+        lost, whole = np.compute(((X - back) ** 2).sum(), ((X - self._middle()) ** 2).sum())
+        return 1.0 - float(lost) / float(whole) if whole > 0 else float(lost == 0)
 
 
-def targets(name: str, X: Any, y: Any) -> Any:
-    """Floating-point targets, one for each of X's rows."""
-    y = np.asarray(y)
-    if y.shape != X.shape[:1] or not X.shape[0]:
-        raise ValueError(f"{name}: y has shape {y.shape}, X has {X.shape[0]} rows")
-    if y.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: y has dtype {y.dtype}, targets are numbers")
-    return y.astype(X.dtype)
+class Clusterer(Unsupervised):
+    """Gives each point one of some clusters, which have centers."""
+
+    _kind: ClassVar[str | None] = "clusterer"
+    _learned: ClassVar[str] = "cluster_centers_"
+    _renamed: ClassVar[Mapping[str, str]] = {"centers": "cluster_centers"}
+    _measure: ClassVar[str] = "silhouette of centers"
+    _history: ClassVar[str] = "squared movement of the centers"
+
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
+        """Find the clusters, and give each point's."""
+        return self.fit(X, y).predict(X)
+
+    def predict(self, X: Any) -> Any:
+        """The cluster of each point, shape (n_points,)."""
+        return self._apart(self._seen(X)).argmin(axis=1)
+
+    def _apart(self, X: Any) -> Any:
+        """Squared distances of points to centers, shape (n_points, n_clusters); lazy."""
+        centers = np.asarray(self.cluster_centers_)
+        squares = (X * X).sum(axis=1)[:, None] - 2 * (X @ centers.T) + (centers * centers).sum(axis=1)
+        return np.maximum(squares, 0)
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """How much nearer points are to their own center than to the next one, on average, from 0 to 1.
+
+        The silhouette with distances to centers in place of those to all points (Hruschka et al., 2004).
+        """
+        apart = self._apart(self._seen(data[0])) ** 0.5
+        if apart.shape[1] < 2:
+            return {}
+        own, next_ = (np.partition(apart, 1, axis=1)[:, i] for i in (0, 1))
+        return {self._measure: float((1 - own / np.where(next_ > 0, next_, 1)).mean())}
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        return [pictures.clusters(array(X), self.predict, self.cluster_centers_) for X in data[:1]]
+
+
+def roc(evidence: Any, truth: Any) -> tuple[Any, Any]:
+    """The shares of points found wrongly and rightly as less evidence is asked, from 0 to 1; NumPy arrays."""
+    order = np.argsort(-evidence)
+    sorted_, right = np.compute(evidence[order], np.cumsum(truth[order]))
+    last = np.flatnonzero(np.append(np.asarray(sorted_[1:] != sorted_[:-1]), True)).compute()
+    found = np.append(0, right[last]).compute()
+    wrong = np.append(0, last + 1).compute() - found
+    return wrong / max(wrong[-1], 1), found / max(found[-1], 1)
+
+
+def area(x: Any, y: Any) -> float:
+    """Under a curve of straight lines."""
+    return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1])).sum() / 2)
 
 
 def softmax(z: Any) -> Any:
     """Probabilities of classes from their log odds, shape (n_points, n_classes)."""
     e = np.exp(z - z.max(axis=1)[:, None])
     return e / e.sum(axis=1)[:, None]
-
-
-def require_positive(name: str, **values: float) -> None:
-    """Raise ValueError for a value that is not above 0."""
-    for what, value in values.items():
-        if not value > 0:
-            raise ValueError(f"{name}: {what} is {value}, it must be positive")
-
-
-def require_finite(name: str, X: Any, *made: Any) -> None:
-    """Raise ValueError where a value that was made of all points is no number, as then one of them is.
-
-    It is asked of what a fit has computed anyway, so that X is read no second time.
-    """
-    if not all(bool(np.isfinite(value).all()) for value in made):
-        raise ValueError(
-            f"{name}: X of shape {X.shape}, or what belongs to its rows, holds NaN or infinite (or far too "
-            "large) values"
-        )
-
-
-def distinct(name: str, X: Any, y: Any) -> tuple[Any, Any]:
-    """The classes of X's rows, and which there are, sorted."""
-    y = np.asarray(y)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"{name}: y has shape {y.shape}, X has {X.shape[0]} rows")
-    classes = np.unique(y).compute()
-    if classes.dtype.kind in "fc" and bool(np.isnan(classes).any()):
-        raise ValueError(f"{name}: y of shape {y.shape} holds NaN")
-    return y, classes
-
-
-def two_classes(name: str, X: Any, y: Any) -> tuple[Any, Any]:
-    """The two sorted classes of y, and -1 or 1 for each point."""
-    y, classes = distinct(name, X, y)
-    if len(classes) != 2:
-        raise ValueError(f"{name}: y has {len(classes)} classes, not two")
-    return classes, np.where(y == classes[1], 1.0, -1.0).astype(X.dtype).persist()

@@ -7,14 +7,18 @@ Each event counts half after every half-life: the count is z_i = y_i + 2^(-gap_i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import spartan_ng as np
-from spartan_ng.apps.kaplan_meier import subjects
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array
+from spartan_ng.apps.estimator import Estimator
+from spartan_ng.apps.kaplan_meier import starts_of, subjects
+from spartan_ng.apps.pictures import Panel
 
 _LOG_2 = 0.6931471805599453
 CURVE_POINTS = 1000
-"""Times at which `plot` draws the rate."""
+"""Times at which the rate is drawn."""
 
 
 def event_rate(times: Any, events: Any, half_life: float) -> Any:
@@ -48,7 +52,6 @@ class Rates:
 
     times: Any
     rates: Any
-    half_life: float
 
 
 def event_rates(times: Any, events: Any = None, half_life: float = 1.0) -> Rates:
@@ -68,57 +71,71 @@ def event_rates(times: Any, events: Any = None, half_life: float = 1.0) -> Rates
     order = np.argsort(t, kind="stable")
     t, e = t[order], e[order]
     ascending, rates = np.compute(t, event_rate(t, e, half_life))
-    return Rates(ascending, rates, half_life)
+    return Rates(ascending, rates)
 
 
-class EventRate:
+@dataclass(eq=False, repr=False)
+class EventRate(Estimator):
     """The decayed rate as an estimator; see `event_rates`.
 
     Attributes after `fit`: `times_` and `rates_`, right after each time.
     """
 
-    def __init__(self, half_life: float = 1.0) -> None:
-        self.half_life = half_life
+    _find = staticmethod(event_rates)
+    _learned: ClassVar[str] = "rates_"
+    _measure: ClassVar[str] = "log-likelihood of an event"
+
+    half_life: float = 1.0
 
     def fit(self, times: Any, events: Any = None) -> Self:
         """Learn from events in any order."""
-        found = event_rates(times, events, self.half_life)
-        self.times_, self.rates_ = found.times, found.rates
-        return self
+        return self._learn(event_rates(times, events, **self._options()))
 
     def predict(self, times: Any) -> Any:
         """The rate at each of `times`, from the events up to and at it; 0 before the first event."""
-        return rate_at(Rates(self.times_, self.rates_, self.half_life), times)
+        asked = array(times).astype(np.float64)
+        known = np.asarray(self.times_)
+        last = np.searchsorted(known, asked, side="right") - 1
+        here = np.maximum(last, 0)
+        decayed = np.asarray(self.rates_)[here] * np.exp2((known[here] - asked) / self.half_life)
+        return np.where(last < 0, 0.0, decayed)
 
+    def score(self, times: Any, events: Any = None) -> float:
+        """How well the rate before each event foretells it: a Poisson process's log-likelihood, per event.
 
-def rate_at(found: Rates, times: Any) -> Any:
-    """The rate at any times; 0 before the first event."""
-    asked = np.asarray(times).astype(np.float64)
-    known = np.asarray(found.times)
-    last = np.searchsorted(known, asked, side="right") - 1
-    here = np.maximum(last, 0)
-    decayed = np.asarray(found.rates)[here] * np.exp2((known[here] - asked) / found.half_life)
-    return np.where(last < 0, 0.0, decayed)
+        It is of the rate that these events make; simultaneous ones are one time's, and the first foretells
+        only.
+        """
+        found = event_rates(times, events, **self._options())
+        t, e = subjects("EventRate", times, events)
+        t, starts = np.asarray(found.times), starts_of(np.asarray(found.times))
+        counts = np.segment_sum(e[np.argsort(array(times), kind="stable")], starts)[1:]
+        last = np.append(starts[1:], t.size).compute() - 1
+        rates, at = np.asarray(found.rates)[last], t[last]
+        kept = np.exp2(-(at[1:] - at[:-1]) / self.half_life)
+        expected = rates[:-1] * (1 - kept) * (self.half_life / _LOG_2)
+        likely = np.special.xlogy(counts, rates[:-1] * kept).sum() - expected.sum()
+        total = float(counts.sum())
+        return float(likely) / total if total else 0.0
 
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
 
-def plot(found: Rates, path: str) -> None:
-    """Draw the rate over time, and a tick for each time with events, into a file."""
-    from matplotlib.figure import Figure
+        def panel(axes: Any) -> None:
+            first, last = float(self.times_[0]), float(self.times_[-1])
+            grid = np.linspace(first, last, CURVE_POINTS).compute()
+            rates = np.asarray(self.predict(grid)).compute()
+            axes.plot(grid, rates, linewidth=1.2)
+            axes.fill_between(grid, 0, rates, alpha=0.15)
+            (ticks,) = pictures.few(np.asarray(self.times_))
+            across = axes.get_xaxis_transform()
+            axes.vlines(ticks, 0, 0.04, transform=across, color="black", linewidth=0.4, alpha=0.5)
+            axes.set(
+                xlabel="time",
+                ylabel="events per unit of time",
+                xlim=(first, last),
+                ylim=(0, None),
+                title=f"rate with a half-life of {self.half_life:g}",
+            )
 
-    first, last = float(found.times[0]), float(found.times[-1])
-    grid = np.linspace(first, last, CURVE_POINTS).compute()
-    rates = np.asarray(rate_at(found, grid)).compute()
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(grid, rates, linewidth=1.2)
-    axes.fill_between(grid, 0, rates, alpha=0.15)
-    ticks = axes.get_xaxis_transform()
-    axes.vlines(found.times, 0, 0.04, transform=ticks, color="black", linewidth=0.4, alpha=0.5)
-    axes.set(
-        xlabel="time",
-        ylabel="events per unit of time",
-        xlim=(first, last),
-        ylim=(0, None),
-        title=f"rate with a half-life of {found.half_life:g}",
-    )
-    figure.savefig(path, dpi=110)
+        return [panel]

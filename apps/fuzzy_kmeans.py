@@ -7,12 +7,13 @@ the degrees; both are made tile by tile, and an iteration forces the centers and
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, points, require_positive
+from spartan_ng.apps.checks import points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Clusterer
 from spartan_ng.apps.kmeans import first_centers, scores
-from spartan_ng.progress import steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +26,26 @@ class FuzzyClustering:
     membership : degrees of points in clusters, each row's sum 1, shape (n_points, n_clusters); on the workers
     objective : sum of squared distances, weighted by degrees to the power of `fuzziness`
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the centers' squared movement in each
     """
 
     centers: Any
     membership: Any
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def fuzzy_kmeans(
     X: Any,
-    n_clusters: int,
+    n_clusters: int = 8,
     *,
     fuzziness: float = 2.0,
     init: Literal["k-means++", "random"] | Any = "k-means++",
     max_iter: int = 300,
-    tol: float = 1e-8,
+    tol: float = 1e-4,
     seed: int | None = None,
 ) -> FuzzyClustering:
     """Cluster points by degrees.
@@ -58,6 +63,10 @@ def fuzzy_kmeans(
     Raises
     ------
     ValueError : shapes do not fit, or fuzziness is not above 1
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     if not 1 <= n_clusters <= X.shape[0]:
@@ -65,18 +74,21 @@ def fuzzy_kmeans(
     if fuzziness <= 1:
         raise ValueError(f"fuzzy_kmeans: fuzziness is {fuzziness}, it must be above 1")
     require_positive("fuzzy_kmeans", max_iter=max_iter)
+    enough = tol * float(X.var(axis=0).mean())
+    require_finite("fuzzy_kmeans", X, enough)
     squares = (X * X).sum(axis=1)
     centers = first_centers(X, squares, n_clusters, init, seed)
-    enough = tol * float(X.var(axis=0).mean())
-    for n_iter in steps(max_iter, "fuzzy k-means"):  # noqa: B007 - told in the result
+    loop = Iterations("fuzzy k-means", max_iter, tol)
+    for _ in loop:
         previous = centers
         weights = degrees(X, previous, fuzziness) ** fuzziness
         centers = ((weights.T @ X) / weights.sum(axis=0)[:, None]).compute()
-        if float(((centers - previous) ** 2).sum()) <= enough:
-            break
+        moved = float(((centers - previous) ** 2).sum())
+        loop.saw(moved)
+        loop.converged = moved <= enough
     membership = degrees(X, centers, fuzziness).persist()
     objective = (membership**fuzziness * np.maximum(squares[:, None] + scores(X, centers), 0)).sum()
-    return FuzzyClustering(centers, membership, float(objective), n_iter)
+    return FuzzyClustering(centers, membership, float(objective), loop.n_iter, loop.converged, loop.history)
 
 
 def degrees(X: Any, centers: Any, fuzziness: float) -> Any:
@@ -93,37 +105,29 @@ def degrees(X: Any, centers: Any, fuzziness: float) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class FuzzyKMeans(Estimator):
+class FuzzyKMeans(Clusterer):
     """Fuzzy k-means as an estimator; see `fuzzy_kmeans`.
 
-    Attributes after `fit`: `centers_`, `membership_`, `objective_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `cluster_centers_`, `membership_`, `objective_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
 
-    _kind: ClassVar[str | None] = "clusterer"
-    _learned: ClassVar[str] = "centers_"
+    _find = staticmethod(fuzzy_kmeans)
 
     n_clusters: int = 8
     _: KW_ONLY
     fuzziness: float = 2.0
     init: Any = "k-means++"
     max_iter: int = 300
-    tol: float = 1e-8
+    tol: float = 1e-4
     random_state: int | None = None
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the centers of X; `y` is ignored."""
-        del y
-        found = fuzzy_kmeans(X, **self._options())
-        return self._learn(found, found.centers.shape[1])
 
     def predict_proba(self, X: Any) -> Any:
         """The degrees of points in clusters, shape (n_points, n_clusters)."""
-        return degrees(self._seen(X), self.centers_, self.fuzziness)
+        return degrees(self._seen(X), self.cluster_centers_, self.fuzziness)
 
-    def predict(self, X: Any) -> Any:
-        """The cluster that each point belongs to most."""
-        return self.predict_proba(X).argmax(axis=1)
-
-    def fit_predict(self, X: Any, y: Any = None) -> Any:
-        """Find the centers, and the cluster that each point belongs to most."""
-        return self.fit(X, y).membership_.argmax(axis=1)
+    def score(self, X: Any, y: Any = None) -> float:
+        """The negative of the objective: more is better."""
+        del y
+        X = self._seen(X)
+        return -float((self.predict_proba(X) ** self.fuzziness * self._apart(X)).sum())

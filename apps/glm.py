@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import pi
-from typing import Any, Literal, Self, get_args
+from math import log, pi
+from typing import Any, ClassVar, Literal, get_args
+
+from scipy import special
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Regressor, points, require_positive, targets
+from spartan_ng.apps.checks import points, require_positive, targets
+from spartan_ng.apps.estimator import Regressor
 from spartan_ng.apps.newton import minimize
 
 FamilyName = Literal["probit", "logit", "poisson", "gamma", "normal"]
@@ -27,12 +30,16 @@ class Family:
     loss : negative log-likelihood of (linear predictor, target), up to what the target alone adds
     derivatives : its first and second derivative by the linear predictor
     mean : the expected target of a linear predictor
+    link : the linear predictor of an expected target, a number
+    least : the loss where every target is what was expected
     low, high : between which the targets are
     """
 
     loss: Callable[[Any, Any], Any]
     derivatives: Callable[[Any, Any], tuple[Any, Any]]
     mean: Callable[[Any], Any]
+    link: Callable[[Any], Any]
+    least: Callable[[Any], Any]
     low: float = -float("inf")
     high: float = float("inf")
 
@@ -58,12 +65,40 @@ def _gamma_derivatives(z: Any, y: Any) -> tuple[Any, Any]:
     return 1 - e, e
 
 
+def _entropy(y: Any) -> Any:
+    """The loss of a yes/no target, or of a share, that was expected."""
+    return -np.special.xlogy(y, y) - np.special.xlogy(1 - y, 1 - y)
+
+
 FAMILIES: dict[str, Family] = {
-    "probit": Family(_probit_loss, _probit_derivatives, np.special.ndtr, 0, 1),
-    "logit": Family(lambda z, y: np.logaddexp(0, z) - y * z, _logit_derivatives, np.special.expit, 0, 1),
-    "poisson": Family(lambda z, y: np.exp(z) - y * z, lambda z, y: (np.exp(z) - y, np.exp(z)), np.exp, 0),
-    "gamma": Family(lambda z, y: z + y * np.exp(-z), _gamma_derivatives, np.exp, 0),
-    "normal": Family(lambda z, y: 0.5 * (y - z) ** 2, lambda z, y: (z - y, np.ones_like(z)), lambda z: z),
+    "probit": Family(_probit_loss, _probit_derivatives, np.special.ndtr, special.ndtri, _entropy, 0, 1),
+    "logit": Family(
+        lambda z, y: np.logaddexp(0, z) - y * z,
+        _logit_derivatives,
+        np.special.expit,
+        special.logit,
+        _entropy,
+        0,
+        1,
+    ),
+    "poisson": Family(
+        lambda z, y: np.exp(z) - y * z,
+        lambda z, y: (np.exp(z) - y, np.exp(z)),
+        np.exp,
+        log,
+        lambda y: y - np.special.xlogy(y, y),
+        0,
+    ),
+    "gamma": Family(
+        lambda z, y: z + y * np.exp(-z), _gamma_derivatives, np.exp, log, lambda y: 1 + np.log(y), 0
+    ),
+    "normal": Family(
+        lambda z, y: 0.5 * (y - z) ** 2,
+        lambda z, y: (z - y, np.ones_like(z)),
+        lambda z: z,
+        lambda m: m,
+        np.zeros_like,
+    ),
 }
 """Each family by its name; all but the binomial ones and the normal one have the logarithm as link."""
 
@@ -78,12 +113,16 @@ class Fit:
     intercept : a number; 0 without one
     objective : negative log-likelihood (without what the targets alone add) + reg * |coef|² / 2
     n_iter : number of Newton steps
+    converged : whether `tol` ended them
+    history : the objective after each
     """
 
     coef: Any
     intercept: float
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def glm(
@@ -92,10 +131,10 @@ def glm(
     *,
     family: FamilyName = "probit",
     reg: float = 1e-3,
-    tol: float = 1e-12,
-    max_iter: int = 20,
+    tol: float = 1e-6,
+    max_iter: int = 100,
     max_inner: int = 10,
-    fit_intercept: bool = False,
+    fit_intercept: bool = True,
 ) -> Fit:
     """Fit a generalized linear model; by default, of yes/no targets with the normal distribution as link.
 
@@ -113,6 +152,10 @@ def glm(
     Raises
     ------
     ValueError : shapes do not fit, an unknown family, a target it cannot have, or an option out of its range
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     require_positive("glm", max_iter=max_iter, max_inner=max_inner)
@@ -133,7 +176,8 @@ def glm(
     loss = _Likelihood(X, y, rule, penalty)
     found = minimize("glm", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
     coef, intercept = (found.point[:-1], float(found.point[-1])) if fit_intercept else (found.point, 0.0)
-    return Fit(coef, intercept, found.value, found.n_iter)
+    loop = found.loop
+    return Fit(coef, intercept, found.value, loop.n_iter, loop.converged, loop.history)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +207,31 @@ class _Likelihood:
 class GLM(Regressor):
     """A generalized linear model as an estimator; see `glm`.
 
-    Attributes after `fit`: `coef_`, `intercept_`, `objective_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `coef_`, `intercept_`, `objective_`, `n_iter_`, `converged_`, `history_`,
+    `n_features_in_`.
     """
 
     family: FamilyName = "probit"
-    reg: float = 1e-3
-    tol: float = 1e-12
-    max_iter: int = 20
-    max_inner: int = 10
-    fit_intercept: bool = False
+    _find = staticmethod(glm)
+    _sparse: ClassVar[bool] = True
+    _measure: ClassVar[str] = "D2"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their targets."""
-        found = glm(X, y, **self._options())
-        return self._learn(found, len(found.coef))
+    reg: float = 1e-3
+    tol: float = 1e-6
+    max_iter: int = 100
+    max_inner: int = 10
+    fit_intercept: bool = True
 
     def predict(self, X: Any) -> Any:
         """The expected targets of points, shape (n_points,); probabilities for probit and logit."""
         return FAMILIES[self.family].mean(super().predict(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of the deviance that is explained, against the mean of y for all (D²): at most 1."""
+        rule = FAMILIES[self.family]
+        X = self._seen(X)
+        y = targets(type(self).__name__, X, y)
+        constant = rule.link(np.full(1, y.mean()))
+        losses = (rule.loss(z, y).sum() for z in (super().predict(X), constant))
+        ours, nobodys, best = (float(a) for a in np.compute(*losses, rule.least(y).sum()))
+        return 1.0 - (ours - best) / (nobodys - best) if nobodys > best else float(ours <= best)

@@ -8,9 +8,12 @@ still at risk is a suffix sum, and the logarithm of survival a cumulative sum ov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import spartan_ng as np
+from spartan_ng.apps.checks import array
+from spartan_ng.apps.estimator import Estimator
+from spartan_ng.apps.pictures import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,8 @@ def kaplan_meier(durations: Any, observed: Any = None) -> Survival:
 
 def subjects(name: str, durations: Any, observed: Any) -> tuple[Any, Any]:
     """Times and events as floats."""
-    t = np.asarray(durations).astype(np.float64)
-    e = np.ones(t.shape) if observed is None else np.asarray(observed).astype(np.float64)
+    t = array(durations).astype(np.float64)
+    e = np.ones(t.shape) if observed is None else array(observed).astype(np.float64)
     if t.ndim != 1 or t.shape != e.shape:
         raise ValueError(f"{name}: durations of shape {t.shape} and events of shape {e.shape}")
     if t.size == 0:
@@ -77,37 +80,51 @@ def starts_of(t: Any) -> Any:
     return np.flatnonzero(np.concatenate([np.ones(1, bool), t[1:] != t[:-1]])).compute()
 
 
-class KaplanMeier:
+@dataclass(eq=False, repr=False)
+class KaplanMeier(Estimator):
     """The estimator with lifelines' ideas; see `kaplan_meier`.
 
-    Attributes after `fit`: `survival_` (a `Survival`), `median_`.
+    Attributes after `fit`: `times_`, `at_risk_`, `events_`, `survival_`, `variance_`, and `median_`, the
+    first time that no more than half survive.
     """
+
+    _find = staticmethod(kaplan_meier)
+    _learned: ClassVar[str] = "survival_"
 
     def fit(self, durations: Any, observed: Any = None) -> Self:
         """Estimate from subjects."""
-        self.survival_ = kaplan_meier(durations, observed)
-        below = self.survival_.times[self.survival_.survival <= 0.5]
+        self._learn(kaplan_meier(durations, observed))
+        below = self.times_[self.survival_ <= 0.5]
         self.median_ = float(below[0]) if below.size else float("inf")
         return self
 
     def predict(self, times: Any) -> Any:
         """The probability of surviving each of `times`."""
-        found = self.survival_
-        steps = np.concatenate([np.ones(1), np.asarray(found.survival)])
-        return steps[np.searchsorted(np.asarray(found.times), np.asarray(times), side="right")]
+        self._require_fit()
+        steps = np.concatenate([np.ones(1), np.asarray(self.survival_)])
+        return steps[np.searchsorted(np.asarray(self.times_), array(times), side="right")]
 
+    def score(self, durations: Any, observed: Any = None) -> float:
+        """1 less the largest difference from the curve of these subjects (Kolmogorov and Smirnov's)."""
+        theirs = kaplan_meier(durations, observed)
+        return 1.0 - float(abs(self.predict(theirs.times) - np.asarray(theirs.survival)).max())
 
-def plot(survival: Survival, path: str) -> None:
-    """Draw the curve and two standard errors around it into a file."""
-    from matplotlib.figure import Figure
+    def quality(self, *data: Any) -> dict[str, float]:
+        """The curve's largest standard error."""
+        del data
+        return {"largest standard error": float(self.variance_.max() ** 0.5)}
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    start = min(0.0, float(survival.times[0]))  # nobody has had an event yet
-    times = [start, *survival.times]
-    curve, spread = [1.0, *survival.survival], [0.0, *(2 * survival.variance**0.5)]
-    band = [(max(s - d, 0.0), min(s + d, 1.0)) for s, d in zip(curve, spread, strict=True)]
-    axes.step(times, curve, where="post")
-    axes.fill_between(times, [b[0] for b in band], [b[1] for b in band], step="post", alpha=0.2)
-    axes.set(xlabel="time", ylabel="probability of survival", xlim=(start, None), ylim=(0, 1.02))
-    figure.savefig(path)
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
+
+        def panel(axes: Any) -> None:
+            start = min(0.0, float(self.times_[0]))  # nobody has had an event yet
+            times = [start, *self.times_]
+            curve, spread = [1.0, *self.survival_], [0.0, *(2 * self.variance_**0.5)]
+            band = [(max(s - d, 0.0), min(s + d, 1.0)) for s, d in zip(curve, spread, strict=True)]
+            axes.step(times, curve, where="post")
+            axes.fill_between(times, [b[0] for b in band], [b[1] for b in band], step="post", alpha=0.2)
+            axes.set(xlabel="time", ylabel="probability of survival", xlim=(start, None), ylim=(0, 1.02))
+            axes.set(title="survival and two standard errors")
+
+        return [panel]

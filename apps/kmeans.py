@@ -14,8 +14,9 @@ from math import log
 from typing import Any, ClassVar, Literal, Self
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, points, require_finite
-from spartan_ng.progress import steps
+from spartan_ng.apps.checks import points, require_finite
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Clusterer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +29,25 @@ class Clustering:
     labels : index of each point's center, shape (n_points,); still on the workers
     inertia : sum of squared distances of points to their centers
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the centers' squared movement in each
     """
 
     centers: Any
     labels: Any
     inertia: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def kmeans(
     X: Any,
-    n_clusters: int = 5,
+    n_clusters: int = 8,
     *,
     init: Literal["k-means++", "random"] | Any = "k-means++",
-    max_iter: int = 20,
-    tol: float = 1e-12,
+    max_iter: int = 300,
+    tol: float = 1e-4,
     seed: int | None = None,
 ) -> Clustering:
     """Cluster points by Lloyd's algorithm.
@@ -59,6 +64,10 @@ def kmeans(
     Raises
     ------
     ValueError : X is not two-dimensional, n_clusters does not fit, or `init` is of a wrong kind
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     if not 1 <= n_clusters <= X.shape[0]:
@@ -69,17 +78,19 @@ def kmeans(
     require_finite("kmeans", X, enough)
     squares = (X * X).sum(axis=1)
     centers = first_centers(X, squares, n_clusters, init, seed)
-    for n_iter in steps(max_iter, "k-means"):  # noqa: B007 - told in the result
+    loop = Iterations("k-means", max_iter, tol)
+    for _ in loop:
         previous = centers
         centers, counts = np.compute(*new_centers(X, previous))
         if (counts == 0).any():
             centers = _refill(X, squares, previous, centers, counts)
-        if float(((centers - previous) ** 2).sum()) <= enough:
-            break
+        moved = float(((centers - previous) ** 2).sum())
+        loop.saw(moved)
+        loop.converged = moved <= enough
     distances = scores(X, centers)
     labels = distances.argmin(axis=1).persist()
     inertia = float(np.maximum(squares + distances.min(axis=1), 0).sum())
-    return Clustering(centers, labels, inertia, n_iter)
+    return Clustering(centers, labels, inertia, loop.n_iter, loop.converged, loop.history)
 
 
 def scores(X: Any, centers: Any) -> Any:
@@ -152,48 +163,36 @@ def _plus_plus(X: Any, squares: Any, k: int, random: Any) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class KMeans(Estimator):
-    """k-means as an estimator, with scikit-learn's names and Fusion plans' defaults; see `kmeans`.
+class KMeans(Clusterer):
+    """k-means as an estimator, with scikit-learn's names and defaults; see `kmeans`.
 
-    Attributes after `fit`: `cluster_centers_`, `labels_`, `inertia_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `cluster_centers_`, `labels_`, `inertia_`, `n_iter_`, `converged_`, `history_`,
+    `n_features_in_`.
     """
 
-    _kind: ClassVar[str | None] = "clusterer"
-    _learned: ClassVar[str] = "cluster_centers_"
+    _find = staticmethod(kmeans)
+    _sparse: ClassVar[bool] = True
 
-    n_clusters: int = 5
+    n_clusters: int = 8
     _: KW_ONLY
     init: Any = "k-means++"
-    max_iter: int = 20
-    tol: float = 1e-12
+    max_iter: int = 300
+    tol: float = 1e-4
     random_state: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: None = None) -> Self:
         """Find the centers of X; `y` is ignored, weights are not supported."""
-        del y
         if sample_weight is not None:
             raise ValueError("KMeans: sample weights are not supported")
-        found = kmeans(X, **self._options())
-        self.cluster_centers_ = found.centers
-        self.labels_ = found.labels
-        self.inertia_ = found.inertia
-        self.n_iter_ = found.n_iter
-        self.n_features_in_ = found.centers.shape[1]
-        return self
+        return super().fit(X, y)
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
         """Find the centers, and give each point's label."""
         return self.fit(X, y).labels_
 
-    def predict(self, X: Any) -> Any:
-        """The index of the nearest center of each point, shape (n_points,)."""
-        return assign(self._seen(X), self.cluster_centers_)
-
     def transform(self, X: Any) -> Any:
         """Distances of points to centers, shape (n_points, n_clusters)."""
-        X = self._seen(X)
-        squares = (X * X).sum(axis=1)
-        return np.sqrt(np.maximum(squares[:, None] + scores(X, self.cluster_centers_), 0))
+        return np.sqrt(self._apart(self._seen(X)))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Find the centers, and give each point's distances to them."""
@@ -202,6 +201,4 @@ class KMeans(Estimator):
     def score(self, X: Any, y: Any = None) -> float:
         """The negative of the sum of squared distances to the nearest centers: more is better."""
         del y
-        X = self._seen(X)
-        nearest = (X * X).sum(axis=1) + scores(X, self.cluster_centers_).min(axis=1)
-        return -float(np.maximum(nearest, 0).sum())
+        return -float(self._apart(self._seen(X)).min(axis=1).sum())

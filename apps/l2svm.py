@@ -8,11 +8,12 @@ Newton steps, each two sums over vectors of the points, and X is read twice an o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Separator, points, require_finite, require_positive, two_classes
-from spartan_ng.progress import steps
+from spartan_ng.apps.checks import points, require_finite, require_positive, two_classes
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Separator
 
 _SEARCH = 50
 """Upper bound of the Newton steps of a line search; a few are taken."""
@@ -29,6 +30,8 @@ class Fit:
     classes : the two classes, sorted
     objective : sum of squared hinge losses / 2 + reg * |coef|² / 2
     n_iter : number of directions that were searched
+    converged : whether `tol` ended them
+    history : the objective after each
     """
 
     coef: Any
@@ -36,10 +39,12 @@ class Fit:
     classes: Any
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def l2svm(
-    X: Any, y: Any, *, reg: float = 1e-3, tol: float = 1e-12, max_iter: int = 20, fit_intercept: bool = False
+    X: Any, y: Any, *, reg: float = 0.5, tol: float = 1e-4, max_iter: int = 1000, fit_intercept: bool = True
 ) -> Fit:
     """Fit a linear classifier of two classes with squared hinge loss.
 
@@ -47,7 +52,7 @@ def l2svm(
     ----------
     X : points, shape (n_points, n_features)
     y : their classes, shape (n_points,), two different values
-    reg : strength of the penalty
+    reg : strength of the penalty, 1 / (2 * C) for scikit-learn's C
     tol : stop when a step promises to lower the objective by no more than this share of it
     max_iter : upper bound of the number of directions that are searched
     fit_intercept : whether the model has an intercept, which is penalized like the weights
@@ -55,6 +60,10 @@ def l2svm(
     Raises
     ------
     ValueError : shapes do not fit, not two classes, or reg or max_iter is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     require_positive("l2svm", reg=reg, max_iter=max_iter)
@@ -65,8 +74,9 @@ def l2svm(
     margin = np.zeros(X.shape[0], X.dtype)
     gradient = (sign @ X).compute()
     require_finite("l2svm", X, gradient)
-    direction, objective, n_iter = gradient, float(X.shape[0]) / 2, 0
-    for n_iter in steps(max_iter, "L2SVM"):  # noqa: B007 - told in the result
+    direction, objective = gradient, float(X.shape[0]) / 2
+    loop = Iterations("L2SVM", max_iter, tol)
+    for _ in loop:
         change = (X @ direction).persist()
         length = _search(sign, margin, change, reg * float(w @ direction), reg * float(direction @ direction))
         w = w + length * direction
@@ -75,11 +85,11 @@ def l2svm(
         total, slopes = np.compute((loss * loss).sum(), (sign * loss) @ X)
         objective = float(total) / 2 + reg * float(w @ w) / 2
         previous, gradient = gradient, slopes - reg * w
-        if length * float(direction @ previous) < tol * objective or not gradient.any():
-            break
+        loop.saw(objective)
+        loop.converged = length * float(direction @ previous) < tol * objective or not gradient.any()
         direction = gradient + float(gradient @ gradient) / float(previous @ previous) * direction
     coef, intercept = (w[:-1], float(w[-1])) if fit_intercept else (w, 0.0)
-    return Fit(coef, intercept, classes, objective, n_iter)
+    return Fit(coef, intercept, classes, objective, loop.n_iter, loop.converged, loop.history)
 
 
 def _search(sign: Any, margin: Any, change: Any, slope: float, curvature: float) -> float:
@@ -106,15 +116,13 @@ def _search(sign: Any, margin: Any, change: Any, slope: float, curvature: float)
 class L2SVM(Separator):
     """The support vector machine as an estimator; see `l2svm`.
 
-    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
 
-    reg: float = 1e-3
-    tol: float = 1e-12
-    max_iter: int = 20
-    fit_intercept: bool = False
+    _find = staticmethod(l2svm)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their classes."""
-        found = l2svm(X, y, **self._options())
-        return self._learn(found, len(found.coef))
+    reg: float = 0.5
+    tol: float = 1e-4
+    max_iter: int = 1000
+    fit_intercept: bool = True

@@ -8,12 +8,13 @@ residuals still contain, gives most of the digits back (Björck's corrected semi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from scipy import linalg
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Regressor, points, targets
+from spartan_ng.apps.checks import points, require_finite, targets
+from spartan_ng.apps.estimator import Regressor
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def linear_regression(X: Any, y: Any, *, fit_intercept: bool = True) -> Fit:
     ValueError : shapes do not fit
     """
     X = points(X)
-    return _solve(X, targets("linear_regression", X, y), 0.0, fit_intercept)
+    return _solve("linear_regression", X, y, 0.0, fit_intercept)
 
 
 def ridge(X: Any, y: Any, *, alpha: float = 1.0, fit_intercept: bool = True) -> Fit:
@@ -66,15 +67,17 @@ def ridge(X: Any, y: Any, *, alpha: float = 1.0, fit_intercept: bool = True) -> 
     X = points(X)
     if alpha < 0:
         raise ValueError(f"ridge: alpha is {alpha}, it must not be negative")
-    return _solve(X, targets("ridge", X, y), alpha, fit_intercept)
+    return _solve("ridge", X, y, alpha, fit_intercept)
 
 
-def _solve(X: Any, y: Any, alpha: float, fit_intercept: bool) -> Fit:
+def _solve(name: str, X: Any, y: Any, alpha: float, fit_intercept: bool) -> Fit:
     """Least squares in centered columns; with an intercept the means carry it."""
+    y = targets(name, X, y)
     mean, level = np.compute(X.mean(axis=0), y.mean()) if fit_intercept else (np.zeros(X.shape[1]), 0.0)
     mean, level = np.asarray(mean), np.asarray(level)
     centered, target = X - mean, y - level
     gram, moment = np.compute(centered.T @ centered, target @ centered)
+    require_finite(name, X, gram, moment)
     coef = _least_squares(gram, moment, alpha)
     residual = target - centered @ coef
     coef = coef + _least_squares(gram, (residual @ centered).compute() - alpha * coef, alpha)
@@ -100,12 +103,10 @@ class LinearRegression(Regressor):
     Attributes after `fit`: `coef_`, `intercept_`, `objective_`, `n_features_in_`.
     """
 
-    fit_intercept: bool = True
+    _find = staticmethod(linear_regression)
+    _sparse: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their targets."""
-        found = linear_regression(X, y, **self._options())
-        return self._learn(found, len(found.coef))
+    fit_intercept: bool = True
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -115,10 +116,8 @@ class Ridge(Regressor):
     Attributes after `fit`: `coef_`, `intercept_`, `objective_`, `n_features_in_`.
     """
 
+    _find = staticmethod(ridge)
+    _sparse: ClassVar[bool] = True
+
     alpha: float = 1.0
     fit_intercept: bool = True
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their targets."""
-        found = ridge(X, y, **self._options())
-        return self._learn(found, len(found.coef))

@@ -6,15 +6,17 @@ sparse, once where it lies; vectors and the scalars made of them stay lazy but f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from scipy import sparse
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, points, require_positive
-from spartan_ng.progress import steps
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import points, require_finite, require_positive, targets
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Regressor
+from spartan_ng.apps.pictures import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,15 @@ class Solution:
     x : shape (n,); on the workers
     residual : |b - A @ x| / |b|
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the residual after each
     """
 
     x: Any
     residual: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def conjugate_gradient(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-8) -> Solution:
@@ -46,13 +52,17 @@ def conjugate_gradient(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-
     Raises
     ------
     ValueError : shapes do not fit, or A turns out not to be positive definite
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     A, b, size = _system("conjugate_gradient", A, b, max_iter)
     x, r = np.zeros_like(b), b
     p, square = r, (r * r).sum().persist()
-    for n_iter in steps(max_iter, "conjugate gradient"):
-        if float(square) ** 0.5 <= tol * size:
-            return Solution(x, float(square) ** 0.5 / (size or 1.0), n_iter - 1)
+    loop = Iterations("conjugate gradients", max_iter, tol)
+    loop.converged = size == 0
+    for _ in loop:
         q = A @ p
         bend = (p * q).sum()
         length = square / bend
@@ -62,7 +72,10 @@ def conjugate_gradient(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-
         np.persist(x, r, p, square, bend)
         if float(bend) <= 0:
             raise ValueError(f"conjugate_gradient: A is not positive definite, p @ A @ p is {float(bend)}")
-    return Solution(x, float(square) ** 0.5 / size, max_iter)
+        loop.saw(float(square) ** 0.5 / size)
+        loop.converged = float(square) ** 0.5 <= tol * size
+    residual = float(square) ** 0.5 / (size or 1.0)
+    return Solution(x, residual, loop.n_iter, loop.converged, loop.history)
 
 
 def jacobi(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-8) -> Solution:
@@ -78,15 +91,19 @@ def jacobi(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-8) -> Soluti
     Raises
     ------
     ValueError : shapes do not fit, a zero on the diagonal, or residuals that grow without bound
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     A, b, size = _system("jacobi", A, b, max_iter)
     diagonal = _diagonal(A).persist()
     if bool((diagonal == 0).any()):
         raise ValueError("jacobi: A has a zero on its diagonal")
     x, r, norm = np.zeros_like(b), b, size
-    for n_iter in steps(max_iter, "Jacobi"):
-        if norm <= tol * size:
-            return Solution(x, norm / (size or 1.0), n_iter - 1)
+    loop = Iterations("Jacobi's method", max_iter, tol)
+    loop.converged = size == 0
+    for _ in loop:
         x = x + r / diagonal
         r = b - A @ x
         square = (r * r).sum()
@@ -94,18 +111,21 @@ def jacobi(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-8) -> Soluti
         norm = float(square) ** 0.5
         if not norm < 1e100 * size:
             raise ValueError("jacobi: the iteration diverges; A is not diagonally dominant enough")
-    return Solution(x, norm / size, max_iter)
+        loop.saw(norm / size)
+        loop.converged = norm <= tol * size
+    return Solution(x, norm / (size or 1.0), loop.n_iter, loop.converged, loop.history)
 
 
 def _system(name: str, A: Any, b: Any, max_iter: int) -> tuple[Any, Any, float]:
     """A square matrix, a vector that fits it, and the vector's norm."""
     A = points(A)
-    b = np.asarray(b)
-    if A.shape[0] != A.shape[1] or b.shape != A.shape[:1]:
-        raise ValueError(f"{name}: A has shape {A.shape} and b {b.shape}; they must be (n, n) and (n,)")
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"{name}: A has shape {A.shape}; it must be square")
     require_positive(name, max_iter=max_iter)
-    b = b.astype(A.dtype)
-    return A, b, float((b * b).sum()) ** 0.5
+    b = targets(name, A, b)
+    size = float((b * b).sum()) ** 0.5
+    require_finite(name, A, size)
+    return A, b, size
 
 
 def _diagonal(A: Any) -> Any:
@@ -115,39 +135,38 @@ def _diagonal(A: Any) -> Any:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Solver(Estimator):
+class _Solver(Regressor):
     """What both estimators share: they fit x to A and b, and predict A @ x."""
 
-    _kind: ClassVar[str | None] = "regressor"
     _learned: ClassVar[str] = "x_"
-    _solve: ClassVar[Callable[..., Solution]]
+    _history: ClassVar[str] = "relative residual"
+    _sparse: ClassVar[bool] = True
 
     max_iter: int = 1000
     tol: float = 1e-8
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Solve X @ x = y."""
-        found = self._solve(X, y, **self._options())
-        return self._learn(found, found.x.shape[0])
-
     def predict(self, X: Any) -> Any:
-        """The right sides of further rows."""
+        """The right sides of further rows, shape (n_rows,)."""
         return self._seen(X) @ self.x_
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
+        return [pictures.line(self.x_, "solution", "element")]
 
 
 class ConjugateGradient(_Solver):
     """Conjugate gradients as an estimator; see `conjugate_gradient`.
 
-    Attributes after `fit`: `x_`, `residual_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `x_`, `residual_`, `n_iter_`, `converged_`, `history_`, `n_features_in_`.
     """
 
-    _solve = staticmethod(conjugate_gradient)
+    _find = staticmethod(conjugate_gradient)
 
 
 class Jacobi(_Solver):
     """Jacobi's method as an estimator; see `jacobi`.
 
-    Attributes after `fit`: `x_`, `residual_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `x_`, `residual_`, `n_iter_`, `converged_`, `history_`, `n_features_in_`.
     """
 
-    _solve = staticmethod(jacobi)
+    _find = staticmethod(jacobi)

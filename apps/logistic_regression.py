@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from scipy import linalg, optimize
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points, softmax
-from spartan_ng.progress import steps
+from spartan_ng.apps.checks import distinct, points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Classifier, softmax
 
 Solver = Literal["newton", "lbfgs", "gradient"]
 """Newton and gradient descent are for two classes, L-BFGS for any number."""
@@ -27,18 +28,22 @@ class Fit:
 
     Parameters
     ----------
-    weights : shape (n_features,), or (n_classes, n_features) for more than two classes
+    coef : shape (n_features,), or (n_classes, n_features) for more than two classes
     intercept : a number, or shape (n_classes,)
     classes : the sorted distinct targets
     objective : C * (sum of log losses) + |w|² / 2
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the objective after each
     """
 
-    weights: Any
+    coef: Any
     intercept: Any
     classes: Any
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def logistic_regression(
@@ -48,7 +53,7 @@ def logistic_regression(
     C: float = 1.0,
     solver: Solver | None = None,
     max_iter: int = 100,
-    tol: float = 1e-6,
+    tol: float = 1e-4,
     fit_intercept: bool = True,
 ) -> Fit:
     """Fit a linear model of the classes' log odds, by Newton's method, L-BFGS or gradients.
@@ -66,26 +71,28 @@ def logistic_regression(
     Raises
     ------
     ValueError : shapes do not fit, fewer than two classes, or a solver that cannot do it
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
-    X, y = points(X), np.asarray(y)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"logistic_regression: y has shape {y.shape}, X has {X.shape[0]} rows")
-    if C <= 0:
-        raise ValueError(f"logistic_regression: C is {C}, it must be positive")
-    classes = np.unique(y).compute()
-    if len(classes) < 2:
-        raise ValueError(f"logistic_regression: y has one class only, {classes.tolist()}")
+    X = points(X)
+    require_positive("logistic_regression", C=C, max_iter=max_iter)
+    y, classes = distinct("logistic_regression", X, y, 2)
     solver = solver or ("newton" if len(classes) == 2 else "lbfgs")
     if solver not in get_args(Solver):
         raise ValueError(f"logistic_regression: solver is {solver!r}, not one of {get_args(Solver)}")
+    loop = Iterations("logistic regression", max_iter, tol)
     if solver == "lbfgs" and len(classes) > 2:
-        return _multinomial(X, y, classes, C, max_iter, tol, fit_intercept)
+        return _multinomial(X, y, classes, C, loop, tol, fit_intercept)
     if len(classes) > 2:
         raise ValueError(f"logistic_regression: {solver} is for two classes, y has {len(classes)}; use lbfgs")
     solve = {"newton": _newton, "lbfgs": _lbfgs, "gradient": _gradient_descent}[solver]
     problem = _Binary(X, (y == classes[1]).astype(X.dtype).persist(), C, fit_intercept)
-    point, objective, n_iter = solve(problem, max_iter, tol)
-    return Fit(point[:-1], float(point[-1]), classes, objective, n_iter)
+    point, objective = solve(problem, loop, tol)
+    require_finite("logistic_regression", X, objective)
+    found = point[:-1], float(point[-1]), classes, objective
+    return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 
 def _sigmoid(z: Any) -> Any:
@@ -131,14 +138,14 @@ class _Binary:
         return bool(abs(gradient).max() <= tol * self.C * max(self.X.shape[0], 1))
 
 
-def _newton(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int]:
+def _newton(problem: _Binary, loop: Iterations, tol: float) -> tuple[Any, float]:
     """Newton's method (iteratively reweighted least squares); a step that does not descend is halved."""
     point = problem.start
     lazy_loss, lazy_gradient, p = problem.terms(point)
     loss, gradient, hessian = np.compute(lazy_loss, lazy_gradient, problem.hessian(p))
-    for n_iter in steps(max_iter, "logistic regression"):
-        if problem.small(gradient, tol):
-            return point, float(loss), n_iter - 1
+    require_finite("logistic_regression", problem.X, loss, gradient)
+    loop.converged = problem.small(gradient, tol)
+    for _ in loop:
         step = linalg.solve(hessian, gradient, assume_a="pos")
         for halvings in range(30):
             candidate = point - step / 2**halvings
@@ -147,10 +154,12 @@ def _newton(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, in
             if new_loss <= loss:
                 break
         point, loss = candidate, new_loss
-    return point, float(loss), max_iter
+        loop.saw(loss)
+        loop.converged = problem.small(gradient, tol)
+    return point, float(loss)
 
 
-def _lbfgs(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int]:
+def _lbfgs(problem: _Binary, loop: Iterations, tol: float) -> tuple[Any, float]:
     """SciPy's L-BFGS on the driver; each of its calls is one pass over the points."""
 
     def value_and_slope(point: Any) -> tuple[float, Any]:
@@ -158,18 +167,30 @@ def _lbfgs(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int
         loss, gradient = np.compute(loss, gradient)
         return float(loss), gradient.astype(float)
 
-    return _minimize(value_and_slope, problem.start, problem.X.shape[0] * problem.C, max_iter, tol)
+    return _minimize(value_and_slope, problem.start, problem.X.shape[0] * problem.C, loop, tol)
 
 
 def _minimize(
-    value_and_slope: Callable[[Any], tuple[float, Any]], start: Any, scale: float, max_iter: int, tol: float
-) -> tuple[Any, float, int]:
-    options = {"maxiter": max_iter, "gtol": tol * scale, "ftol": 0.0, "maxls": 50}
-    found = optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x, float(found.fun), int(found.nit)
+    value_and_slope: Callable[[Any], tuple[float, Any]],
+    start: Any,
+    scale: float,
+    loop: Iterations,
+    tol: float,
+) -> tuple[Any, float]:
+    """SciPy's own loop; it has converged, too, where a line search finds nothing better."""
+
+    def told(intermediate_result: Any) -> None:
+        loop.saw(intermediate_result.fun)
+
+    options = {"maxiter": loop.most, "gtol": tol * scale, "ftol": 0.0, "maxls": 50}
+    found = optimize.minimize(
+        value_and_slope, start, jac=True, method="L-BFGS-B", options=options, callback=told
+    )
+    loop.ended(int(found.nit), found.status != 1)
+    return found.x, float(found.fun)
 
 
-def _gradient_descent(problem: _Binary, max_iter: int, tol: float) -> tuple[Any, float, int]:
+def _gradient_descent(problem: _Binary, loop: Iterations, tol: float) -> tuple[Any, float]:
     """Gradient descent with steps of 1 / L.
 
     The objective's curvature is at most L = C * |[X 1]|² / 4 + 1, the norm bounded by Frobenius's.
@@ -177,17 +198,18 @@ def _gradient_descent(problem: _Binary, max_iter: int, tol: float) -> tuple[Any,
     ones = problem.X.shape[0] * problem.fit_intercept
     rate = 1.0 / (problem.C * (float((problem.X * problem.X).sum()) + ones) / 4 + 1)
     point = problem.start
-    for n_iter in steps(max_iter, "logistic regression"):
-        loss, gradient, _ = problem.terms(point)
-        loss, gradient = np.compute(loss, gradient)
-        if problem.small(gradient, tol):
-            return point, float(loss), n_iter - 1
+    loss, gradient = np.compute(*problem.terms(point)[:2])
+    loop.converged = problem.small(gradient, tol)
+    for _ in loop:
         point = point - rate * gradient
-    return point, float(problem.terms(point)[0]), max_iter
+        loss, gradient = np.compute(*problem.terms(point)[:2])
+        loop.saw(loss)
+        loop.converged = problem.small(gradient, tol)
+    return point, float(loss)
 
 
 def _multinomial(
-    X: Any, y: Any, classes: Any, C: float, max_iter: int, tol: float, fit_intercept: bool
+    X: Any, y: Any, classes: Any, C: float, loop: Iterations, tol: float, fit_intercept: bool
 ) -> Fit:
     """Softmax regression by L-BFGS; a point is the (n_classes, n_features + 1) matrix, flat."""
     k, (rows, columns) = len(classes), X.shape
@@ -208,33 +230,35 @@ def _multinomial(
         return float(value), np.concatenate([slopes, edge[:, None]], axis=1).compute().ravel().astype(float)
 
     start = np.zeros(k * (columns + 1)).compute()
-    flat, objective, n_iter = _minimize(value_and_slope, start, C * rows, max_iter, tol)
+    flat, objective = _minimize(value_and_slope, start, C * rows, loop, tol)
+    require_finite("logistic_regression", X, objective)
     point = flat.reshape(k, columns + 1)
-    return Fit(point[:, :-1], point[:, -1], classes, objective, n_iter)
+    found = point[:, :-1], point[:, -1], classes, objective
+    return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogisticRegression(Classifier):
     """Logistic regression as an estimator, with scikit-learn's names; see `logistic_regression`.
 
-    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
+
+    _find = staticmethod(logistic_regression)
+    _sparse: ClassVar[bool] = True
 
     C: float = 1.0
     solver: Solver | None = None
     max_iter: int = 100
-    tol: float = 1e-6
+    tol: float = 1e-4
     fit_intercept: bool = True
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their classes."""
-        found = logistic_regression(X, y, **self.get_params())
-        binary = found.weights.ndim == 1
-        self.coef_ = found.weights[None] if binary else found.weights
+    def _learn(self, found: Any, features: int | None = None) -> Self:
+        """Two classes have a row of weights, as in scikit-learn."""
+        super()._learn(found, features)
+        self.coef_ = np.atleast_2d(np.asarray(found.coef)).compute()
         self.intercept_ = np.atleast_1d(np.asarray(found.intercept)).compute()
-        self.classes_ = found.classes
-        self.n_iter_ = np.asarray([found.n_iter]).compute()
-        self.n_features_in_ = self.coef_.shape[1]
         return self
 
     def decision_function(self, X: Any) -> Any:

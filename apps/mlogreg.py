@@ -8,10 +8,11 @@ compared with, so that the weights are unique without a penalty, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, distinct, points, require_positive, softmax
+from spartan_ng.apps.checks import distinct, points, require_positive
+from spartan_ng.apps.estimator import Classifier, softmax
 from spartan_ng.apps.newton import minimize
 
 
@@ -26,6 +27,8 @@ class Fit:
     classes : the sorted distinct targets
     objective : sum of log losses + reg * |coef|² / 2
     n_iter : number of Newton steps
+    converged : whether `tol` ended them
+    history : the objective after each
     """
 
     coef: Any
@@ -33,17 +36,19 @@ class Fit:
     classes: Any
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def mlogreg(
     X: Any,
     y: Any,
     *,
-    reg: float = 1e-3,
-    tol: float = 1e-12,
-    max_iter: int = 20,
+    reg: float = 1.0,
+    tol: float = 1e-6,
+    max_iter: int = 100,
     max_inner: int = 10,
-    fit_intercept: bool = False,
+    fit_intercept: bool = True,
 ) -> Fit:
     """Fit a linear model of any number of classes' log odds, by Newton's steps.
 
@@ -51,7 +56,7 @@ def mlogreg(
     ----------
     X : points, shape (n_points, n_features)
     y : their classes, shape (n_points,), of any dtype that sorts
-    reg : strength of the penalty; the intercept is not penalized
+    reg : strength of the penalty, 1 / C for scikit-learn's C; the intercept is not penalized
     tol : stop when the gradient's norm is at most this share of the first one's
     max_iter : upper bound of the number of Newton steps
     max_inner : upper bound of the passes over X for each of them
@@ -60,14 +65,16 @@ def mlogreg(
     Raises
     ------
     ValueError : shapes do not fit, one class only, or an option that is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     require_positive("mlogreg", max_iter=max_iter, max_inner=max_inner)
     if reg < 0:
         raise ValueError(f"mlogreg: reg is {reg}, it must not be negative")
-    y, classes = distinct("mlogreg", X, y)
-    if len(classes) < 2:
-        raise ValueError(f"mlogreg: y has one class only, {classes.tolist()}")
+    y, classes = distinct("mlogreg", X, y, 2)
     if fit_intercept:
         X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
     penalty = np.full((X.shape[1], 1), reg, X.dtype).compute()
@@ -78,7 +85,8 @@ def mlogreg(
     found = minimize("mlogreg", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
     coef = found.point.T
     intercept = coef[:, -1] if fit_intercept else 0 * coef[:, -1]
-    return Fit(coef[:, : X.shape[1] - fit_intercept], intercept, classes, found.value, found.n_iter)
+    weights, loop = coef[:, : X.shape[1] - fit_intercept], found.loop
+    return Fit(weights, intercept, classes, found.value, loop.n_iter, loop.converged, loop.history)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +120,18 @@ class _LogLoss:
 class MultinomialLogisticRegression(Classifier):
     """Multinomial logistic regression as an estimator; see `mlogreg`.
 
-    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `n_iter_`, `converged_`,
+    `history_`, `n_features_in_`.
     """
 
-    reg: float = 1e-3
-    tol: float = 1e-12
-    max_iter: int = 20
-    max_inner: int = 10
-    fit_intercept: bool = False
+    _find = staticmethod(mlogreg)
+    _sparse: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their classes."""
-        found = mlogreg(X, y, **self._options())
-        return self._learn(found, found.coef.shape[1])
+    reg: float = 1.0
+    tol: float = 1e-6
+    max_iter: int = 100
+    max_inner: int = 10
+    fit_intercept: bool = True
 
     def decision_function(self, X: Any) -> Any:
         """Log odds of the classes against the last, whose own are 0, shape (n_points, n_classes)."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, pi
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Classifier, points, softmax
+from spartan_ng.apps.checks import distinct, points, require_finite, require_positive
+from spartan_ng.apps.estimator import Classifier, softmax
 
 Kind = Literal["multinomial", "gaussian"]
 
@@ -53,14 +54,11 @@ def naive_bayes(
     ------
     ValueError : shapes do not fit, an unknown kind, negative counts, or alpha or smoothing not positive
     """
-    X, y = points(X), np.asarray(y)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"naive_bayes: y has shape {y.shape}, X has {X.shape[0]} rows")
+    X = points(X)
     if kind not in get_args(Kind):
         raise ValueError(f"naive_bayes: kind is {kind!r}, not one of {get_args(Kind)}")
-    if alpha <= 0 or smoothing <= 0:
-        raise ValueError(f"naive_bayes: alpha={alpha} and smoothing={smoothing} must be positive")
-    classes = np.unique(y).compute()
+    require_positive("naive_bayes", alpha=alpha, smoothing=smoothing)
+    y, classes = distinct("naive_bayes", X, y)
     member = (y[:, None] == classes).astype(X.dtype)
     if kind == "multinomial":
         return _multinomial(X, member, classes, alpha)
@@ -70,7 +68,8 @@ def naive_bayes(
 def _multinomial(X: Any, member: Any, classes: Any, alpha: float) -> Fit:
     counts, sizes, least = np.compute(X.T @ member, member.sum(axis=0), X.min())
     if least < 0:
-        raise ValueError(f"naive_bayes: a count is {least}")
+        raise ValueError(f"naive_bayes: Negative values in data: a count is {least}")
+    require_finite("naive_bayes", X, counts)
     counts = counts + alpha
     priors = sizes / sizes.sum()
     linear, constant = np.compute(np.log(counts / counts.sum(axis=0)), np.log(priors))
@@ -80,6 +79,7 @@ def _multinomial(X: Any, member: Any, classes: Any, alpha: float) -> Fit:
 def _gaussian(X: Any, member: Any, classes: Any, smoothing: float) -> Fit:
     """Moments about the mean of all points, so that large means lose no digits."""
     center, spread = np.compute(X.mean(axis=0), X.var(axis=0))
+    require_finite("naive_bayes", X, spread)
     moved = X - center
     sums, squares, sizes = np.compute(moved.T @ member, (moved * moved).T @ member, member.sum(axis=0))
     means = sums / sizes
@@ -98,16 +98,17 @@ class NaiveBayes(Classifier):
     Attributes after `fit`: `classes_`, `priors_`, `square_`, `linear_`, `constant_`, `n_features_in_`.
     """
 
+    _find = staticmethod(naive_bayes)
     _learned = "classes_"
+    _sparse: ClassVar[bool] = True
 
     kind: Kind = "multinomial"
     alpha: float = 1.0
     smoothing: float = 1e-9
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their classes."""
-        found = naive_bayes(X, y, **self._options())
-        return self._learn(found, found.linear.shape[0])
+    @property
+    def _positive(self) -> bool:  # type: ignore[override]
+        return self.kind == "multinomial"
 
     def decision_function(self, X: Any) -> Any:
         """Joint log likelihoods of points and classes, shape (n_points, n_classes)."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from spartan_ng.apps.estimator import require_finite
-from spartan_ng.progress import steps
+from spartan_ng.apps.checks import require_finite
+from spartan_ng.apps.convergence import Iterations
 
 _SHRINK, _GROW = 0.25, 4.0
 
@@ -32,11 +32,11 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """What `minimize` finds: a point, its value and the number of outer iterations."""
+    """What `minimize` finds: a point, its value, and how the outer iterations went."""
 
     point: Any
     value: float
-    n_iter: int
+    loop: Iterations
 
 
 def minimize(
@@ -55,15 +55,21 @@ def minimize(
     Raises
     ------
     ValueError : the points are not finite
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     point = start
     value, gradient, state = objective.at(point)
     require_finite(name, objective.X, value, gradient)
     first = radius = _norm(gradient)
-    for n_iter in steps(max_iter, "Newton"):  # noqa: B007 - told in the result
+    loop = Iterations(name, max_iter, tol)
+    for _ in loop:
         step, promised = _inner(objective, state, gradient, radius, max_inner)
         if promised <= 1e-16 * abs(value):
-            break
+            loop.converged = True
+            continue
         new_value, new_gradient, new_state = objective.at(point + step)
         trust = (value - new_value) / promised
         if trust < 0.25:
@@ -72,9 +78,9 @@ def minimize(
             radius = max(radius, _GROW * _norm(step))
         if trust > 1e-4:
             point, value, gradient, state = point + step, new_value, new_gradient, new_state
-        if _norm(gradient) <= tol * first:
-            break
-    return Minimum(point, value, n_iter)
+        loop.saw(value)
+        loop.converged = _norm(gradient) <= tol * first
+    return Minimum(point, value, loop)
 
 
 def _inner(

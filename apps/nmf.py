@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Transformer, points, require_positive
-from spartan_ng.progress import steps
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Transformer
+from spartan_ng.apps.pictures import Panel
 
 EPS = 1e-15
 """Added to what is divided by, or is under a logarithm."""
@@ -34,12 +37,16 @@ class Factors:
     components : shape (n_components, n_columns)
     objective : |X - weights @ components|² / 2, or X's divergence from weights @ components
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the objective's root, after every tenth
     """
 
     weights: Any
     components: Any
     objective: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def gnmf(
@@ -48,7 +55,7 @@ def gnmf(
     *,
     max_iter: int = 200,
     tol: float = 1e-4,
-    seed: int | None = 0,
+    seed: int | None = None,
     first_weights: Any = None,
     first_components: Any = None,
 ) -> Factors:
@@ -66,6 +73,10 @@ def gnmf(
     Raises
     ------
     ValueError : X is not two-dimensional or has a negative element, or an option is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     start = (first_weights, first_components)
     return _factorize(SQUARES, "gnmf", X, n_components, max_iter, tol, seed, start)
@@ -77,7 +88,7 @@ def kl_nmf(
     *,
     max_iter: int = 200,
     tol: float = 1e-4,
-    seed: int | None = 0,
+    seed: int | None = None,
     first_weights: Any = None,
     first_components: Any = None,
 ) -> Factors:
@@ -95,6 +106,10 @@ def kl_nmf(
     Raises
     ------
     ValueError : X is not two-dimensional or has a negative element, or an option is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     start = (first_weights, first_components)
     return _factorize(DIVERGENCE, "kl_nmf", X, n_components, max_iter, tol, seed, start)
@@ -141,7 +156,7 @@ def _factorize(
     max_iter: int,
     tol: float,
     seed: int | None,
-    start: tuple[Any, Any] = (None, None),
+    start: tuple[Any, Any],
 ) -> Factors:
     k = n_components
     X = _checked(name, X)
@@ -157,16 +172,18 @@ def _factorize(
         raise ValueError(f"{name}: first factors of shapes {W.shape} and {H.shape}, not {shapes}")
     W, H = W.astype(X.dtype), H.astype(X.dtype)
     first = before = _root(rule.objective(X, W, H))
-    for n_iter in steps(max_iter, name):
+    require_finite(name, X, first)
+    loop = Iterations(name, max_iter, tol)
+    for n_iter in loop:
         W = rule.update(X, W, H)
         H = rule.update(X.T, H.T, W.T).T
         np.persist(W, H)
         if n_iter % _LOOK == 0:
             now = _root(rule.objective(X, W, H))
-            if before - now <= tol * first:
-                break
+            loop.saw(now)
+            loop.converged = tol > 0 and before - now <= tol * first
             before = now
-    return Factors(W, H, float(rule.objective(X, W, H)), n_iter)
+    return Factors(W, H, float(rule.objective(X, W, H)), loop.n_iter, loop.converged, loop.history)
 
 
 def _root(objective: Any) -> float:
@@ -176,16 +193,22 @@ def _root(objective: Any) -> float:
 def _checked(name: str, X: Any) -> Any:
     X = points(X)
     if X.size and float(X.min()) < 0:
-        raise ValueError(f"{name}: X has negative elements")
+        raise ValueError(f"{name}: Negative values in data: X must have none")
     return X
 
 
-def weights(rule: Rule, X: Any, H: Any, max_iter: int) -> Any:
-    """The weights of further rows, given the components."""
+def weights(rule: Rule, X: Any, H: Any, max_iter: int, tol: float) -> Any:
+    """The weights of further rows, given the components; `tol` as for the factorization."""
     scale = (float(X.sum()) / (X.shape[0] * X.shape[1] * H.shape[0])) ** 0.5
     W = np.full((X.shape[0], H.shape[0]), scale, X.dtype)
-    for _ in steps(max_iter, "weights"):
+    first = before = _root(rule.objective(X, W, H))
+    loop = Iterations("weights", max_iter, tol)
+    for n_iter in loop:
         (W,) = np.persist(rule.update(X, W, H))
+        if n_iter % _LOOK == 0:
+            now = _root(rule.objective(X, W, H))
+            loop.converged = tol > 0 and before - now <= tol * first
+            before = now
     return W
 
 
@@ -195,42 +218,60 @@ class _Factorization(Transformer):
 
     _learned = "components_"
     _rule: ClassVar[Rule]
+    _sparse: ClassVar[bool] = True
+    _positive: ClassVar[bool] = True
+    _history: ClassVar[str] = "root of the objective"
 
     n_components: int = 10
     _: KW_ONLY
     max_iter: int = 200
     tol: float = 1e-4
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorize X; `y` is ignored."""
-        del y
-        found = _factorize(self._rule, type(self).__name__, X, **self._options())
-        return self._learn(found, np.asarray(X).shape[1])
+    random_state: int | None = None
+    first_weights: Any = None
+    first_components: Any = None
 
     def transform(self, X: Any) -> Any:
         """The weights of rows, shape (n_rows, n_components)."""
         X = _checked(type(self).__name__, self._seen(X))
-        return weights(self._rule, X, self.components_, self.max_iter)
+        return weights(self._rule, X, self.components_, self.max_iter, self.tol)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of X's squares that the factorization explains: at most 1."""
+        del y
+        X = self._seen(X)
+        lost, whole = np.compute(squares(X, self.transform(X), self.components_), (X * X).sum())
+        return 1.0 - 2 * float(lost) / float(whole) if whole > 0 else float(lost == 0)
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """The rows with these weights, shape (n_rows, n_columns)."""
+        return array(Z) @ self.components_
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Factorize X, and give its weights."""
         return self.fit(X, y).weights_
 
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
+        return [pictures.images(self.components_, "components")]
+
 
 class GNMF(_Factorization):
     """Factorization by squares as an estimator; see `gnmf`.
 
-    Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `converged_`, `history_`,
+    `n_features_in_`.
     """
 
+    _find = staticmethod(gnmf)
     _rule = SQUARES
 
 
 class KLNMF(_Factorization):
     """Factorization by divergence as an estimator; see `kl_nmf`.
 
-    Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `n_features_in_`.
+    Attributes after `fit`: `weights_`, `components_`, `objective_`, `n_iter_`, `converged_`, `history_`,
+    `n_features_in_`.
     """
 
+    _find = staticmethod(kl_nmf)
     _rule = DIVERGENCE

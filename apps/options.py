@@ -12,10 +12,16 @@ from math import exp, log, pi
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, require_positive
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_positive
+from spartan_ng.apps.estimator import Estimator, Regressor
+from spartan_ng.apps.pictures import Panel
 
 Kind = Literal["call", "put"]
 Payoff = Literal["european", "asian"]
+_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
+_DRAWN = 20_000
+"""A simulation's picture has prices at these shares of its strike, of so many paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +31,12 @@ class Prices:
     Parameters
     ----------
     calls, puts : prices of options to buy and to sell, shape (n_options,); on the workers
+    parity : by how much calls - puts differ from spots - discounted strikes at most, as a share of the spots
     """
 
     calls: Any
     puts: Any
+    parity: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ def black_scholes(
     ------
     ValueError : shapes differ, or the volatility is not positive
     """
-    S, K, T = (np.asarray(a) for a in (spot, strike, years))
+    S, K, T = (array(a) for a in (spot, strike, years))
     if not S.shape == K.shape == T.shape:
         raise ValueError(f"black_scholes: spot, strike and years have shapes {S.shape}, {K.shape}, {T.shape}")
     require_positive("black_scholes", volatility=volatility)
@@ -72,8 +80,9 @@ def black_scholes(
     discounted = K * np.exp(-rate * T)
     calls = S * np.special.ndtr(upper) - discounted * np.special.ndtr(lower)
     puts = discounted * np.special.ndtr(-lower) - S * np.special.ndtr(-upper)
-    np.persist(calls, puts)
-    return Prices(calls, puts)
+    parity = (abs(calls - puts - (S - discounted)) / S).max()
+    np.persist(calls, puts, parity)
+    return Prices(calls, puts, float(parity))
 
 
 def monte_carlo(
@@ -147,41 +156,97 @@ def discounted_mean(payoffs: Any, discount: float) -> Estimate:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BlackScholes(Estimator):
+class BlackScholes(Regressor):
     """The formula as an estimator: `predict` prices calls from columns of spots, strikes and years.
 
-    There is nothing to learn from data; `fit` checks X.
+    There is nothing to learn: `fit` prices what it is given.
+    Attributes after `fit`: `calls_`, `puts_`, `parity_`, `n_features_in_`.
     """
 
-    _kind: ClassVar[str | None] = "regressor"
-    _learned: ClassVar[str] = "n_features_in_"
+    _find = staticmethod(black_scholes)
+    _learned: ClassVar[str] = "calls_"
 
     rate: float = 0.02
     volatility: float = 0.3
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that X has three columns; `y` is ignored."""
-        del y
-        X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != 3:
-            raise ValueError(f"BlackScholes: X has shape {X.shape}; its columns are spots, strikes, years")
-        self.n_features_in_ = 3
-        return self
+    def fit(self, X: Any, strike: Any = None, years: Any = None) -> Self:
+        """Price options: from three columns, or from spots, strikes and years; `strike` alone is ignored."""
+        columns = _columns(X) if years is None else (X, strike, years)
+        return self._learn(black_scholes(*columns, **self._options()), 3)
 
     def predict(self, X: Any) -> Any:
         """The calls' prices, shape (n_options,)."""
-        X = self._seen(X)
-        return black_scholes(X[:, 0], X[:, 1], X[:, 2], **self._options()).calls
+        return black_scholes(*_columns(self._seen(X)), **self._options()).calls
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """How far prices are from put-call parity."""
+        del data
+        return {}
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        if not data:
+            return []
+        X, strike, years = (*data, None, None)[:3]
+        S, K, _ = _columns(X) if years is None else (array(a) for a in (X, strike, years))
+        return [pictures.premiums(S / K, self.calls_ / K, self.puts_ / K)]
+
+
+def _columns(X: Any) -> tuple[Any, Any, Any]:
+    X = points(X)
+    if X.shape[1] != 3:
+        raise ValueError(f"BlackScholes: X has shape {X.shape}; its columns are spots, strikes, years")
+    return X[:, 0], X[:, 1], X[:, 2]
+
+
+class Simulation(Estimator):
+    """What estimators of simulated prices share: they learn a price from paths of their own."""
+
+    _learned: ClassVar[str] = "price_"
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Simulate; `X` and `y` are ignored."""
+        del X, y
+        return self._learn(type(self)._find(**self._options()))
+
+    def predict(self, strikes: Any) -> Any:
+        """The prices at other strikes, from the same paths where they are seeded; shape (n_strikes,)."""
+        return np.asarray([found.price for found in self._at(strikes)])
+
+    def score(self, strikes: Any, prices: Any) -> float:
+        """The coefficient of determination of prices that are known for strikes."""
+        known, ours = array(prices), self.predict(strikes)
+        left, spread = np.compute(((known - ours) ** 2).sum(), ((known - known.mean()) ** 2).sum())
+        return 1.0 - float(left) / float(spread) if spread > 0 else float(left == 0)
+
+    def quality(self, *data: Any) -> dict[str, float]:
+        """How far the price may be off, as a share of it: two standard errors."""
+        del data
+        return {"relative error": 2 * self.standard_error_ / self.price_} if self.price_ else {}
+
+    def _at(self, strikes: Any) -> list[Estimate]:
+        options = self._options()
+        flat = array(strikes).ravel().compute().tolist()
+        return [type(self)._find(**{**options, "strike": strike}) for strike in flat]
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        del data
+        strikes = [float(share) * self.strike for share in _SHARES]
+        few = type(self)(**{**self.get_params(), "paths": min(self.paths, _DRAWN)})
+        found = few._at(strikes)
+        values, errors = (
+            np.asarray(a).compute() for a in zip(*((f.price, f.standard_error) for f in found), strict=True)
+        )
+        return [pictures.prices(strikes, values, errors, "price and two standard errors")]
 
 
 @dataclass(eq=False, repr=False)
-class MonteCarlo(Estimator):
+class MonteCarlo(Simulation):
     """The simulation as an estimator, which learns a price from its own paths; see `monte_carlo`.
 
     Attributes after `fit`: `price_`, `standard_error_`.
     """
 
-    _learned: ClassVar[str] = "price_"
+    _find = staticmethod(monte_carlo)
 
     spot: float = 100.0
     strike: float = 100.0
@@ -194,8 +259,3 @@ class MonteCarlo(Estimator):
     steps: int = 1
     paths: int = 1_000_000
     random_state: int | None = 0
-
-    def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Simulate; `X` and `y` are ignored."""
-        del X, y
-        return self._learn(monte_carlo(**self._options()))

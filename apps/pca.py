@@ -7,12 +7,15 @@ more features than that suits are a case for `ssvd`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from scipy import linalg
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Transformer, points
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_finite
+from spartan_ng.apps.estimator import Transformer
+from spartan_ng.apps.pictures import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +52,18 @@ def pca(X: Any, n_components: int | None = None) -> Components:
     rows, columns = X.shape
     count = min(rows, columns) if n_components is None else n_components
     if rows < 2 or not 1 <= count <= min(rows, columns):
-        raise ValueError(f"pca: {rows} points of {columns} features have no {count} principal components")
+        raise ValueError(
+            f"pca: n_samples={rows} points of {columns} features have no {count} principal components"
+        )
     mean = X.mean(axis=0).compute()
     moved = X - mean
     covariance = (moved.T @ moved / (rows - 1)).compute()
+    require_finite("pca", X, covariance)
     variances, vectors = linalg.eigh(covariance)
     variances, vectors = variances[::-1].clip(0), vectors[:, ::-1].T[:count]
     largest = abs(vectors).argmax(axis=1)
     vectors = vectors * np.sign(vectors[range(count), largest]).compute()[:, None]
-    return Components(mean, vectors, variances[:count], variances[:count] / variances.sum())
+    return Components(mean, vectors, variances[:count], variances[:count] / (variances.sum() or 1.0))
 
 
 @dataclass(eq=False, repr=False)
@@ -68,15 +74,10 @@ class PCA(Transformer):
     `n_features_in_`. The largest part of each component is positive.
     """
 
+    _find = staticmethod(pca)
     _learned = "components_"
 
     n_components: int | None = None
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of X; `y` is ignored."""
-        del y
-        found = pca(X, **self._options())
-        return self._learn(found, len(found.mean))
 
     def transform(self, X: Any) -> Any:
         """Points in terms of the components, shape (n_points, n_components)."""
@@ -84,4 +85,15 @@ class PCA(Transformer):
 
     def inverse_transform(self, Z: Any) -> Any:
         """The points with these coordinates, shape (n_points, n_features)."""
-        return np.asarray(Z) @ self.components_ + self.mean_
+        return array(Z) @ self.components_ + self.mean_
+
+    def _middle(self) -> Any:
+        return self.mean_
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        total = float(self.explained_variance_[0] / (self.explained_variance_ratio_[0] or 1.0))
+        return [
+            pictures.spectrum(self.explained_variance_, "variance", total),
+            *(pictures.scatter(self.transform(X), "points") for X in data[:1]),
+            pictures.images(self.components_, "components"),
+        ]

@@ -7,18 +7,18 @@ Cholesky factor of its small Gram matrix, twice, so that nothing tall ever leave
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
 from scipy import linalg
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Transformer, points
-from spartan_ng.apps.svd import Decomposition
+from spartan_ng.apps.checks import points, require_finite
+from spartan_ng.apps.svd import Decomposition, Truncated
 from spartan_ng.progress import steps
 
 
 def ssvd(
-    A: Any, n_components: int = 6, *, n_oversamples: int = 10, n_passes: int = 4, seed: int | None = 0
+    A: Any, n_components: int = 2, *, n_oversamples: int = 10, n_passes: int = 5, seed: int | None = None
 ) -> Decomposition:
     """Find the largest singular values of a matrix, and their vectors, approximately.
 
@@ -46,10 +46,11 @@ def ssvd(
         Q = orthonormal(A @ orthonormal(A.T @ Q))
     B = (A.T @ Q).persist()
     squares, turn = linalg.eigh((B.T @ B).compute())
+    require_finite("ssvd", A, squares)
     squares, turn = squares[::-1][:n_components].clip(0), turn[:, ::-1][:, :n_components]
     values = squares**0.5
     left, right = np.persist(Q @ turn, ((B @ turn) / np.asarray(values + (values == 0))).T)
-    return Decomposition(left, values, right, 2 * n_passes + 2)
+    return Decomposition(left, values, right, 2 * n_passes + 2, None, np.zeros(0).compute())
 
 
 def orthonormal(Y: Any) -> Any:
@@ -66,26 +67,16 @@ def orthonormal(Y: Any) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class SSVD(Transformer):
+class SSVD(Truncated):
     """The stochastic singular value decomposition as an estimator; see `ssvd`.
 
     Attributes after `fit`: `left_`, `values_`, `right_`, `n_iter_`, `n_features_in_`.
     """
 
-    _learned = "right_"
+    _find = staticmethod(ssvd)
 
-    n_components: int = 6
+    n_components: int = 2
     _: KW_ONLY
     n_oversamples: int = 10
-    n_passes: int = 4
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Decompose X; `y` is ignored."""
-        del y
-        found = ssvd(X, **self._options())
-        return self._learn(found, found.right.shape[1])
-
-    def transform(self, X: Any) -> Any:
-        """Points in terms of the right singular vectors, shape (n_points, n_components)."""
-        return self._seen(X) @ self.right_.T
+    n_passes: int = 5
+    random_state: int | None = None

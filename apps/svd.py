@@ -9,13 +9,16 @@ the largest lose digits, as in everything that squares them.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from scipy import linalg
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Transformer, points, require_positive
-from spartan_ng.progress import steps
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_finite, require_positive
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Transformer
+from spartan_ng.apps.pictures import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +31,20 @@ class Decomposition:
     values : singular values, descending, shape (n_components,)
     right : right singular vectors, shape (n_components, n_columns); on the workers
     n_iter : passes over the matrix
+    converged : whether `tol` ended them; None where their number was given
+    history : the error bound of the squared values after each, as a share of the largest
     """
 
     left: Any
     values: Any
     right: Any
     n_iter: int
+    converged: bool | None
+    history: Any
 
 
 def svd(
-    A: Any, n_components: int = 6, *, tol: float = 1e-10, max_iter: int = 500, seed: int | None = 0
+    A: Any, n_components: int = 6, *, tol: float = 1e-10, max_iter: int = 500, seed: int | None = None
 ) -> Decomposition:
     """Find the largest singular values of a matrix, and their vectors.
 
@@ -52,20 +59,24 @@ def svd(
     Raises
     ------
     ValueError : A is not two-dimensional, or has no so many singular values
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     A = points(A)
     if not 1 <= n_components <= min(A.shape):
         raise ValueError(f"svd: a matrix of shape {A.shape} has no {n_components} singular values")
-    require_positive("svd", max_iter=max_iter, tol=tol)
+    require_positive("svd", max_iter=max_iter)
     if A.shape[0] < A.shape[1]:
-        vectors, squares, passes = _lanczos(A.T, n_components, tol, max_iter, seed)
+        vectors, squares, loop = _lanczos(A.T, n_components, tol, max_iter, seed)
         values = np.sqrt(squares).compute()
-        right = ((A.T @ vectors) / _safe(values)).T
-        return Decomposition(np.asarray(vectors), values, right.persist(), passes)
-    vectors, squares, passes = _lanczos(A, n_components, tol, max_iter, seed)
-    values = np.sqrt(squares).compute()
-    left = (A @ vectors) / _safe(values)
-    return Decomposition(left.persist(), values, np.asarray(vectors.T), passes)
+        left, right = np.asarray(vectors), ((A.T @ vectors) / _safe(values)).T.persist()
+    else:
+        vectors, squares, loop = _lanczos(A, n_components, tol, max_iter, seed)
+        values = np.sqrt(squares).compute()
+        left, right = ((A @ vectors) / _safe(values)).persist(), np.asarray(vectors.T)
+    return Decomposition(left, values, right, loop.n_iter, loop.converged, loop.history)
 
 
 def principal(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -> tuple[Any, Any]:
@@ -79,22 +90,27 @@ def _safe(values: Any) -> Any:
     return np.asarray(values + (values == 0))
 
 
-def _lanczos(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -> tuple[Any, Any, int]:
-    """Eigenvectors and eigenvalues of A.T @ A, and how many passes found them."""
+def _lanczos(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -> tuple[Any, Any, Iterations]:
+    """Eigenvectors and eigenvalues of A.T @ A, and how the passes that found them went."""
     columns = A.shape[1]
     random = np.random.default_rng(seed)
     basis = [_unit(random.standard_normal(columns).compute())]
     diagonal: list[float] = []
     beside: list[float] = []
-    for passes in steps(min(max_iter, columns), "Lanczos"):
+    loop = Iterations("Lanczos's method", min(max_iter, columns), tol)
+    for passes in loop:
         v = np.asarray(basis[-1].astype(A.dtype))
         w = ((A @ v) @ A).compute().astype(float)
         diagonal.append(float(w @ basis[-1]))
         w = _without(w, basis)
         rest = float(w @ w) ** 0.5
+        require_finite("svd", A, diagonal[-1])
         values, vectors = linalg.eigh_tridiagonal(diagonal, beside)
-        if passes >= count and (rest * abs(vectors[-1, -count:]) <= tol * values[-1]).all():
-            break
+        bound = rest * float(abs(vectors[-1, -count:]).max())
+        loop.saw(bound / (float(values[-1]) or 1.0))
+        loop.converged = passes == columns or (passes >= count and bound <= tol * values[-1])
+        if loop.converged:
+            continue
         if rest <= 1e-14 * max(diagonal):  # an invariant subspace: go on in another
             w, rest = _without(random.standard_normal(columns).compute(), basis), 0.0
         basis.append(_unit(w))
@@ -103,7 +119,7 @@ def _lanczos(A: Any, count: int, tol: float, max_iter: int, seed: int | None) ->
     return (
         np.stack(basis[: len(chosen)], axis=1).compute() @ chosen,
         values[: -count - 1 : -1].clip(0),
-        passes,
+        loop,
     )
 
 
@@ -118,27 +134,47 @@ def _unit(v: Any) -> Any:
     return v / float(v @ v) ** 0.5
 
 
-@dataclass(eq=False, repr=False)
-class SVD(Transformer):
-    """The truncated singular value decomposition as an estimator; see `svd`.
-
-    Attributes after `fit`: `left_`, `values_`, `right_`, `n_iter_`, `n_features_in_`.
-    """
+class Truncated(Transformer):
+    """What the estimators of singular values share."""
 
     _learned = "right_"
+    _history: ClassVar[str] = "error bound, as a share of the largest"
+    _sparse: ClassVar[bool] = True
+
+    def transform(self, X: Any) -> Any:
+        """Points in terms of the right singular vectors, shape (n_points, n_components)."""
+        return self._seen(X) @ self.right_.T
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of the squares of X that lies along the right singular vectors: at most 1."""
+        del y
+        kept, whole = np.compute((self.transform(X) ** 2).sum(), (points(X) ** 2).sum())
+        return float(kept) / float(whole) if whole > 0 else 1.0
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """The rows with these coordinates, shape (n_rows, n_columns)."""
+        return array(Z) @ self.right_
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        total = float((points(data[0]) ** 2).sum()) if data else None
+        return [
+            pictures.spectrum(self.values_, "singular value"),
+            pictures.spectrum(self.values_**2, "squared singular value", total),
+        ]
+
+
+@dataclass(eq=False, repr=False)
+class SVD(Truncated):
+    """The truncated singular value decomposition as an estimator; see `svd`.
+
+    Attributes after `fit`: `left_`, `values_`, `right_`, `n_iter_`, `converged_`, `history_`,
+    `n_features_in_`.
+    """
+
+    _find = staticmethod(svd)
 
     n_components: int = 6
     _: KW_ONLY
     tol: float = 1e-10
     max_iter: int = 500
-    random_state: int | None = 0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Decompose X; `y` is ignored."""
-        del y
-        found = svd(X, **self._options())
-        return self._learn(found, found.right.shape[1])
-
-    def transform(self, X: Any) -> Any:
-        """Points in terms of the right singular vectors, shape (n_points, n_components)."""
-        return self._seen(X) @ self.right_.T
+    random_state: int | None = None

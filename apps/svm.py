@@ -8,12 +8,13 @@ in place. The duality gap says how good the weights are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Separator, points, require_positive, two_classes
+from spartan_ng.apps.checks import points, require_finite, require_positive, two_classes
+from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.estimator import Separator
 from spartan_ng.apps.svd import principal
-from spartan_ng.progress import steps
 
 _SAFETY = 1.02
 """What the dual's curvature, found to 1%, is multiplied with: a step may be too short, not too long."""
@@ -31,6 +32,8 @@ class Fit:
     objective : C * sum of hinge losses + |coef and intercept|² / 2
     gap : the objective is at most so much above the best
     n_iter : number of iterations that were run
+    converged : whether `tol` ended them
+    history : the gap after each
     """
 
     coef: Any
@@ -39,6 +42,8 @@ class Fit:
     objective: float
     gap: float
     n_iter: int
+    converged: bool
+    history: Any
 
 
 def svm(
@@ -58,6 +63,10 @@ def svm(
     Raises
     ------
     ValueError : shapes do not fit, not two classes, or C or max_iter is not positive
+
+    Warns
+    -----
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0
     """
     X = points(X)
     require_positive("svm", C=C, max_iter=max_iter)
@@ -65,11 +74,13 @@ def svm(
     if fit_intercept:
         X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
     _, values = principal(X, 1, 1e-2, 100, 0)
+    require_finite("svm", X, values)
     rate = np.asarray(1 / (_SAFETY * float(values[0])))
     dual = before = np.zeros(X.shape[0], X.dtype)
     momentum, push = 1.0, 0.0
     coef, objective, bound = np.zeros(X.shape[1]).compute(), C * X.shape[0], 0.0
-    for n_iter in steps(max_iter, "SVM"):  # noqa: B007 - told in the result
+    loop = Iterations("SVM", max_iter, tol)
+    for _ in loop:
         ahead = np.clip(dual + np.asarray(push) * (dual - before), 0, C)
         weights = (sign * ahead) @ X
         slope = 1 - sign * (X @ weights)
@@ -82,16 +93,16 @@ def svm(
         if C * float(hinge) + norm < objective:
             coef, objective = w, C * float(hinge) + norm
         bound = max(bound, float(mass) - norm)
-        if objective - bound <= tol * objective:
-            break
+        loop.saw(objective - bound)
+        loop.converged = objective - bound <= tol * objective
         last, momentum = momentum, (1 + (1 + 4 * momentum * momentum) ** 0.5) / 2
         if float(against) > 0:
             last = momentum = 1.0
         push = (last - 1) / momentum
         before, dual = dual, moved
-    if fit_intercept:
-        return Fit(coef[:-1], float(coef[-1]), classes, objective, objective - bound, n_iter)
-    return Fit(coef, 0.0, classes, objective, objective - bound, n_iter)
+    coef, intercept = (coef[:-1], float(coef[-1])) if fit_intercept else (coef, 0.0)
+    found = coef, intercept, classes, objective, objective - bound
+    return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -99,15 +110,13 @@ class SVM(Separator):
     """The support vector machine as an estimator; see `svm`.
 
     Attributes after `fit`: `coef_`, `intercept_`, `classes_`, `objective_`, `gap_`, `n_iter_`,
-    `n_features_in_`.
+    `converged_`, `history_`, `n_features_in_`.
     """
+
+    _find = staticmethod(svm)
+    _history: ClassVar[str] = "duality gap"
 
     C: float = 1.0
     tol: float = 1e-3
     max_iter: int = 2000
     fit_intercept: bool = True
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to points and their classes."""
-        found = svm(X, y, **self._options())
-        return self._learn(found, len(found.coef))

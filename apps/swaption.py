@@ -10,11 +10,11 @@ linear in a path's shocks, and all paths are one product of the shocks (paths ×
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import spartan_ng as np
-from spartan_ng.apps.estimator import Estimator, require_positive
-from spartan_ng.apps.options import Estimate, discounted_mean, normals
+from spartan_ng.apps.checks import require_positive
+from spartan_ng.apps.options import Estimate, Simulation, discounted_mean, normals
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,13 @@ def drifts(found: Effects) -> tuple[float, Any]:
 
 
 @dataclass(eq=False, repr=False)
-class Swaption(Estimator):
+class Swaption(Simulation):
     """The simulation as an estimator, which learns a price from its own paths; see `swaption`.
 
     Attributes after `fit`: `price_`, `standard_error_`.
     """
 
-    _learned: ClassVar[str] = "price_"
+    _find = staticmethod(swaption)
 
     strike: float = 0.03
     _: KW_ONLY
@@ -124,8 +124,3 @@ class Swaption(Estimator):
     steps: int = 12
     paths: int = 200_000
     random_state: int | None = 0
-
-    def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Simulate; `X` and `y` are ignored."""
-        del X, y
-        return self._learn(swaption(**self._options()))

@@ -82,7 +82,7 @@ def _kmeans(scale: float, iterations: int = 3) -> tuple[Any, ...]:
 def _logistic_regression(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Points × 50 features of two classes, by Newton's method."""
     found = logistic_regression(*_labelled(scale), max_iter=iterations, tol=0.0)
-    return found.weights, found.intercept, found.objective
+    return found.coef, found.intercept, found.objective
 
 
 def _linear_regression(scale: float) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ def _fuzzy_kmeans(scale: float, iterations: int = 3) -> tuple[Any, ...]:
 
 def _l2svm(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Points × 50 features of two classes."""
-    found = l2svm(*_labelled(scale), max_iter=iterations)
+    found = l2svm(*_labelled(scale), max_iter=iterations, tol=0.0)
     return found.coef, found.objective
 
 
@@ -126,27 +126,27 @@ def _svm(scale: float, iterations: int = 3) -> tuple[Any, ...]:
 def _mlogreg(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Points × 50 features of five classes, five passes an iteration."""
     X, _ = _labelled(scale)
-    found = mlogreg(X, X[:, :5].argmax(axis=1), max_iter=iterations, max_inner=5)
+    found = mlogreg(X, X[:, :5].argmax(axis=1), max_iter=iterations, max_inner=5, tol=0.0)
     return found.coef, found.objective
 
 
 def _glm(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Points × 50 features, yes or no, five passes an iteration."""
-    found = glm(*_labelled(scale), max_iter=iterations, max_inner=5)
+    found = glm(*_labelled(scale), max_iter=iterations, max_inner=5, tol=0.0)
     return found.coef, found.objective
 
 
 def _svd(scale: float, iterations: int = 8) -> tuple[Any, ...]:
     """A tall matrix of 50 columns, two singular values."""
     X, _ = _labelled(scale)
-    found = svd(X * np.linspace(2, 1, COLUMNS), 2, max_iter=iterations)
+    found = svd(X * np.linspace(2, 1, COLUMNS), 2, max_iter=iterations, tol=0.0, seed=0)
     return found.values, np.abs(found.right)
 
 
 def _ssvd(scale: float) -> tuple[Any, ...]:
     """A tall matrix of 50 columns, two singular values."""
     X, _ = _labelled(scale)
-    found = ssvd(X * np.linspace(2, 1, COLUMNS), 2, n_passes=2)
+    found = ssvd(X * np.linspace(2, 1, COLUMNS), 2, n_passes=2, seed=0)
     return found.values, np.abs(found.right)
 
 
@@ -168,33 +168,34 @@ def _ratings(scale: float) -> Any:
 
 def _als(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Users × items, 10 factors."""
-    found = als(_ratings(scale), 10, max_iter=iterations, tol=0.0)
+    found = als(_ratings(scale), 10, max_iter=iterations, tol=0.0, seed=0)
     return found.user_factors, found.item_factors, found.objective
 
 
 def _als_cg(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Users × items, 20 factors, three conjugate gradients a turn."""
-    found = als_cg(_ratings(scale), max_iter=iterations, max_inner=3)
+    found = als_cg(_ratings(scale), max_iter=iterations, max_inner=3, tol=0.0, seed=0)
     return found.user_factors, found.item_factors, found.objective
 
 
 def _gnmf(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Users × items, 10 components."""
-    found = gnmf(_ratings(scale), max_iter=iterations, tol=0.0)
+    found = gnmf(_ratings(scale), max_iter=iterations, tol=0.0, seed=0)
     return found.weights, found.components, found.objective
 
 
 def _kl_nmf(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Users × items, 10 components."""
-    found = kl_nmf(_ratings(scale), max_iter=iterations, tol=0.0)
+    found = kl_nmf(_ratings(scale), max_iter=iterations, tol=0.0, seed=0)
     return found.weights, found.components, found.objective
 
 
 def _autoencoder(scale: float, iterations: int = 1) -> tuple[Any, ...]:
     """Points × 50 features in batches of at most 512, 100 and 2 neurons; an iteration is an epoch."""
     X, _ = _labelled(scale)
-    found = autoencoder(X, h1=100, batch=min(512, X.shape[0] // 4), epochs=iterations)
-    return found.w1, found.w4, found.losses
+    batch = min(512, X.shape[0] // 4)
+    found = autoencoder(X, h1=100, batch=batch, epochs=iterations, tol=0.0, seed=0)
+    return found.w1, found.w4, found.history
 
 
 def _pagerank(scale: float, iterations: int = 3) -> tuple[Any, ...]:
@@ -271,7 +272,7 @@ def _event_rate(scale: float) -> tuple[Any, ...]:
 def _cox(scale: float, iterations: int = 3) -> tuple[Any, ...]:
     """Subjects × 5 covariates."""
     found = cox(*_subjects(scale, 5), max_iter=iterations, tol=0.0)
-    return found.weights, found.standard_errors, found.log_likelihood
+    return found.coef, found.standard_errors, found.log_likelihood
 
 
 WORKLOADS: dict[str, Workload] = {

@@ -118,4 +118,4 @@ def reconstruction(found: Found, f: Files) -> float:
 
 def linear(found: Found) -> tuple[Any, float]:
     """The weights of two classes, and the intercept."""
-    return numpy.ravel(found["weights"]), float(numpy.ravel(found["intercept"])[0])
+    return numpy.ravel(found["coef"]), float(numpy.ravel(found["intercept"])[0])

@@ -1,6 +1,6 @@
 """What the apps' commands find, beside what scikit-learn, lifelines, statsmodels, SciPy or NumPy find.
 
-Every command runs as `--help` has it, on the files of `app_files`, and saves what it found; both sides are
+Every command runs as `--help` has it, on the files of `samples`, and saves what it found; both sides are
 measured by the same few lines of NumPy. Where starts are drawn, means over `SEEDS` starts are compared.
 `python -m benchmarks quality` prints the table, and fails where a command is worse by more than `WORSE`.
 """
@@ -19,7 +19,6 @@ import click
 import numpy
 from scipy import sparse
 
-from benchmarks import app_files
 from benchmarks.app_measures import (
     Files,
     Found,
@@ -65,6 +64,7 @@ from benchmarks.app_references import (
     uniform,
     visited,
 )
+from spartan_ng.apps import samples
 from spartan_ng.apps.swaption import effects
 from spartan_ng.apps.table import APPS
 
@@ -138,7 +138,7 @@ QUALITIES: dict[str, Quality] = {
     "cox": Quality(
         "log-likelihood",
         "lifelines",
-        lambda found, f: partial_likelihood(found["weights"], f),
+        lambda found, f: partial_likelihood(found["coef"], f),
         lambda f, _: hazards(f),
         "more",
     ),
@@ -152,7 +152,7 @@ QUALITIES: dict[str, Quality] = {
     "fuzzy-kmeans": Quality(
         "objective",
         "the textbook's",
-        lambda found, f: fuzzy_loss(found["centers"], f),
+        lambda found, f: fuzzy_loss(found["cluster_centers"], f),
         textbook_fuzzy,
         drawn=True,
     ),
@@ -184,7 +184,7 @@ QUALITIES: dict[str, Quality] = {
         drawn=True,
     ),
     "kmeans": Quality(
-        "inertia", "scikit-learn", lambda found, f: inertia(found["centers"], f), kmeans, drawn=True
+        "inertia", "scikit-learn", lambda found, f: inertia(found["cluster_centers"], f), kmeans, drawn=True
     ),
     "l2svm": Quality(
         "loss",
@@ -311,9 +311,9 @@ def in_a_process(arguments: Sequence[str], folder: Path) -> None:
 
 def rows(names: Sequence[str] = tuple(QUALITIES), run: Run = in_a_process) -> Iterator[Row]:
     """A line for each app."""
-    files = {k: v.toarray() if sparse.issparse(v) else v for k, v in app_files.files().items()}
+    files = {k: v.toarray() if sparse.issparse(v) else v for k, v in samples.files().items()}
     with tempfile.TemporaryDirectory() as folder:
-        app_files.write(Path(folder))
+        samples.write(Path(folder))
         for name in names:
             yield compare(name, Path(folder), files, run)
 

@@ -100,7 +100,7 @@ def _classifier(compress: bool) -> Side:
         X = (spartan_ng.compress_columns if compress else spartan_ng.asarray)(inputs["X"])
         score = inputs["X"] @ inputs["v"] + inputs["u"]
         y = score > numpy.median(score)
-        return lambda: numpy.asarray([l2svm(X, y, max_iter=10).objective])
+        return lambda: numpy.asarray([l2svm(X, y, max_iter=10, tol=0.0).objective])
 
     return side
 

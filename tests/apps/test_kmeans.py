@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from spartan_ng.apps.estimator import NotFittedError
+from spartan_ng.apps.errors import NotFittedError
 from spartan_ng.apps.kmeans import KMeans, kmeans
 
 
@@ -97,7 +97,7 @@ def test_estimator_follows_the_conventions() -> None:
     numpy.testing.assert_allclose(
         distances, metrics.pairwise_distances(X, numpy.asarray(model.cluster_centers_)), atol=1e-6
     )
-    with pytest.raises(ValueError, match="3 columns, fit saw 4"):
+    with pytest.raises(ValueError, match="3 features, but KMeans is expecting 4"):
         model.predict(X[:, :3])
     assert repr(KMeans(2)).startswith("KMeans(n_clusters=2, init='k-means++'")
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import app_files, quality
+from benchmarks import quality
+from spartan_ng.apps import samples
 from spartan_ng.apps.table import APPS
 from spartan_ng.cli import main
 
@@ -44,7 +45,7 @@ def test_an_example_runs_as_typed_and_finds_what_others_find(name, monkeypatch) 
 def test_the_commands_of_the_page_run_as_typed(tmp_path) -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "apps.md"
     typed = re.findall(r"^spartan-ng (app .*)$", page.read_text(), re.MULTILINE)
-    app_files.write(tmp_path)
+    samples.write(tmp_path)
     for line in typed:
         run(shlex.split(line), tmp_path)
     assert len(typed) == 2
