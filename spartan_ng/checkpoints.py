@@ -1,8 +1,9 @@
-"""Arrays in a folder, to go on from after workers, or the whole program, have died.
+"""Arrays on two workers, or in a folder, to go on from after workers, or the whole program, have died.
 
-A checkpoint is a folder of `.npy` files, which are written by the workers that hold the tiles, and a small
-text that names them. The text is replaced when all files are complete: whatever ends the program, the folder
-holds one whole checkpoint, the new one or the one before. Any number of workers reads it again.
+Copies on workers are `replicas`' business. A checkpoint in a folder is `.npy` files, which are written by the
+workers that hold the tiles, and a small text that names them. The text is replaced when all files are
+complete: whatever ends the program, the folder holds one whole checkpoint, the new one or the one before. Any
+number of workers reads it again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from spartan_ng.api.files.io import load, save
 from spartan_ng.api.files.saving import replacing
 from spartan_ng.api.ndarray.array import ndarray, persist
 from spartan_ng.errors import OptionError
+from spartan_ng.graph.node import topological
 
 _INDEX = "checkpoint.json"
 _PREFIX = "checkpoint-"
@@ -33,18 +35,29 @@ _ARRAYS = (ndarray, np.ndarray, np.generic)
 Folder = str | os.PathLike[str]
 
 
-def checkpoint(*arrays: Any, to: Folder) -> None:
-    """Write arrays to the folder `to`, in place of the checkpoint that is there.
+def checkpoint(*arrays: Any, to: Folder | None = None) -> None:
+    """Keep arrays twice on the workers, or write them to the folder `to`, in place of the checkpoint there.
 
-    Arrays are evaluated; each is written as `.npy`, from the workers where they hold it. An interrupted call
-    leaves the checkpoint that was there before.
+    Arrays are evaluated. Without a folder each worker's tiles are copied to another worker, of another host
+    if there is one: when one of them is lost, nothing is computed again. The copies go with the arrays.
+    Sparse arrays are not copied. In a folder each is written as `.npy`, from the workers where they hold it;
+    an interrupted call leaves the checkpoint that was there before.
 
     Raises
     ------
+    OptionError : there is no folder, and no second worker
     OSError : the folder cannot be written
-    ValueError : an array holds Python objects
+    ValueError : an array to be written holds Python objects
     """
-    _write(Path(to), {str(i): asarray(a) for i, a in enumerate(arrays)})
+    if to is not None:
+        _write(Path(to), {str(i): asarray(a) for i, a in enumerate(arrays)})
+        return
+    from spartan_ng.session import current  # with what a small program never needs
+
+    ours = [a for a in arrays if isinstance(a, ndarray)]
+    persist(*ours)
+    leaves = [topological([a._node()]) for a in ours]
+    current().replicate([n.data for nodes in leaves for n in nodes if n.data is not None])
 
 
 def restore(folder: Folder) -> tuple[ndarray, ...]:

@@ -66,6 +66,8 @@ class Config:
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     retries : how many losses of workers a computation survives; what they held is computed again
     keep_uploads : bytes of arrays that came from the driver to keep there, so that they can be sent again
+    recover_s : arrays on a cluster that would take longer to compute again are kept by a second worker, too;
+        None keeps nothing twice
     timeout_s : how long to wait for an answer from a cluster
     job_timeout_s : how long a job may run on a cluster, None for ever
     progress : show a progress bar; None shows it on a terminal only
@@ -93,6 +95,7 @@ class Config:
     timeout_s: float = 30.0
     retries: int = 8
     keep_uploads: int = 1 << 32
+    recover_s: float | None = 10.0
     job_timeout_s: float | None = None
     progress: bool | None = None
     kernels: str = "auto"
@@ -169,10 +172,13 @@ _LEAST = {
     "timeout_s": 1e-3,
     "retries": 0,
     "keep_uploads": 0,
+    "recover_s": 0.0,
     "job_timeout_s": 1e-3,
 }
 """The least values of options that are numbers."""
-_NONE_CHOOSES = frozenset({"threads", "memory_bytes", "disk_folder", "duplicate_bytes", "job_timeout_s"})
+_NONE_CHOOSES = frozenset(
+    {"threads", "memory_bytes", "disk_folder", "duplicate_bytes", "job_timeout_s", "recover_s"}
+)
 """Options that None leaves to the package, or sets no limit to."""
 
 
@@ -196,7 +202,7 @@ def _checked(name: str, value: Any) -> Any:
         raise OptionError(f"config: {name}={value!r} is not a number")
     if not value >= _LEAST[name]:
         raise OptionError(f"config: {name}={value!r} is less than {_LEAST[name]}")
-    return float(value) if name.endswith("timeout_s") else int(value)
+    return float(value) if name.endswith("_s") else int(value)
 
 
 def _from_environment() -> Config:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,14 +125,17 @@ class _Step:
 
 
 def computed_again(
-    lost: Sequence[ArrayRef], losses: Losses, evaluate: Evaluate
+    lost: Sequence[ArrayRef],
+    losses: Losses,
+    evaluate: Evaluate,
+    replicas: Mapping[Origin, ArrayRef] = MappingProxyType({}),
 ) -> tuple[list[ArrayRef], Amount] | None:
     """New arrays with the elements of `lost`, and what that took; None where nobody knows any more what they
-    came from.
+    came from. `replicas` are second copies of arrays.
 
     Each run on the way is done once, for all that is wanted of it, and let go when no more is made of it.
     """
-    search = _Search(losses)
+    search = _Search(losses, replicas)
     wanted = [origin_of(ref) for ref in lost]
     for origin, ref in zip(wanted, lost, strict=True):
         search.need(origin, box_of(ref.shape))
@@ -158,11 +162,11 @@ def computed_again(
 class _Search:
     """Which boxes are to be computed, from the latest array on."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: Losses, replicas: Mapping[Origin, ArrayRef]) -> None:
         self.steps: list[_Step] = []
         """The latest first."""
         self.arrays: dict[Origin, _Array] = {}
-        self._losses = losses
+        self._losses, self._replicas = losses, replicas
         self._living: dict[Origin, ArrayRef | None] = {}
         """The arrays that somebody had when they were first asked for; they are kept meanwhile."""
         self._of_run: dict[Run, list[Origin]] = {}
@@ -210,8 +214,8 @@ class _Search:
 
     def _is_there(self, origin: Origin) -> bool:
         """Whether all of an array is on the workers."""
-        ref = self._living_of(origin)
-        return ref is not None and not self._losses.is_lost(ref)
+        both = (self._living_of(origin), self._replicas.get(origin))
+        return any(ref is not None and not self._losses.is_lost(ref) for ref in both)
 
     def _living_of(self, origin: Origin) -> ArrayRef | None:
         if origin not in self._living:
@@ -221,13 +225,14 @@ class _Search:
     def _look(self, array: _Array) -> Box | None:
         """Find what is there of an array; the box that is not."""
         source, ref = array.origin.source, self._living_of(array.origin)
-        if ref is not None and self._is_there(array.origin):
-            array.whole, array.at = build.data(ref), box_of(ref.shape)
-            return None
+        for there in (ref, self._replicas.get(array.origin)):
+            if there is not None and not self._losses.is_lost(there):
+                array.whole, array.at = build.data(there), box_of(there.shape)
+                return None
         if isinstance(source, ArrayRef):
             array.whole, array.at = _sent(source, array.needed)
             return None
-        array.tiles = {} if ref is None or config.reproducible else self._losses.tiles_of(ref)
+        array.tiles = self._tiles_left(array.origin)
         if not array.tiles:
             array.gone = array.needed
         for tile, left in array.tiles.items():
@@ -235,6 +240,16 @@ class _Search:
             if left is None and common is not None:
                 array.gone = around(array.gone, common)
         return array.gone
+
+    def _tiles_left(self, origin: Origin) -> Mapping[Box, ArrayRef | None]:
+        """The tiles of an array, by any worker that has one."""
+        found: dict[Box, ArrayRef | None] = {}
+        for ref in (self._living_of(origin), self._replicas.get(origin)):
+            if ref is not None:
+                tiles = self._losses.tiles_of(ref)
+                found = {box: found.get(box) or left for box, left in tiles.items()} or found
+        is_whole = None not in found.values()
+        return found if is_whole or not config.reproducible else {}
 
     def _compute(self, run: Run, gone: list[tuple[Origin, Box]]) -> None:
         recipe, parents = run

@@ -22,6 +22,7 @@ from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
 from spartan_ng.errors import (
+    OptionError,
     SourceError,
     UserFunctionError,
     WorkerDied,
@@ -43,6 +44,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, computed_again
+from spartan_ng.replicas import Replicas
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -57,6 +59,7 @@ class Session:
         self._losing = backend if isinstance(backend, Losing) else None
         if self._losing is not None:
             self._losing.recover = self._recover
+        self._replicas = None if self._losing is None else Replicas(self._losing)
         self.last_run: tuple[Plan, RunStats] | None = None
         """The last plan that ran, and what it took."""
         self.moved_bytes = 0
@@ -117,6 +120,8 @@ class Session:
         Where workers are lost, arrays that went with them are computed again, and the program is planned for
         who is left. Users' functions under which two workers died are not called a third time.
         """
+        if self._replicas is not None:  # of what is still needed: the last step has let go of the one before
+            self._replicas.make_in_time(self.worked_s, lambda: self.backend.profile, self._evaluate_plain)
         died: list[WorkerDied] = []
         changed = lost = 0
         while True:
@@ -156,6 +161,12 @@ class Session:
                     record(planned.recipe, leaves, [refs[n] for n in planned.outputs])
                 return planned, refs
 
+    def replicate(self, refs: Sequence[ArrayRef]) -> None:
+        """Have arrays on workers kept by other workers, too; OptionError where there are none."""
+        if self._replicas is None or self.backend.workers < 2:
+            raise OptionError("no other worker can keep copies: name a folder")
+        self._replicas.make(refs, self._evaluate_plain)
+
     def _tell(self, wanted: list[Node], planned: Planned, planning_s: float) -> None:
         """Log the run that has just ended."""
         assert self.last_run is not None, "it has just run"
@@ -166,6 +177,7 @@ class Session:
         """Have those of `refs` computed again that lost workers took with them; whether that was possible."""
         losing = self._losing
         assert losing is not None, "only lost arrays are recovered"
+        copies = {} if self._replicas is None else self._replicas.copies
         for left in reversed(range(config.retries + 1)):
             losing.take_notice()
             lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
@@ -173,7 +185,7 @@ class Session:
                 return True
             try:
                 with happened.span("recover"):
-                    found = computed_again(lost, losing, self._evaluate_plain)
+                    found = computed_again(lost, losing, self._evaluate_plain, copies)
             except WorkerUnreachable:
                 raise
             except WorkerLost:  # tiles that were left have gone meanwhile

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from spartan_ng.arrays.extent import Box
@@ -36,6 +36,8 @@ class Tiling:
     as a whole where all are."""
     first: int = 0
     """The rank of the first tile; copies are on all."""
+    around: int = 0
+    """How many ranks there are, where the last is followed by the first one; else 0."""
 
     @classmethod
     def grid(cls, *parts: int) -> Tiling:
@@ -66,7 +68,13 @@ class Tiling:
 
     def rank(self, index: tuple[int, ...]) -> int:
         """The rank that holds the tile at grid `index` (any rank for a duplicate)."""
-        return self.first + sum(i * s for i, s in zip(index, self.strides, strict=True))
+        rank = self.first + sum(i * s for i, s in zip(index, self.strides, strict=True))
+        return rank % self.around if self.around else rank
+
+    @property
+    def highest(self) -> int:
+        """No tile is on a later rank (but copies, which are on all)."""
+        return self.around - 1 if self.around else self.rank(tuple(p - 1 for p in self.parts))
 
     def box(self, shape: tuple[int, ...], index: tuple[int, ...]) -> Box:
         """The extent of the tile at grid `index` in an array of `shape`."""
@@ -85,6 +93,8 @@ class Tiling:
             return (0,) * len(self.parts)
         index = [0] * len(self.parts)
         rest = rank - self.first
+        if self.around and rank < self.around:
+            rest %= self.around
         if rest < 0:
             return None
         for axis in sorted(range(len(self.parts)), key=lambda a: -self.strides[a]):
@@ -125,11 +135,16 @@ class Tiling:
             self.duplicate,
             tuple(self.splits[a] for a in axes) if self.splits else (),
             self.first,
+            self.around,
         )
 
     def evenly(self) -> Tiling:
         """The same grid with even cuts."""
-        return Tiling(self.parts, self.strides, self.duplicate, first=self.first)
+        return replace(self, splits=())
+
+    def shifted(self, by: int, around: int) -> Tiling:
+        """The same tiles so many ranks further, of those that there are."""
+        return replace(self, first=(self.first + by) % around, around=around)
 
     def __str__(self) -> str:
         """`duplicate`, `single`, or the grid, as in `4x1`; `4x1 uneven` where its cuts are given."""

@@ -249,6 +249,19 @@ class ClusterBackend:
         """The tiles of an array that is lost: see `Losing`."""
         return self._held.tiles_of(ref)
 
+    def living(self) -> list[ArrayRef]:
+        """The arrays that the workers have."""
+        return self._held.living()
+
+    def partner(self) -> tuple[int, int]:
+        """See `Losing`: of another host, for as many ranks as possible."""
+        hosts = [member.host for member in self._held.settled.members]
+        shifts = range(1, len(hosts))
+        alike = {
+            by: sum(a == b for a, b in zip(hosts, hosts[by:] + hosts[:by], strict=True)) for by in shifts
+        }
+        return min(shifts, key=alike.__getitem__, default=0), len(hosts)
+
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
         self._held.restore(ref, by)

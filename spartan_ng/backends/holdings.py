@@ -96,6 +96,10 @@ class Holdings:
         held = self._arrays.get(ref.serial)
         return held is not None and held.lost is not None
 
+    def living(self) -> list[ArrayRef]:
+        """The arrays that somebody has."""
+        return [ref for held in list(self._arrays.values()) if (ref := held.ref()) is not None]
+
     def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
         """The tiles of a dense array that is lost, each as an array of its own, None for one that is gone.
 
@@ -186,9 +190,8 @@ class Holdings:
         Raises MemoryBudgetError where a worker has no room, WorkerLost where one is gone.
         """
         members = self.settled.members
-        highest = tiling.rank(tuple(p - 1 for p in tiling.parts))
-        if highest >= len(members):
-            raise WorkerLost(f"a tiling for {highest + 1} workers, but {len(members)} are left")
+        if tiling.highest >= len(members):
+            raise WorkerLost(f"a tiling for {tiling.highest + 1} workers, but {len(members)} are left")
         if ref.source is not None and tiling.duplicate:
             ref.tiling = tiling
             with self.new_keys(1) as (key,):

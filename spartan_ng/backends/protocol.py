@@ -105,6 +105,15 @@ class Losing(Protocol):
         all where that is not known."""
         ...
 
+    def living(self) -> list[ArrayRef]:
+        """The arrays that the workers have."""
+        ...
+
+    def partner(self) -> tuple[int, int]:
+        """How many ranks on from each worker the one is that keeps copies of its tiles, 0 where there is
+        none, and how many ranks there are."""
+        ...
+
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
         ...

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -195,8 +195,8 @@ def assign(base: Node, value: Node, region: tuple[tuple[int, int], ...]) -> Node
     return Node(Op.JOIN_UPDATE, "assign", (base, value), region, base.shape, base.dtype)
 
 
-def tile_as(a: Node, kind: str) -> Node:
-    """The same array, tiled by hand."""
+def tile_as(a: Node, kind: str | Tiling) -> Node:
+    """The same array, tiled by hand: as a kind of tilings, or one of them."""
     return Node(Op.JOIN_UPDATE, "tile_as", (a,), (kind,), a.shape, a.dtype, a.format)
 
 

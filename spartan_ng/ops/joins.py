@@ -8,7 +8,7 @@ location in the output, and what meets at one location is accumulated.
 - concatenate(a, b, ...); params (axis,): pieces one after the other.
 - assign(base, value); params (start, step) for each axis: the value, which has the region's shape, in
   its place in the base.
-- tile_as(a); params (kind,): the same array, cut over the workers as the user says.
+- tile_as(a); params (kind,): the same array, cut over the workers as the user says, or as a tiling says.
 - take(a, indices); params (axis,): int64 indices in [0, n) stand for the axis.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.

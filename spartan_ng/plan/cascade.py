@@ -183,7 +183,7 @@ def moved_bytes(read: Read, slot: Slot, domain: tuple[int, ...], grid: Tiling, n
 
 def _ranks(grid: Tiling) -> range:
     """The ranks that may have a task of a grid."""
-    return range(1 + grid.rank(tuple(p - 1 for p in grid.parts)))
+    return range(1 + grid.highest)
 
 
 def _within(indices: range, lo: int, hi: int) -> int:

@@ -111,7 +111,7 @@ class Cut:
         tilings = [*(s.tiling for s in self.slots), *grids]
         if any(t.duplicate for t in tilings):
             return self.settings.profile.workers
-        return 1 + max((t.rank(tuple(p - 1 for p in t.parts)) for t in tilings), default=0)
+        return 1 + max((t.highest for t in tilings), default=0)
 
     # --- second copies -----------------------------------------------------------------------------
 

@@ -269,12 +269,12 @@ def _piece(
 
 
 def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
-    """A copy with the one grid that the user allows."""
+    """A copy with the one grid that is allowed."""
     node = draft.node
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, draft.out)
     cuttable = tuple(range(node.ndim))
-    return StageSketch(node.shape, cuttable, reads, (write,), node.size, by_hand=str(node.params[0]))
+    return StageSketch(node.shape, cuttable, reads, (write,), node.size, by_hand=node.params[0])
 
 
 def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:

@@ -11,6 +11,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
+from spartan_ng.recovery import Amount
 from tests.cluster.conftest import start
 from tests.waiting import Gate, killing_one
 
@@ -61,6 +62,32 @@ def test_what_was_let_go_is_made_again_on_the_way(cluster):
     for k in range(10):
         wanted = wanted * 1.5 - k
     numpy.testing.assert_allclose(w.sum(axis=0), wanted.sum(axis=0), rtol=1e-12)
+
+
+def test_of_what_two_workers_have_nothing_is_computed_again(cluster):
+    with config.override(tiling="row"):
+        y = np.array(X)
+        for k in range(3):
+            y = (y * 2 - k).persist()
+    np.checkpoint(y)
+    kill(cluster, 1)
+    numpy.testing.assert_array_equal(y + 1, ((X * 2) * 2 - 1) * 2 - 2 + 1)
+    assert session.current().recovered.computed == 0
+
+
+def test_what_would_take_long_to_compute_again_is_copied_without_being_asked_for(cluster):
+    with config.override(tiling="row", recover_s=0.01):
+        y, steps, now = np.array(X), 0, session.current()
+        assert now._replicas is not None
+        while not now._replicas.copies:
+            y, steps = (y * 0.5 + 1).persist(), steps + 1
+    kill(cluster, 1)
+    wanted = X
+    for _ in range(steps):
+        wanted = wanted * 0.5 + 1
+    numpy.testing.assert_array_equal(y, wanted)
+    assert len(now._replicas.copies) == 1
+    assert now.recovered == Amount(len(X) // 3 * 7, len(X) // 3 * 7), "one step, from the copy"
 
 
 def test_random_draws_are_the_same_again(cluster):

@@ -29,14 +29,16 @@ def nearest(
     return _nearest(tuple(min(n, workers) for n in shape), cuttable, workers, kind, copies)
 
 
-def exactly(shape: tuple[int, ...], format: str, workers: int, kind: str) -> Tiling:
-    """The tiling of an array of `shape` that a user asks for by `kind`.
+def exactly(shape: tuple[int, ...], format: str, workers: int, kind: str | Tiling) -> Tiling:
+    """The tiling of an array of `shape` that is asked for: itself, or by a user its `kind`.
 
     Raises
     ------
     OptionError : an unknown kind
     ShapeError : the array cannot be cut so; says why, and what would work
     """
+    if isinstance(kind, Tiling):
+        return canonical(kind)
     if kind not in BY_HAND:
         raise OptionError(f"tile_as: tiling {kind!r} is not one of {', '.join(BY_HAND)}")
     if kind == "duplicate" or workers == 1:

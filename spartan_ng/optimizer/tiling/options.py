@@ -100,6 +100,7 @@ def canonical(tiling: Tiling) -> Tiling:
         tiling.duplicate,
         tiling.splits if any(tiling.splits) else (),
         tiling.first,
+        tiling.around,
     )
 
 
@@ -111,6 +112,7 @@ def project(grid: Tiling, labels: tuple[int, ...]) -> Tiling:
         grid.duplicate,
         _splits(grid, labels),
         grid.first,
+        grid.around,
     )
 
 

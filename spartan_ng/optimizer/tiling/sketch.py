@@ -148,7 +148,7 @@ class StageSketch:
         as the whole
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
-    by_hand : the one kind of grid that the user allows, see `forced.exactly`
+    by_hand : the one grid, or kind of grid, that is allowed, see `forced.exactly`
     sorts : of a distributed sort, the bytes of a key, and those of an element that moves
     product : whether matrices are multiplied, not a matrix and a vector
     """
@@ -165,7 +165,7 @@ class StageSketch:
     dear: tuple[int, ...] = ()
     name: str = ""
     only: str | None = None
-    by_hand: str | None = None
+    by_hand: str | Tiling | None = None
     sorts: tuple[int, int] | None = None
     product: bool = False
 

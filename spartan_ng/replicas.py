@@ -1,0 +1,93 @@
+"""Second copies of arrays, on other workers than their tiles, so that a lost worker need not be made up for.
+
+A user asks for one by `checkpoint(*arrays)`. By itself a session makes them where computing again all that
+lives would take longer than `config.recover_s`, and copying takes at most a fiftieth of the time it saves; a
+copy of an array that nobody has any more stays until there are later ones.
+
+Young's interval between checkpoints (CACM 17(9), 1974) weighs the same two by how often machines fail. That
+is not known here, so the share of time is bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from weakref import WeakKeyDictionary
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.backends.protocol import Losing
+from spartan_ng.config import config
+from spartan_ng.costs import Profile
+from spartan_ng.errors import SpartanError
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
+from spartan_ng.lineage import Origin, origin_of
+
+_log = logging.getLogger(__name__)
+_SHARE = 50
+"""Copying takes at most one part in so many of the time that has been worked."""
+
+
+class Replicas:
+    """The second copies of arrays that the workers behind `losing` have."""
+
+    def __init__(self, losing: Losing) -> None:
+        self._losing = losing
+        self.copies: WeakKeyDictionary[Origin, ArrayRef] = WeakKeyDictionary()
+        """By where the array came from, which a copy must not know: it would keep itself."""
+        self._making = False
+        self._at_s = 0.0
+        """When the last were made without being asked for, in seconds of work."""
+
+    def make(self, refs: Iterable[ArrayRef], evaluate: Callable[[list[Node]], list[ArrayRef]]) -> int:
+        """Copy arrays of which each worker has a tile to other workers, of other hosts if there are any; how
+        many were copied."""
+        shift, around = self._losing.partner()
+        wanted = [ref for ref in refs if shift and self._is_single(ref)]
+        nodes = [
+            build.tile_as(build.data(ref), ref.tiling.shifted(shift, around)) for ref in wanted if ref.tiling
+        ]
+        for ref, copy in zip(wanted, evaluate(nodes) if nodes else (), strict=True):
+            copy.origin = None
+            self.copies[origin_of(ref)] = copy
+        return len(wanted)
+
+    def make_in_time(
+        self,
+        worked_s: float,
+        profile_now: Callable[[], Profile],
+        evaluate: Callable[[list[Node]], list[ArrayRef]],
+    ) -> None:
+        """Copy what lives, after so much work in all, where it is time to; a copy that fails is none."""
+        since_s = worked_s - self._at_s
+        if config.recover_s is None or since_s < config.recover_s or self._making:
+            return
+        profile = profile_now()
+        living = [ref for ref in self._losing.living() if self._is_single(ref)]
+        nbytes = sum(ref.nbytes for ref in living)
+        takes_s = (
+            len(living) * profile.message_ns + profile.move_ns(nbytes) // max(profile.workers, 1)
+        ) / 1e9
+        if takes_s * _SHARE > since_s or (profile.limited and nbytes > profile.memory_bytes // 4):
+            return
+        self._at_s = worked_s
+        before = [origin for origin in self.copies if origin.ref() is None]
+        self._making = True
+        try:
+            self.make(living, evaluate)
+        except SpartanError as error:
+            _log.warning("arrays are not copied: %s", error)
+        else:
+            for origin in before:
+                self.copies.pop(origin, None)
+        finally:
+            self._making = False
+
+    def _is_single(self, ref: ArrayRef) -> bool:
+        """Whether each of an array's elements is on one worker, and nowhere else."""
+        if ref.backend is not self._losing or ref.value is not None or ref.origin is None:
+            return False
+        if ref.tiling is None or ref.tiling.duplicate or ref.format != "dense":
+            return False
+        copy = self.copies.get(origin_of(ref))
+        return not self._losing.is_lost(ref) and (copy is None or self._losing.is_lost(copy))
