@@ -43,6 +43,7 @@ from spartan_ng.wire.messages import (
     Members,
     Moved,
     Printed,
+    Recovered,
     Release,
     Retain,
     RunJob,
@@ -379,7 +380,8 @@ class MasterState:
             return "WorkersChanged", "a worker was lost between planning and running; its tiles are lost"
         return None
 
-    def _here(self, peer: str, message: Here) -> Instructions:
+    def _for_people(self, peer: str, message: Here | Recovered) -> Instructions:
+        """What decides nothing."""
         return []
 
     # --- housekeeping
@@ -425,7 +427,7 @@ def _of_jobs(
 _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions]] = {
     ("coming worker", Back): MasterState._back,
     ("worker", Leaving): MasterState._leaves,
-    ("worker", Here): MasterState._here,
+    ("worker", Here): MasterState._for_people,
     ("worker", JobFinished): _of_jobs(Jobs.finished),
     ("worker", JobError): _of_jobs(Jobs.failed),
     ("worker", StagesDone): _of_jobs(Jobs.stages_done),
@@ -439,6 +441,7 @@ _HANDLERS: dict[tuple[str, type], Callable[[MasterState, str, Any], Instructions
     ("client", Holds): MasterState._holds,
     ("client", Moved): MasterState._moved,
     ("client", ForgetPlan): MasterState._forget_plan,
+    ("client", Recovered): MasterState._for_people,
     ("client", AskStatus): MasterState._status,
     ("client", Bye): MasterState._bye,
     ("admin", Drain): MasterState._drain,

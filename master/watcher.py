@@ -21,6 +21,7 @@ from spartan_ng.wire.messages import (
     Member,
     Members,
     Printed,
+    Recovered,
     Release,
     Submit,
 )
@@ -55,6 +56,8 @@ class Watcher:
                 self._submitted(peer, label, message)
             case Release():
                 self._board.released(_name((peer, serial)) for serial in message.serials)
+            case Recovered():
+                self._board.recovered(message.text)
             case JobError():
                 self._board.logged(label, "error", message.message)
             case Printed():

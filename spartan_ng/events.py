@@ -29,9 +29,12 @@ KINDS = {
     "compile": "a kernel is compiled, in a process of its own",
     "spill": "tiles go to disk",
     "lost": "a worker is gone; a moment",
+    "sample": "users' functions were seen to run, each in the one before it",
 }
 """What can happen."""
-TASKS = frozenset({"stage", "wait", "compile", "spill"})
+SAMPLE = "sample"
+"""Has for its name a stack, and for its length how long this is taken to have run; no span of a thread."""
+TASKS = frozenset({"stage", "wait", "compile", "spill", SAMPLE})
 """What the page shows, and metrics count."""
 OVERLAPPING = frozenset({"transfer"})
 """What nests with nothing."""

@@ -196,6 +196,8 @@ class Session:
                 return False
             arrays, amount = found
             self.recovered += amount
+            what = f"{amount.computed:,} elements, for {amount.lost:,} that were lost"
+            losing.tell_recovered(f"{user_place()}: {what}, are computed again")
             for ref, by in zip(lost, arrays, strict=True):
                 losing.restore(ref, by)
             return True

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from spartan_ng.config import TRACE_VARIABLE
-from spartan_ng.events import KINDS, OVERLAPPING, Event, record
+from spartan_ng.events import KINDS, OVERLAPPING, SAMPLE, Event, record
 
 MOST_EVENTS = 2_000_000
 """Events that a trace keeps: the first ones; about 300 bytes of memory each."""
@@ -61,10 +61,11 @@ class tracing:
         os.replace(beside, self._path)
 
     def _look(self, worker: str, events: Sequence[Event]) -> None:
+        spans = [event for event in events if event.kind != SAMPLE]
         with self._lock:
             room = MOST_EVENTS - len(self._events)
-            self._events += [(worker, event) for event in events[:room]]
-            self._left_out += max(0, len(events) - room)
+            self._events += [(worker, event) for event in spans[:room]]
+            self._left_out += max(0, len(spans) - room)
 
     def __enter__(self) -> Self:
         return self.begin()

@@ -5,7 +5,7 @@ import pytest
 import spartan_ng as np
 from spartan_ng import pages, session
 from spartan_ng.events import record
-from tests.pages import rows
+from tests.pages import keys, rows
 from tests.waiting import until
 
 
@@ -16,6 +16,20 @@ def planned():
         yield
     pages.close()
     assert not record.is_on
+
+
+def seen_on(url):
+    """A user's function that ends when the page has shown it."""
+
+    def seen(tile):
+        until(
+            lambda: (
+                tile.size == 1 or any(".seen (test_pages.py:" in stack for stack in keys(url, "functions"))
+            )
+        )
+        return tile
+
+    return seen
 
 
 def test_the_page_shows_what_this_process_runs(capsys):
@@ -31,6 +45,7 @@ def test_the_page_shows_what_this_process_runs(capsys):
     assert np.page().url == page.url
     session.embed()
     assert np.arange(10_000.0).sum().item() == 49_995_000
+    assert np.map(seen_on(page.url), np.arange(10_000.0)).sum().item() == 49_995_000
     assert len(rows(page.url, "jobs")) >= 2
     assert rows(page.url, "jobs")[-1]["stages"]
 

@@ -121,6 +121,15 @@ def test_workers_have_processes_of_their_own_in_the_order_of_their_ranks(tmp_pat
     assert [m["ph"] for m in of_kind(rows, "lost")] == ["i"]
 
 
+def test_samples_are_no_spans(tmp_path):
+    with np.tracing(tmp_path / "run.json"):
+        record.tell("", [Event("sample", "f (a.py:1)", 0, 10**9, 0)])
+        program()
+    rows = read(tmp_path / "run.json")
+    assert of_kind(rows, "stage")
+    assert not of_kind(rows, "sample")
+
+
 def test_more_than_a_trace_keeps_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(traces, "MOST_EVENTS", 3)
     with np.tracing(tmp_path / "run.json"):

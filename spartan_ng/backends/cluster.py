@@ -266,6 +266,10 @@ class ClusterBackend:
         """Let an array that was lost have the tiles of an equal one."""
         self._held.restore(ref, by)
 
+    def tell_recovered(self, text: str) -> None:
+        """Let who looks at the cluster's page know what has been computed again."""
+        self._link.tell_recovered(text)
+
     def bring_home(self) -> None:
         """Have the value of every array in this process, and none on the workers."""
         self._held.bring_home()

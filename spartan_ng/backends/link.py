@@ -54,6 +54,7 @@ from spartan_ng.wire.messages import (
     Printed,
     Probe,
     Progress,
+    Recovered,
     Refused,
     Release,
     Shutdown,
@@ -235,6 +236,11 @@ class Link:
                 break
             self._clock.note(sent_ns, status.now_ns, status.now_ns, now_ns())
         self._tuned_s = self._loop.now()
+
+    def tell_recovered(self, text: str) -> None:
+        """Let who looks at the page, if there is one, know what has been computed again."""
+        if self.is_watched:
+            self._loop.call(lambda: self._send(Recovered(text)))
 
     def page(self) -> str:
         """The link of the cluster's page; ConnectionFailed where it has none."""

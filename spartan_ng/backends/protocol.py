@@ -117,3 +117,7 @@ class Losing(Protocol):
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
         ...
+
+    def tell_recovered(self, text: str) -> None:
+        """Let those who look know what has been computed again."""
+        ...

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spartan_ng.errors import JobCancelled, UserFunctionError
+from spartan_ng.events import record
+from spartan_ng.kernels.sampling import Sampler
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.texts import error_line, error_trace, is_ctrl_c
 
@@ -40,6 +42,11 @@ _acting = threading.local()
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in.argtypes = [ctypes.c_ulong, ctypes.py_object]
 _NOTHING = ctypes.py_object()
+
+
+_sampler = Sampler(
+    lambda: {thread: call.job for thread, call in list(_calls.items())}, lambda: call_user.__code__
+)
 
 
 class Acting:
@@ -94,6 +101,8 @@ def call_user(
     thread, process = threading.get_ident(), os.getpid()
     before = _calls.get(thread)  # a function may evaluate arrays itself
     call = _calls[thread] = _Call(getattr(_acting, "job", ""), fn)
+    if record.is_on:
+        _sampler.wake()
     try:
         result = fn.function(*args, **keywords)
         return result if taken is None else taken(result)

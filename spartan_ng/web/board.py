@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from spartan_ng.events import Event, now_ns
+from spartan_ng.events import SAMPLE, Event, now_ns
 
 MOST = {
     "jobs": 200,
@@ -24,6 +24,7 @@ MOST = {
     "logs": 500,
     "workers": 100_000,
     "arrays": 2000,
+    "functions": 2000,
 }
 """Rows of a section; of more, those that came first go."""
 _GONE = 4000
@@ -52,7 +53,7 @@ class Totals:
 
 
 class Board:
-    """Workers, jobs, tasks, arrays, losses and log lines. Thread-safe."""
+    """Workers, jobs, tasks, arrays, users' functions, losses and log lines. Thread-safe."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -156,6 +157,8 @@ class Board:
                 self._count(event)
                 if event.kind == "stage":
                     self._task(worker, event)
+                elif event.kind == SAMPLE:
+                    self._sample(event)
 
     def holds(self, key: str, row: Row, is_new: bool) -> None:
         """An array lies on the workers: `shape`, `dtype`, `tiling`, `nbytes`, and the user's `line`."""
@@ -253,6 +256,13 @@ class Board:
         slowest = max(seconds, (event.end_ns - event.begin_ns) / 1e9)
         stages = {**job["stages"], event.stage: (done, slowest, moved + event.nbytes)}
         self._put("jobs", event.job, {**job, "stages": stages})
+
+    def _sample(self, event: Event) -> None:
+        """Add to what a stack of users' functions has taken on all workers."""
+        row = self._sections["functions"].get(event.name, {"seconds": 0.0})
+        seconds = row["seconds"] + (event.end_ns - event.begin_ns) / 1e9
+        self._put("functions", event.name, {"seconds": seconds})
+        self._sections["functions"].move_to_end(event.name)  # of many, those go that were seen least lately
 
     def _change(self, section: str, key: Any, values: Row) -> None:
         with self._lock:

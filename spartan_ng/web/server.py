@@ -39,6 +39,7 @@ _FILES = {
     "page.js": "text/javascript",
     "page.css": "text/css",
     "charts.js": "text/javascript",
+    "flames.js": "text/javascript",
     "uPlot.iife.min.js": "text/javascript",
     "uPlot.min.css": "text/css",
     "uPlot.LICENSE": "text/plain",

@@ -1,7 +1,7 @@
 """The master's messages, one structure each, and who may say what: a reader for each kind of sender.
 
-    client → master   Hello  Submit  Cancel  Release  Holds  Moved  ForgetPlan  AskStatus
-                      AskPage  Bye
+    client → master   Hello  Submit  Cancel  Release  Holds  Moved  ForgetPlan  Recovered
+                      AskStatus  AskPage  Bye
     admin → master    what a client may say, and  Drain  Shutdown
     worker → master   Hello  Back  Leaving  Here  StagesDone  Doing  Printed  Happened  JobFinished  JobError
                       Bye
@@ -25,7 +25,7 @@ import msgspec
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 9
+PROTOCOL = 10
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -348,6 +348,12 @@ class Watched(Message, frozen=True):
     """Somebody looks at a page: say what your jobs are for."""
 
 
+class Recovered(Message, frozen=True):
+    """A `Watched` client has computed again what workers took with them; for people."""
+
+    text: str
+
+
 class AskPage(Message, frozen=True):
     """Ask for the page's link; a master of this user's own opens one where there is none."""
 
@@ -376,9 +382,9 @@ class Status(Message, frozen=True):
 
 FROM_STRANGER = Reader(Hello)
 FROM_WORKER = Reader(Back, Leaving, Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
-FROM_CLIENT = Reader(Submit, Cancel, Release, Holds, Moved, ForgetPlan, AskStatus, AskPage, Bye)
+FROM_CLIENT = Reader(Submit, Cancel, Release, Holds, Moved, ForgetPlan, Recovered, AskStatus, AskPage, Bye)
 FROM_ADMIN = Reader(
-    Submit, Cancel, Release, Holds, Moved, ForgetPlan, AskStatus, AskPage, Bye, Drain, Shutdown
+    Submit, Cancel, Release, Holds, Moved, ForgetPlan, Recovered, AskStatus, AskPage, Bye, Drain, Shutdown
 )
 TO_WORKER = Reader(
     Welcome,

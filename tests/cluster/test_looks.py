@@ -17,11 +17,15 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
     over = threading.Event()
 
+    def slowly(block):
+        return block + sum(range(200_000)) * 0
+
     def work():
         points = np.random.default_rng(0).random((40_000, 8)).persist()
         while not over.is_set():
             kmeans(points, 5, max_iter=3)
             np.sort(points[:, 0] * 2)[5].item()
+            np.map(slowly, points).sum().item()
 
     with np.config.override(small_bytes=0, progress=False), np.cluster(4, threads=1) as cluster:
         url = np.page().url
@@ -36,15 +40,17 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
                 until(lambda: "done" in tab.text("#jobs"))
                 until(lambda: "test_looks.py" in tab.text("#jobs"))
                 until(lambda: "fold" in tab.text("#jobs") or "sort" in tab.text("#jobs"))
-                first = tab.run("total('received')")
-                until(lambda: tab.run("total('received')") > first)
                 tab.run("document.querySelector('.job button')?.click()")
                 until(lambda: tab.run("document.querySelectorAll('#plan g[data-stage]').length") > 0)
+                until(lambda: "slowly (test_looks.py:" in tab.text("#functions"))
+                first = tab.run("total('received')")
+                until(lambda: tab.run("total('received')") > first)
                 assert tab.run("document.documentElement.scrollWidth") <= 1400
                 tab.picture(tmp_path / "wide.png")
                 assert tab.text("#losses") == "None."
                 os.kill(cluster._processes.workers[1].pid, signal.SIGKILL)
                 until(lambda: "is gone" in tab.text("#losses"))
+                until(lambda: "are computed again" in tab.text("#losses"))
                 for theme in ("light", "dark"):
                     tab.theme(theme)
                     tab.size(400, 800)

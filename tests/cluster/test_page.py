@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy
 import pytest
@@ -13,8 +14,8 @@ from spartan_ng import session as sessions
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.wire.keys import keygen
-from tests.pages import rows
-from tests.waiting import until
+from tests.pages import keys, rows
+from tests.waiting import Gate, until
 
 
 @pytest.fixture
@@ -71,6 +72,38 @@ def test_losses_errors_and_prints_are_there(watched):
     (loss,) = rows(url, "losses")
     assert f"pid {cluster.workers[1].pid}" in loss["text"]
     assert x.sum().item() == 30_000 * 29_999 / 2
+    until(lambda: len(rows(url, "losses")) == 2)
+    again = rows(url, "losses")[-1]["text"]
+    assert again.startswith("test_page.py:")
+    assert "10,000 elements, for 10,000 that were lost, are computed again" in again
+
+
+def test_users_functions_are_seen_where_they_run(watched, tmp_path):
+    _, url = watched
+    shown: list[str] = []
+
+    def look():
+        until(lambda: any("waits" in stack for stack in keys(url, "functions")))
+        shown.extend(stack for stack in keys(url, "functions") if "waits" in stack)
+        gate.open()
+
+    with Gate(tmp_path / "gate") as gate:
+
+        def inner():
+            gate.enter()
+
+        def waits(tile):
+            if tile.size > 1:
+                inner()
+            return tile
+
+        looker = threading.Thread(target=look)
+        looker.start()
+        assert np.map(waits, np.arange(30_000.0)).sum().item() == 30_000 * 29_999 / 2
+        looker.join()
+    first, second, *_ = shown[0].split(";")
+    assert [name.partition(" ")[0].rpartition(".")[2] for name in (first, second)] == ["waits", "inner"]
+    assert "(test_page.py:" in first
 
 
 def test_a_page_is_opened_once(watched):

@@ -68,6 +68,25 @@ def test_a_worker_keeps_what_it_has_when_its_rank_changes():
     assert (row["rank"], row["used"], row["received"]) == (0, 5, 9)
 
 
+def test_what_functions_take_adds_up_over_workers():
+    board = told()
+    for worker, seconds in (("w0", 1), ("w1", 2)):
+        board.happened(worker, [Event("sample", "f (a.py:1);g (a.py:5)", 0, seconds * 10**9, 0, "c/1")])
+    board.happened("w1", [Event("sample", "f (a.py:1)", 0, 10**9, 0, "c/1")])
+    assert board.changes()["rows"]["functions"] == {
+        "f (a.py:1);g (a.py:5)": {"seconds": 3.0},
+        "f (a.py:1)": {"seconds": 1.0},
+    }
+
+
+def test_functions_that_are_seen_stay(monkeypatch):
+    monkeypatch.setitem(boards.MOST, "functions", 2)
+    board = told()
+    for name in "abacad":
+        board.happened("w0", [Event("sample", name, 0, 10**9, 0)])
+    assert board.changes()["rows"]["functions"] == {"a": {"seconds": 3.0}, "d": {"seconds": 1.0}}
+
+
 def test_an_array_keeps_the_line_that_made_it():
     board = told()
     board.holds("c:1", {"shape": [3], "line": "a.py:3"}, is_new=True)

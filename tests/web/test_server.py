@@ -167,7 +167,15 @@ def test_all_that_the_page_needs_is_served_here(server):
     _, _, page = ask(server, "", token=server.token)
     text = page.decode()
     assert "://" not in text.replace("http://www.w3.org", "")
-    for name in ("uPlot.min.css", "page.css", "uPlot.iife.min.js", "charts.js", "page.js", "uPlot.LICENSE"):
+    for name in (
+        "uPlot.min.css",
+        "page.css",
+        "uPlot.iife.min.js",
+        "charts.js",
+        "flames.js",
+        "page.js",
+        "uPlot.LICENSE",
+    ):
         status, _, body = ask(server, f"static/{name}", token=server.token)
         assert status == 200, name
         assert body, name

@@ -25,12 +25,13 @@ const Charts = (() => {
     });
     const plot = new uPlot({
       width: place.clientWidth || 300, height: 180, cursor: { show: false }, legend: { show: false },
-      scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] } },
+      scales: { x: { range: (u, low, high) => [Math.min(low, high - 30), high] }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] } },
       axes: [axis(), { ...axis(), size: 64, values: (u, ticks) => ticks.map(bytes) }],
       series: [{}, { stroke: () => colour("--accent"), width: 2, fill: () => colour("--accent") + "22" }],
     }, data, place);
     const fit = () => plot.setSize({ width: place.clientWidth || 300, height: 180 });
     new ResizeObserver(fit).observe(place);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plot.redraw());
     return (at, value) => {
       data[0].push(at);
       data[1].push(value);
@@ -120,5 +121,5 @@ const Charts = (() => {
     }
   }
 
-  return { bytes, seconds, line, Timeline };
+  return { bytes, seconds, hue, line, Timeline };
 })();

@@ -1,12 +1,14 @@
 "use strict";
 // The page: keeps the rows that the server tells, and shows them. Texts from programs are only ever text.
 
-const SECTIONS = ["workers", "jobs", "plans", "tasks", "arrays", "losses", "logs"];
+const SECTIONS = ["workers", "jobs", "plans", "tasks", "arrays", "functions", "losses", "logs"];
 const WINDOW_US = 30e6, SHOWN_JOBS = 12, SHOWN_WORKERS = 100, SHOWN_ARRAYS = 100, SHOWN_LINES = 100;
 const rows = Object.fromEntries(SECTIONS.map((name) => [name, new Map()]));
 const changed = new Set(SECTIONS);
 const byId = (id) => document.getElementById(id);
 const { bytes, seconds } = Charts;
+
+const flames = new Flames(byId("functions"), byId("under-functions"));
 
 let version = 0, clock = null, picked = null, drawn = null, before = null;
 const timeline = new Charts.Timeline(byId("timeline"), byId("under"));
@@ -66,7 +68,7 @@ function showWorkers() {
     const line = make("tr"), memory = make("td");
     const text = row.memory ? `${bytes(row.used)} of ${bytes(row.memory)}` : bytes(row.used);
     memory.append(meter(row.used / (row.memory || most), text));
-    line.append(make("td", row.rank), make("td", row.label), make("td", row.threads), memory, make("td", bytes(row.received)),
+    line.append(make("td", row.rank), make("td", row.label), make("td", row.threads), memory, make("td", bytes(row.free)), make("td", bytes(row.received)),
       make("td", bytes(row.sent)), make("td", bytes(row.spilled)), make("td", row.doing));
     return line;
   }));
@@ -155,6 +157,11 @@ function showArrays() {
   byId("more-arrays").textContent = every.length ? (left > 0 ? `and ${left} smaller ones` : "") : "None that is known.";
 }
 
+function showFunctions() {
+  byId("functions-section").hidden = !rows.functions.size;
+  flames.show([...rows.functions].map(([stack, row]) => [stack, row.seconds]));
+}
+
 function showLines(name, text) {
   const every = [...rows[name].values()].slice(-SHOWN_LINES).reverse();
   if (!every.length) return;
@@ -185,7 +192,7 @@ function sample() {
 }
 
 const SHOW = {
-  workers: showWorkers, jobs: () => { showJobs(); if (picked) showPlan(); }, plans: showJobs, tasks: () => {}, arrays: showArrays,
+  workers: showWorkers, jobs: () => { showJobs(); if (picked) showPlan(); }, plans: showJobs, tasks: () => {}, arrays: showArrays, functions: showFunctions,
   losses: () => showLines("losses", (row) => row.text), logs: () => showLines("logs", (row) => `${row.where}: ${row.text}`),
 };
 
@@ -214,6 +221,7 @@ function listen() {
   };
 }
 
+byId("functions-anew").addEventListener("click", () => flames.anew());
 listen();
 setInterval(() => { if (clock) sample(); }, 1000);
 setInterval(() => requestAnimationFrame(show), 500);
