@@ -14,16 +14,19 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
+from spartan_ng.kernels.body import Body
+from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.rows import KINDS
 from spartan_ng.kernels.virtual import machine, programs
 from spartan_ng.kernels.virtual.machine import Refused
 from spartan_ng.kernels.virtual.programs import LONGEST
 from spartan_ng.kernels.virtual.texts import TEXTS, TYPES, expression, obstacle
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.plan import Fused, Row
 from tests.kernels.samples import sample
 from tests.test_programs import running_on
 
@@ -294,6 +297,25 @@ def test_error_states_may_get_strict_behind_a_trusted_program(monkeypatch):
         a = sp.asarray(np.zeros((4000, 13)))
         with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
             np.asarray((a + 1) / a - 1)
+
+
+@pytest.mark.parametrize("done", ["ignore", "warn", "raise", "call", "print", "log"])
+@pytest.mark.parametrize("kind", np.geterr())
+def test_bodies_have_programs_where_errors_may_wait(kind, done):
+    """And where all operands are arrays: a program asks for addresses."""
+    x = np.ones((4000, 13))
+    with config.override(kernels="numexpr", small_bytes=0):
+        a = sp.asarray(x)
+        plan = session.current().plan([((a + 1) / a - 1)._node()])[0].plan
+        (stage,) = plan.stages
+        assert isinstance(stage, Fused)
+        box = tuple((0, n) for n in stage.domain)
+        operands = [x if r.shape == x.shape else np.array(1.0) for r in stage.reads]
+        for others in (operands, [o if o.ndim else o[()] for o in operands]):
+            body = Body(stage)
+            found = Tier(stage, box).interpreted(body, others, {**np.geterr(), kind: done})
+            changed = found is not body
+            assert changed == (others is operands and done in ("ignore", "warn"))
 
 
 def test_flags_that_programs_leave_are_nobodys():

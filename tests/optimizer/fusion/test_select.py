@@ -17,6 +17,7 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.fusion.costs import read_ps
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
+from spartan_ng.optimizer.fusion.legality import SMALL_REPEAT
 from spartan_ng.optimizer.fusion.operators import densities, is_view, operators, stored_bytes
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
@@ -133,6 +134,11 @@ def test_values_are_read_in_the_bytes_that_are_stored_of_them() -> None:
             reads = [read_ps(nbytes, source, aligned, tables.profile)[0] for aligned in (False, True)]
             assert tables.targets[number].read in reads
             sparse += source.format == "csr" and source.op is not Op.DATA
+        for place in tables.places:
+            node = place.operator.node
+            dense = all(x.format == "dense" for x in (node, *(e.source for e in place.operator.edges)))
+            anew = node.op is Op.MAP and node.size <= SMALL_REPEAT
+            assert place.storable == (dense and not anew), "what every block makes anew is not stored"
         drivers = [1.0]
         for n in costs.partition.operators:
             found = memo.groups[n].get(Template.OUTER)
