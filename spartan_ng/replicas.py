@@ -49,8 +49,14 @@ class Replicas:
         ]
         for ref, copy in zip(wanted, evaluate(nodes) if nodes else (), strict=True):
             copy.origin = None
+            self._losing.spare(copy)
             self.copies[origin_of(ref)] = copy
         return len(wanted)
+
+    def use(self, ref: ArrayRef, by: ArrayRef) -> None:
+        """An array is to be another one, which may be its copy: it has none any more then."""
+        if self.copies.get(origin_of(ref)) is by:
+            del self.copies[origin_of(ref)]
 
     def make_in_time(
         self,

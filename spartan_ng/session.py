@@ -177,7 +177,7 @@ class Session:
         """Have those of `refs` computed again that lost workers took with them; whether that was possible."""
         losing = self._losing
         assert losing is not None, "only lost arrays are recovered"
-        copies = {} if self._replicas is None else self._replicas.copies
+        assert self._replicas is not None, "there are some where arrays may be lost"
         for left in reversed(range(config.retries + 1)):
             losing.take_notice()
             lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
@@ -185,7 +185,7 @@ class Session:
                 return True
             try:
                 with happened.span("recover"):
-                    found = computed_again(lost, losing, self._evaluate_plain, copies)
+                    found = computed_again(lost, losing, self._evaluate_plain, self._replicas.copies)
             except WorkerUnreachable:
                 raise
             except WorkerLost:  # tiles that were left have gone meanwhile
@@ -199,6 +199,7 @@ class Session:
             what = f"{amount.computed:,} elements, for {amount.lost:,} that were lost"
             losing.tell_recovered(f"{user_place()}: {what}, are computed again")
             for ref, by in zip(lost, arrays, strict=True):
+                self._replicas.use(ref, by)
                 losing.restore(ref, by)
             return True
         raise AssertionError("the last attempt returns or raises")

@@ -73,8 +73,10 @@ class Tiling:
 
     @property
     def highest(self) -> int:
-        """No tile is on a later rank (but copies, which are on all)."""
-        return self.around - 1 if self.around else self.rank(tuple(p - 1 for p in self.parts))
+        """The last rank that has a tile (but copies are on all)."""
+        if self.around:
+            return max(self.rank(index) for index in product(*map(range, self.parts)))
+        return self.rank(tuple(p - 1 for p in self.parts))
 
     def box(self, shape: tuple[int, ...], index: tuple[int, ...]) -> Box:
         """The extent of the tile at grid `index` in an array of `shape`."""

@@ -249,6 +249,10 @@ class ClusterBackend:
         """The tiles of an array that is lost: see `Losing`."""
         return self._held.tiles_of(ref)
 
+    def spare(self, ref: ArrayRef) -> None:
+        """Note that an array is a copy of another."""
+        self._held.spare(ref)
+
     def living(self) -> list[ArrayRef]:
         """The arrays that the workers have."""
         return self._held.living()

@@ -52,6 +52,8 @@ class Held:
     it."""
     lost: str | None = None
     """Which worker took tiles with it."""
+    is_spare: bool = False
+    """Whether it is a copy of another, which nobody brings home."""
 
 
 class Holdings:
@@ -95,6 +97,10 @@ class Holdings:
         """Whether a worker that is gone took tiles of the array with it."""
         held = self._arrays.get(ref.serial)
         return held is not None and held.lost is not None
+
+    def spare(self, ref: ArrayRef) -> None:
+        """Note that an array is a copy of another."""
+        self._arrays[ref.serial].is_spare = True
 
     def living(self) -> list[ArrayRef]:
         """The arrays that somebody has."""
@@ -168,7 +174,7 @@ class Holdings:
             if held is None:
                 ref.backend = ref.tiling = None
             else:
-                self._arrays[ref.serial] = replace(held, ref=weakref.ref(ref))
+                self._arrays[ref.serial] = replace(held, ref=weakref.ref(ref), is_spare=False)
                 del self._arrays[by.serial]
 
     @contextmanager
@@ -293,7 +299,7 @@ class Holdings:
         """Have the value of every array in this process, and none on the workers."""
         with self._lock:
             for ref, held in self._ours():
-                if held.lost is None:
+                if held.lost is None and not held.is_spare:
                     if isinstance(held.value, np.ndarray):
                         ref.value = held.value
                     if ref.value is None and ref.source is None:
@@ -325,7 +331,7 @@ class Holdings:
                 ref = held.ref()
                 if ref is None or ref.tiling is None or held.lost is not None:
                     continue
-                if held.value is not None or ref.value is not None or ref.source is not None:
+                if held.value is not None or ref.value is not None or ref.source is not None or held.is_spare:
                     continue
                 users = _users(ref, held)
                 stay = [held.members[r] in members.members for r in users]
@@ -388,6 +394,9 @@ class Holdings:
             if ref.value is None:
                 held.lost = f"worker {held.members.index(gone)} ({gone.label})"
                 return
+        if held.is_spare:
+            held.lost = "the order of the workers"
+            return
         if ref.value is None:
             ref.value = self._gather(ref, box_of(ref.shape), held)
         self._let_go(ref, held)

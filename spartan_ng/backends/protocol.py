@@ -105,6 +105,10 @@ class Losing(Protocol):
         all where that is not known."""
         ...
 
+    def spare(self, ref: ArrayRef) -> None:
+        """Note that an array is a copy of another, which nobody has to bring home."""
+        ...
+
     def living(self) -> list[ArrayRef]:
         """The arrays that the workers have."""
         ...

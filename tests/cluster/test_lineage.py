@@ -9,6 +9,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.recovery import Amount
@@ -72,6 +73,20 @@ def test_of_what_two_workers_have_nothing_is_computed_again(cluster):
     np.checkpoint(y)
     kill(cluster, 1)
     numpy.testing.assert_array_equal(y + 1, ((X * 2) * 2 - 1) * 2 - 2 + 1)
+    assert session.current().recovered.computed == 0
+
+
+def test_a_copy_takes_the_place_of_an_array_on_one_worker(cluster):
+    with config.override(tiling="single"):
+        y = (np.array(X) * 2).persist()
+        np.checkpoint(y)
+    backend = session.current().backend
+    assert isinstance(backend, ClusterBackend)
+    first = backend.status().members.members[0]
+    (number,) = [k for k, w in enumerate(cluster.workers) if f"pid {w.pid} " in first.label]
+    kill(cluster, number)
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+    numpy.testing.assert_array_equal(y + 2, X * 2 + 2)
     assert session.current().recovered.computed == 0
 
 

@@ -52,6 +52,23 @@ def test_a_cluster_grows_and_shrinks_under_its_arrays():
         cluster.scale(2)
 
 
+def test_copies_are_not_brought_home():
+    cluster = np.cluster(3, threads=1)
+    try:
+        with config.override(small_bytes=0, tiling="row"):
+            y = (np.array(numpy.tile(X, (50, 1))) * 2).persist()
+            np.checkpoint(y)
+            replicas = session.current()._replicas
+            assert replicas is not None
+            (copy,) = replicas.copies.values()
+            cluster.scale(2)
+            numpy.testing.assert_array_equal(y + 1, numpy.tile(X, (50, 1)) * 2 + 1)
+            assert copy.value is None
+    finally:
+        cluster.close()
+    assert copy.value is None
+
+
 def test_a_cluster_has_workers():
     with pytest.raises(OptionError, match="at least one worker"):
         np.cluster(0)
