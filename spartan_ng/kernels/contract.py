@@ -40,7 +40,7 @@ def _multiply_in_threads(a: Any, b: Any) -> Any:
     """The product of two matrices, or of a matrix and a vector, without the interpreter's lock.
 
     NumPy's `matmul` keeps the lock unless there are many rows; its `dot` calls the same BLAS without it, but
-    is silent about floating-point errors, and infinities times a single zero are zeros to it.
+    is silent about floating-point errors, and adds what it multiplies by a single element to no zeros.
     """
     several = a.dtype == b.dtype and a.dtype.char in "fdFD" and a.size > 1 and b.size > 1
     if several and not error_state().is_strict:

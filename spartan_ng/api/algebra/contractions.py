@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import reduce
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -263,6 +264,9 @@ def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
     if len(found) == 2:
         return products.dot(found[0], found[1], out)
     _check_chain(found)
+    if all(a.size == 1 for a in found):  # whose signs of zeros are those of single products, from the right
+        rest = reduce(lambda right, left: products.dot(left, right), reversed(found[1:]))
+        return products.dot(found[0], rest, out)
     letters = "abcdefghijklmnopqrstuvwxyz"
     shapes = [a.shape for a in found]
     terms = [letters[i : i + 2] for i in range(len(found))]

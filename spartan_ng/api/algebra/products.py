@@ -153,8 +153,16 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
         if a.shape[-1] != inner:
             raise ShapeError(f"dot: shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {inner}")
+        if _are_single(a, b):
+            shape = a.shape[:-1] + b.shape[:-2] + b.shape[-1:] if b.ndim > 1 else a.shape[:-1]
+            return stored("dot", ufuncs.multiply(a.reshape(shape), b.reshape(shape)), out)
         return matmul(a, b, out)  # type: ignore[no-any-return]
     return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
+
+
+def _are_single(a: ndarray, b: ndarray) -> bool:
+    """Whether operands have one element each, whose product `dot` adds to no zero: -0.0 is kept."""
+    return a.size == b.size == 1 and a.dtype.char in "fdFD" and b.dtype.char in "fdFD"
 
 
 def _check_exactly(a: ndarray, b: ndarray, out: Any) -> None:
@@ -175,7 +183,7 @@ def vdot(a: Any, b: Any, /) -> ndarray:
     if known is not None:
         return wrap(np.vdot(*known))
     a, b = as_handle(a).ravel(), as_handle(b).ravel()
-    return dot(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)
+    return matmul(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)  # type: ignore[no-any-return]
 
 
 @numpy_function(np.inner, few=2)
@@ -331,9 +339,12 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     out = [x for i, x in enumerate(labels_a) if i not in first] + [
         x for j, x in enumerate(labels_b) if j not in second
     ]
-    if not first:
-        ones = (1,) * b.ndim
-        return array_of(ufuncs.multiply(a.reshape(a.shape + ones), b))
+    single = _are_single(a, b)
+    if not first or single:
+        rows = tuple(n for i, n in enumerate(a.shape) if i not in first)
+        columns = tuple(n for j, n in enumerate(b.shape) if j not in second)
+        found = ufuncs.multiply(a.reshape(rows + (1,) * len(columns)), b.reshape(columns))
+        return array_of(found if single or found.dtype.kind not in "fc" else found + 0.0)
     nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
     return wrap_array(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
 

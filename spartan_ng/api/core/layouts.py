@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-def _may_be_turned(a: Handle) -> bool:
-    """Whether an array's axes may lie in another order than C's."""
+def _may_be_turned(a: Any) -> bool:
+    """Whether an array's axes may lie in another order than C's; a list of numbers has no such order."""
+    if not isinstance(a, Handle):
+        return False
     shown = a._peek()
     if shown is not None:
         return shown.ndim > 1 and not shown.flags.c_contiguous
@@ -41,14 +43,14 @@ def lying_as(result: ndarray, *operands: Any) -> ndarray:
     return result
 
 
-def lying_as_copy(result: ndarray, a: Handle) -> ndarray:
+def lying_as_copy(result: ndarray, a: Any) -> ndarray:
     """A new array that NumPy makes as a copy, or an empty one like another: stretched axes lie innermost."""
     if _may_be_turned(a):
         lie(result, order_of(a._layout()))
     return result
 
 
-def lying_as_taken(result: ndarray, a: Handle, kept: list[int], first: int) -> ndarray:
+def lying_as_taken(result: ndarray, a: Any, kept: list[int], first: int) -> ndarray:
     """Elements taken through arrays: their axes, at `first`, lie before those kept of `a` (-1: new)."""
     strides = a._layout().strides if _may_be_turned(a) else ()
     inner = [strides[axis] if strides and axis >= 0 else 0 for axis in kept]
@@ -100,7 +102,7 @@ def _as_tiled(result: ndarray, a: Any, reps: Any) -> None:
 
 def _in_fortrans(result: ndarray, a: Any, *_: Any) -> None:
     """An array made in Fortran's order for an operand in Fortran's order only, else in C's."""
-    turned = isinstance(a, Handle) and _may_be_turned(a) and a._layout().flags.fnc
+    turned = _may_be_turned(a) and a._layout().flags.fnc
     lie(result, tuple(range(result.ndim))[::-1] if turned else None)
 
 
@@ -165,7 +167,8 @@ def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
     def lying(result: Any, arguments: inspect.BoundArguments) -> Any:
         if isinstance(result, list | tuple):
             return type(result)(lying(r, arguments) for r in result)
-        operands = [*arguments.args, *arguments.kwargs.values()]
+        given = (*arguments.args, *arguments.kwargs.values())
+        operands = [as_handle(a) if isinstance(a, np.ndarray) else a for a in given]
         if not isinstance(result, Handle) or not _is_new(result, operands):
             return result
         if result._cell.value is not None:

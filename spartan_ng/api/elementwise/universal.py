@@ -435,6 +435,8 @@ class ufunc:
         """Apply in place at `indices`, repeated indices one after the other."""
         if self.nout != 1:
             raise ValueError("Only single output ufuncs supported at this time")
+        if isinstance(a, np.ndarray):
+            return by_numpy(self.np.at, a, indices, *(() if b is None else (b,)))
         if not isinstance(a, Handle) or a._cell.frozen:
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:

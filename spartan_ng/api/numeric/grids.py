@@ -14,7 +14,7 @@ import numpy as np
 from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
-from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function, stays
 from spartan_ng.api.core.handle import Handle, array_of, over_buffer, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.operands import small_values
@@ -258,7 +258,9 @@ class vectorize:
             return self
         lazy = any(isinstance(o, Handle) and o._peek() is None and o.size for o in operands)
         if lazy and not (named or self._has_options):
-            return _everywhere(self._by_numpy.pyfunc, [as_handle(o) for o in operands])
+            arrays = [as_handle(o) for o in operands]
+            if not any(stays(a.dtype) for a in arrays):
+                return _everywhere(self._by_numpy.pyfunc, arrays)
         return by_numpy(self._by_numpy, *operands, **named)
 
 

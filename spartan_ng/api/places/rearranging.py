@@ -203,7 +203,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     if places.ndim > 1:
         raise ValueError("index array argument obj to insert must be one dimensional or scalar")
     if places.dtype.kind not in "iu" and (places.size or isinstance(obj, Handle | np.ndarray)):
-        raise TypeError(f"insert: places must be integers, not {places.dtype}")
+        raise IndexError(
+            f"insert: arrays used as indices must be of integer (or boolean) type, not {places.dtype}"
+        )
     scalar = places.ndim == 0 or places.size == 1
     places = places.astype(np.int64).reshape(-1)
     if places.size and ((places < -n) | (places > n)).any():
@@ -250,8 +252,16 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
         at = bounded(obj, n, where)
         return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
     kept = constants.ones(n, bool)
-    if not (isinstance(obj, list | tuple) and not obj):
-        kept[list(obj) if isinstance(obj, tuple) else obj] = False
+    if isinstance(obj, slice):
+        kept[obj] = False
+    elif not isinstance(obj, list | tuple) or obj:
+        gone = as_handle(obj)
+        if gone.dtype == bool and gone.shape != (n,) and gone.ndim:
+            raise ValueError(
+                "boolean array argument obj to delete must be one dimensional and match the axis length of "
+                f"{n}, not of shape {gone.shape}"
+            )
+        kept[gone] = False
     return a.compress(kept, where)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from spartan_ng.api.base import constants, creation, indexing, manipulation
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, converted, mask_of, stored
@@ -200,7 +202,24 @@ def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
     return ufuncs.clip3(index, 0, n - 1) if mode in ("clip", 2) else index
 
 
-@numpy_function(np.put)
+def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Enter a function that writes into its first operand; what is NumPy's own array, NumPy writes into."""
+
+    def enter(ours: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(ours)
+        def call(*args: Any, **keywords: Any) -> None:
+            given = (*args, *keywords.values())
+            if given and isinstance(given[0], np.ndarray):
+                by_numpy(numpys, *args, **keywords)
+            else:
+                ours(*args, **keywords)
+
+        return numpy_function(numpys)(call)
+
+    return enter
+
+
+@_writing(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Set flat elements at indices, in place."""
     if isinstance(a, np.generic):  # NumPy puts elements into a copy
@@ -258,7 +277,7 @@ def check_is_target(a: Any) -> None:
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
 
 
-@numpy_function(np.place)
+@_writing(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask is true to values in turn."""
     check_is_target(arr)
@@ -272,7 +291,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     indexing.setitem(arr, flags, as_handle(rearranging.resize(values, (count,)), arr.dtype))
 
 
-@numpy_function(np.putmask)
+@_writing(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask is true to the values at their places."""
     check_is_target(a)
@@ -331,7 +350,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> ndarray:
     return lines[_along(lines, as_handle(indices), axis)]  # type: ignore[no-any-return]
 
 
-@numpy_function(np.put_along_axis)
+@_writing(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Set elements of each line at indices of their own."""
     lines = manipulation.ravel(arr) if axis is None else arr

@@ -260,7 +260,10 @@ def _fractions(q: Any) -> Any:
     """Percentages as fractions."""
     if type(q) in (int, float):
         return q / 100
-    return np.true_divide(forced(q), 100)
+    fractions = np.true_divide(forced(q), 100)
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    return fractions
 
 
 def _quantile(
@@ -271,6 +274,12 @@ def _quantile(
         raise TypeError(f"a must be an array of real numbers, not {a.dtype}")
     weak = type(q) in (int, float)
     fractions = np.asanyarray(forced(q))
+    if fractions.dtype == object:  # as `fractions.Fraction`, with which NumPy counts exactly
+        return by_numpy(  # type: ignore[no-any-return]
+            np.nanquantile if skips else np.quantile,
+            *(a, fractions[()], axis, out, False, method, keepdims),
+            weights=weights,
+        )
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
     if weights is None and method not in RULES:
@@ -312,7 +321,7 @@ def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
         return lines.at(place)
     low = np.floor(place)
     x, y = lines.at(low), lines.at(low + 1)
-    share: Any = rule.share(place - low)
+    share: Any = rule.share(place - low).astype(place.dtype)
     kind = lines.values.dtype
     if not weak or kind.kind != "f":
         kind = np.result_type(kind if kind.kind in "biufc" else np.float64, share.dtype)

@@ -243,11 +243,14 @@ def weights_like(a: ndarray, weights: Any, axis: Any) -> ndarray:
     if w.shape == a.shape:
         return w
     if axis is None:
-        raise TypeError(f"Axis must be specified when shapes of a {a.shape} and weights {w.shape} differ.")
+        raise TypeError(
+            f"Axis must be specified when shapes of a and weights differ: {a.shape} and {w.shape}"
+        )
     axes = build.axes_tuple(axis, a.ndim)
     if w.shape != tuple(a.shape[i] for i in axes):
         raise ValueError(
-            f"Shape of weights {w.shape} must be consistent with shape of a {a.shape} along specified axis."
+            "Shape of weights must be consistent with shape of a along specified axis: "
+            f"{w.shape} and {a.shape}, axis {axis}"
         )
     order = sorted(range(len(axes)), key=lambda i: axes[i])
     w = manipulation.transpose(w, order)

@@ -287,6 +287,18 @@ def test_a_loop_of_products_is_ordered_piece_by_piece() -> None:
         )
 
 
+@pytest.mark.parametrize("power", [64, 2**40 + 2**9 + 1])
+def test_squares_are_no_chain(power: int) -> None:
+    """Both factors of a square are one value: written out, 2 ** 40 would have as many factors."""
+    a = np.array([[0.5, 0.5], [0.25, 0.75]])
+    with lazy():
+        (found,) = nodes(lambda xp, x: xp.linalg.matrix_power(x, power), a)
+    (best,), _ = applied(found)
+    count = sum(n.fn == "contract" for n in topological([best]))
+    assert count == power.bit_length() - 1 + power.bit_count() - 1
+    np.testing.assert_allclose(reference.evaluate([best])[0].value, np.linalg.matrix_power(a, power))
+
+
 def test_a_value_that_is_sliced_in_two_ways_is_not_made_twice() -> None:
     """A map that a product reads on both sides is one value, whole."""
     with lazy():

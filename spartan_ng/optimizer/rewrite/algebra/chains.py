@@ -47,8 +47,10 @@ def _is_matrix_product(c: Contraction) -> bool:
 def _is_link(node: Node, above: Contraction, readers: Readers) -> bool:
     """Whether an operand is a product that belongs to the chain of the product above it."""
     c = Contraction.of(node)
-    alone = c is not None and readers.alone(node) and node.dtype == above.node.dtype
-    return c is not None and alone and c.is_dense and _is_matrix_product(c)
+    if c is None or not readers.alone(node) or node.dtype != above.node.dtype:
+        return False
+    is_squared = above.a is above.b  # then it is one value, whose factors would be read twice
+    return not is_squared and c.is_dense and _is_matrix_product(c)
 
 
 class _Chain:
