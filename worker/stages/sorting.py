@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import box_shape
+from spartan_ng.kernels.line_sorts import argsorted_line, is_vectorized, sorted_line
 from spartan_ng.plan.plan import MergeParts, SortParts
 from spartan_ng.sources import Unread
 from spartan_ng.worker.scheduling.program import Task
@@ -45,12 +46,17 @@ def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None
     if stage.spans and len(x) == stage.read.shape[0]:
         ex.put(run, stage.values, _sorted_in(x, stage.spans))
         return
+
+    def each(one: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        return ex.parallel(run, items, lambda: one, False)
+
     if stage.indices is None:
-        ex.put(run, stage.values, np.sort(x))
+        ex.put(run, stage.values, sorted_line(x, ex.threads, each))
         return
-    order = np.argsort(x, kind="stable")
-    ex.put(run, stage.values, x[order])
-    ex.put(run, stage.indices, order + task.box[0][0])
+    values, order = argsorted_line(x, each)
+    ex.put(run, stage.values, values)
+    order += task.box[0][0]
+    ex.put(run, stage.indices, order)
 
 
 def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
@@ -121,7 +127,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         values, *places = [parts.take(c) for c in coming]
         if not places:
             np.concatenate(values, out=part)
-            part.sort(kind="stable" if len(values) <= _MERGED or not _is_vectorized(part.dtype) else None)
+            part.sort(kind="stable" if len(values) <= _MERGED or not is_vectorized(part.dtype) else None)
             return
         order = np.argsort(np.concatenate(values), kind="stable")
         np.take(np.concatenate(places[0]), order, out=part)
@@ -135,11 +141,6 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
             there, coming = coming, ask(following) if following else []
             merge(ends, there)
     ex.put(run, stage.slot, out)
-
-
-def _is_vectorized(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy sorts such elements by vectors; it sorts shorter integers by their digits, if stably."""
-    return dtype.kind in "fiu" and dtype.itemsize in (4, 8)
 
 
 def _sorted_in(x: Any, spans: Sequence[tuple[int, int]]) -> Any:

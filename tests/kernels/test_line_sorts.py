@@ -1,0 +1,90 @@
+"""Lines sorted by several threads are NumPy's: ties in their order, all zeros, and no numbers last."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spartan_ng.kernels import line_sorts
+from spartan_ng.kernels.line_sorts import argsorted_line, sorted_line
+from tests.sampling import examples
+
+N = 140_000
+OTHER_NAN = np.array([0x7FF8_0000_0000_0001]).view(float)[0]
+LINES = {
+    "random": lambda rng: rng.standard_normal(N),
+    "strided": lambda rng: rng.random((N, 2))[::-1, 1],
+    "ascending": lambda rng: np.arange(N),
+    "descending": lambda rng: np.arange(N)[::-1],
+    "nearly ascending": lambda rng: np.concatenate((np.arange(N), [5])),
+    "constant": lambda rng: np.zeros(N, int),
+    "few": lambda rng: rng.integers(0, 5, N),
+    "mostly one": lambda rng: np.where(rng.random(N) < 0.9, 3, rng.integers(0, 1 << 50, N)),
+    "zeros of both signs": lambda rng: np.where(
+        rng.random(N) < 0.5, -0.0, np.where(rng.random(N) < 0.9, 0.0, 1)
+    ),
+    "mostly no numbers": lambda rng: np.where(rng.random(N) < 0.7, np.nan, rng.random(N)),
+    "no numbers": lambda rng: np.where(rng.random(N) < 0.5, np.nan, OTHER_NAN),
+    "infinite": lambda rng: np.where(rng.random(N) < 0.5, np.inf, -np.inf),
+    "single": lambda rng: rng.random(N).astype("f4"),
+    "half": lambda rng: rng.random(N).astype("f2"),
+    "long": lambda rng: rng.random(N).astype("g"),
+    "bytes": lambda rng: rng.integers(-128, 127, N).astype("i1"),
+    "short": lambda rng: rng.integers(-30_000, 30_000, N).astype("i4"),
+    "unsigned": lambda rng: rng.integers(0, 1 << 63, N).astype("u8") * 2,
+    "swapped": lambda rng: rng.random(N).astype(">f8"),
+    "times": lambda rng: np.where(
+        rng.random(N) < 0.1, np.datetime64("NaT"), rng.integers(0, N, N).astype("M8[s]")
+    ),
+    "truths": lambda rng: rng.random(N) < 0.5,
+    "complex": lambda rng: rng.integers(0, 9, N) + 1j * rng.integers(0, 9, N),
+    "texts": lambda rng: rng.integers(0, 999, N).astype("U3"),
+}
+
+
+def check(x: np.ndarray[Any, Any], threads: int) -> None:
+    with ThreadPoolExecutor(threads) as pool:
+
+        def each(one: Any, items: Any) -> list[Any]:
+            return list(pool.map(one, items))
+
+        line = sorted_line(x, threads, each)
+        values, order = argsorted_line(x, each)
+    expected = np.argsort(x, kind="stable")
+    np.testing.assert_array_equal(order, expected, strict=True)
+    np.testing.assert_array_equal(values, x[expected], strict=True)
+    np.testing.assert_array_equal(line, x[expected], strict=True)
+    if x.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(values), np.signbit(x[expected]))
+        zeros = line[line == 0]  # no order is promised among them, but that they are all there
+        assert np.count_nonzero(np.signbit(zeros)) == np.count_nonzero(np.signbit(x[x == 0]))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", LINES)
+def test_lines_are_numpys(kind: str, threads: int) -> None:
+    assert len(LINES[kind](np.random.default_rng(0))) >= line_sorts._LEAST
+    check(LINES[kind](np.random.default_rng(1)), threads)
+
+
+@examples(200)
+@given(
+    st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.nan, np.inf]), min_size=4, max_size=60),
+    st.sampled_from(["f8", "f4", "i8", "i4", "u1"]),
+    st.integers(2, 5),
+)
+def test_short_lines(values: list[float], dtype: str, threads: int) -> None:
+    x = (
+        np.nan_to_num(np.array(values), posinf=9).astype(dtype)
+        if dtype[0] != "f"
+        else np.array(values, dtype)
+    )
+    sizes: Any = {"_LEAST": 1, "_CHUNK": 4, "_BLOCK": 3, "_SAMPLES": 5, "_LEAST_SAMPLES": 2, "_DIGITS": 2}
+    with patch.multiple(line_sorts, **sizes):
+        check(x, threads)
