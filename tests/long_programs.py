@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -63,7 +65,10 @@ def lookups(xp: Any, data: Any) -> Any:
 
 def kept(x: Any) -> Any:
     """A step of a loop, evaluated."""
-    return x.persist() if hasattr(x, "persist") else x
+    if hasattr(x, "persist"):
+        x.persist()
+        _steps.append(time.perf_counter())
+    return x
 
 
 def draws(xp: Any, data: Any) -> Any:
@@ -80,15 +85,55 @@ def squares(xp: Any, data: Any) -> Any:
     return kept(data[:, :20] @ a)
 
 
-PROGRAMS = (kmeans, factors, regression, stencil, sorted_sums, lookups, draws, squares)
+def ranks(xp: Any, data: Any) -> Any:
+    """The stationary distribution of a walk over pages."""
+    links = data.reshape(-1)[:160_000].reshape(400, 400)
+    links = kept(links / links.sum(axis=0))
+    found = xp.full(400, 1 / 400)
+    for _ in range(8):
+        found = kept(0.85 * (links @ found) + 0.15 / 400)
+    return found
 
 
-def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int) -> bool:
-    """Run `count` programs, each with a kill of one of the `processes`; whether one failed."""
+def rows_of_a_file(xp: Any, data: Any) -> Any:
+    """What is read again where it is lost."""
+    path = f"{_folder().name}/data.npy"
+    if xp is numpy:
+        numpy.save(path, data)
+    rows = kept(xp.sqrt(xp.load(path)))
+    return kept(rows * 2 + rows[0]).sum(axis=1)
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory()
+
+
+PROGRAMS = (
+    kmeans,
+    factors,
+    regression,
+    stencil,
+    sorted_sums,
+    lookups,
+    draws,
+    squares,
+    ranks,
+    rows_of_a_file,
+)
+
+_steps: list[float] = []
+"""When steps of the program that runs were done."""
+
+
+def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int, at_once: int = 1) -> bool:
+    """Run `count` programs, each with a kill of so many of the `processes` at once; whether one failed."""
     draw = random.Random(seed)
     data = numpy.random.default_rng(seed).random((20_000, 30))
     wanted = [numpy.asarray(program(numpy, data)) for program in PROGRAMS]
     failures, taken, usual, amounts = 0, [], [], dict.fromkeys(PROGRAMS, Amount())
+    standing: list[float] = []
+    """Seconds from kills to the next step that was done."""
     with config.override(small_bytes=0):
         for program in PROGRAMS:
             begun = time.perf_counter()
@@ -96,7 +141,10 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
             usual.append(time.perf_counter() - begun)
         for n in range(count):
             k = n % len(PROGRAMS)
-            killer = threading.Timer(draw.random() * usual[k], _kill, [draw.choice(processes())])
+            killed: list[float] = []
+            _steps.clear()
+            victims = draw.sample(processes(), at_once)
+            killer = threading.Timer(draw.random() * usual[k], _kill, [victims, killed])
             begun = time.perf_counter()
             session.current().recovered = Amount()
             killer.start()
@@ -105,8 +153,10 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
                 said = "right" if numpy.allclose(found, wanted[k], rtol=1e-9) else "WRONG"
             except Exception as error:  # noqa: BLE001 - counted
                 said = f"{type(error).__name__}: {error}"
+            ended = time.perf_counter()
             killer.join()
-            taken.append(time.perf_counter() - begun)
+            taken.append(ended - begun)
+            standing += [t - killed[0] for t in [*_steps, ended] if t > killed[0]][:1]
             amounts[PROGRAMS[k]] = amounts[PROGRAMS[k]] + session.current().recovered
             if said != "right":
                 failures += 1
@@ -116,6 +166,10 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
         f"{numpy.median(usual):.2f} s, with a kill {numpy.median(taken):.2f} s, "
         f"99% within {numpy.quantile(taken, 0.99):.2f} s, at most {max(taken):.2f} s"
     )
+    click.echo(
+        f"  from {len(standing)} kills during a program to its next step: median "
+        f"{numpy.median(standing):.2f} s, 99% within {numpy.quantile(standing, 0.99):.2f} s"
+    )
     for program, amount in amounts.items():
         if amount.lost:
             again = f"{amount.computed / amount.lost:.2f} times the {amount.lost:,} elements that were lost"
@@ -123,6 +177,8 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
     return failures > 0
 
 
-def _kill(process: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
+def _kill(processes: list[int], killed: list[float]) -> None:
+    killed.append(time.perf_counter())
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)

@@ -52,11 +52,13 @@ def other_client_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitSt
     return [other.pid]
 
 
-KINDS: dict[str, Callable[[LocalCluster, ClusterBackend, ExitStack], list[int]]] = {
-    "worker": workers_of,
-    "master": master_of,
-    "client": other_client_of,
+KINDS: dict[str, tuple[Callable[[LocalCluster, ClusterBackend, ExitStack], list[int]], int]] = {
+    "worker": (workers_of, 1),
+    "pair": (workers_of, 2),
+    "master": (master_of, 1),
+    "client": (other_client_of, 1),
 }
+"""What lists the processes, and how many of them are killed at once."""
 
 
 def killed(kind: str, count: int, seed: int, workers: int) -> bool:
@@ -67,7 +69,8 @@ def killed(kind: str, count: int, seed: int, workers: int) -> bool:
     session.use(backend)
     try:
         with ExitStack() as stack:
-            return killing(f"a {kind}", lambda: KINDS[kind](cluster, backend, stack), count, seed)
+            processes, at_once = KINDS[kind]
+            return killing(f"a {kind}", lambda: processes(cluster, backend, stack), count, seed, at_once)
     finally:
         session.use(EmbeddedBackend())
         backend.close()
@@ -82,7 +85,8 @@ def killed(kind: str, count: int, seed: int, workers: int) -> bool:
     "--kinds",
     default=",".join(KINDS),
     show_default=True,
-    help="Whose processes are killed: a random worker, the master, or another program on the same workers.",
+    help="Whose processes are killed: a random worker's, two workers' at once, the master's, or those of "
+    "another program on the same workers.",
 )
 def kills(count: int, seed: int, workers: int, kinds: str) -> None:
     """Kill a process at a random moment of each program; those of the cluster are started again."""
