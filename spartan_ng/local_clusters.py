@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from spartan_ng import session
+from spartan_ng.backends.adapting import Adapting, Bounds
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.errors import OptionError
@@ -25,6 +26,7 @@ class Cluster:
     """
 
     def __init__(self, n: int, threads: int | None = None, memory: int | None = None) -> None:
+        self._adapting: Adapting | None = None
         cores = len(os.sched_getaffinity(0))
         self._processes = LocalCluster(n, threads or max(1, cores // max(n, 1)), memory)
         self._processes.start()
@@ -46,19 +48,41 @@ class Cluster:
         return self._processes.n if self._backend is not None else 0
 
     def scale(self, n: int) -> None:
-        """Have `n` workers. Where some go, arrays that lie on workers come to this process before."""
+        """Have `n` workers. Where some go, arrays that lie on workers come to this process before. It does
+        not adapt any more."""
         backend = self._open()
         if n < 1:
             raise OptionError(f"a cluster needs at least one worker, not {n}")
+        self._stop_adapting()
         if n < self._processes.n:
             backend.bring_home()
         self._processes.scale(n)
         backend.wait_for_workers(n, self._processes.timeout_s)
 
+    def adapt(self, least: int, most: int, busy_s: float = 2.0, idle_s: float = 60.0) -> None:
+        """Change the number of workers by itself from now on: twice as many where jobs have run for `busy_s`
+        without a pause, up to `most`, which the next job uses; `least` where none has run for `idle_s`.
+
+        Raises
+        ------
+        OptionError : the bounds are none
+        """
+        backend = self._open()
+        if not 1 <= least <= most:
+            raise OptionError(f"adapt: from {least} to {most} workers is no range")
+        self._stop_adapting()
+        self._adapting = Adapting(Bounds(least, most, busy_s, idle_s), self._processes, backend)
+
+    def _stop_adapting(self) -> None:
+        if self._adapting is not None:
+            self._adapting.stop()
+            self._adapting = None
+
     def close(self) -> None:
         """End the workers; programs run in this process again, with all arrays. May be called again."""
         if self._backend is None:
             return
+        self._stop_adapting()
         backend, self._backend = self._backend, None
         try:
             backend.bring_home()

@@ -109,6 +109,11 @@ class ClusterBackend:
         return count
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a job of ours is under way."""
+        return self._link.is_busy
+
+    @property
     def profile(self) -> Profile:
         """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
         the work each can take: by its threads, and by its memory where that is less. One worker is assumed

@@ -175,6 +175,11 @@ class Link:
         self.check()
         return enough
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job of ours is under way."""
+        return bool(self._jobs)
+
     def wait_for_master(self) -> None:
         """Wait until there is a master; raises as `check` does, where none comes."""
         if not self._is_up:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from spartan_ng.launchers.options import access_of, insecurely, of_master, with_keys
+from spartan_ng.launchers.options import access_of, insecurely, of_each_worker, of_master, with_keys
 
 
 @click.command()
@@ -107,6 +107,58 @@ def drain(worker: str, address: str | None, timeout: float, keys: str | None, in
 
 
 @click.command()
+@click.argument("n", type=click.IntRange(1))
+@of_master
+@of_each_worker
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait until they are there.")
+@with_keys
+@insecurely
+def scale(
+    n: int,
+    address: str | None,
+    threads: int | None,
+    memory: int | None,
+    timeout: float,
+    keys: str | None,
+    insecure: bool,
+) -> None:
+    """Have N workers: more are started on this machine, or those that came last leave as by `drain`. With
+    keys, it takes those of an admin, and of a worker.
+
+    \b
+    Example:
+        spartan-ng scale 4 --threads 2
+    """
+    from spartan_ng.backends.link import Link
+    from spartan_ng.launchers.children import start_worker
+    from spartan_ng.wire.access import own_address
+
+    address = address or own_address()
+    link = Link(address, access_of(keys, "admin", insecure), timeout, "admin")
+    link.open()
+    try:
+        members = sorted(link.status().members.members, key=lambda m: m.since)
+        for member in reversed(members[n:]):
+            if not link.drain(member.name, timeout):
+                raise click.ClickException(f"{member.label} has not left within {timeout:g} s")
+        new = n - len(members)
+        if new > 0:
+            cores = len(os.sched_getaffinity(0))
+            options = ["--master", address, "--threads", str(threads or max(1, cores // new))]
+            options += ["--memory", str(memory)] if memory is not None else []
+            options += ["--keys", os.path.expanduser(keys)] if keys is not None else []
+            options += ["--insecure"] if insecure else []
+            for _ in range(new):
+                start_worker(options)
+            if not link.wait_for_workers(n, timeout):
+                raise click.ClickException(
+                    f"{len(link.members.members)} workers are there after {timeout:g} s, not {n}"
+                )
+    finally:
+        link.close()
+
+
+@click.command()
 @of_master
 @click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
 @with_keys
@@ -136,5 +188,5 @@ def status(address: str | None, timeout: float, keys: str | None, insecure: bool
         click.echo(f"job {job}: {state}")
 
 
-ASKING = (keygen, revoke, stop, drain, status)
+ASKING = (keygen, revoke, stop, drain, scale, status)
 """All of them."""

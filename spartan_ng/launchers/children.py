@@ -45,6 +45,13 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
     return code if code >= 0 else 128 - code
 
 
+def start_worker(options: Sequence[str]) -> None:
+    """Start a worker that outlives this process, and whatever it was started from."""
+    nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
+    command = [sys.executable, "-m", "spartan_ng.cli", "worker", *options]
+    os.posix_spawn(sys.executable, command, os.environ, file_actions=nowhere, setsid=True)
+
+
 def mind_worker(
     options: Sequence[str], environment: Mapping[str, str] | None = None, lifeline: int | None = None
 ) -> int:

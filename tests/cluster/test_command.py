@@ -15,7 +15,20 @@ from tests.cluster.conftest import alive, litter
 from tests.waiting import until
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-COMMANDS = ["master", "worker", "run", "ssh", "slurm", "mpi", "keygen", "revoke", "status", "stop", "app"]
+COMMANDS = [
+    "master",
+    "worker",
+    "run",
+    "ssh",
+    "slurm",
+    "mpi",
+    "keygen",
+    "revoke",
+    "status",
+    "stop",
+    "scale",
+    "app",
+]
 
 
 def call(*arguments, **options):

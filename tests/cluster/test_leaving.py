@@ -59,6 +59,20 @@ def test_a_job_under_way_is_finished_first(cluster, client, gate):
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
+def test_an_admin_says_how_many_workers_there_are():
+    for cluster in start(1):
+        client = cluster.connect()
+        session = Session(client)
+        x = rng.random((20000, 8))
+        for n in (2, 1):
+            done = CliRunner().invoke(main, ["scale", str(n), "--threads", "1", "--master", cluster.address])
+            assert done.exit_code == 0, done.output
+            assert client.workers == n
+            (kept,) = session.evaluate([doubled(build.constant(x))])
+            np.testing.assert_array_equal(value(session, kept), 2 * x)
+        client.close()
+
+
 def test_an_admin_drains_a_worker_and_it_is_not_started_again():
     for cluster in start(2):
         client = cluster.connect()

@@ -10,6 +10,9 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import OptionError
+from tests.cluster.conftest import once
+from tests.cluster.programs import held
+from tests.waiting import until
 
 X = numpy.random.default_rng(0).random((60, 7))
 
@@ -50,6 +53,20 @@ def test_a_cluster_grows_and_shrinks_under_its_arrays():
     numpy.testing.assert_array_equal(y, X * 2)
     with pytest.raises(OptionError, match="closed"):
         cluster.scale(2)
+
+
+def test_a_cluster_has_as_many_workers_as_there_is_work_for(gate):
+    with np.cluster(1, threads=1) as cluster, config.override(small_bytes=0, tiling="row"):
+        with pytest.raises(OptionError, match="from 3 to 2 workers"):
+            cluster.adapt(3, 2)
+        x = np.array(X)
+        cluster.adapt(1, 2, busy_s=0.0, idle_s=1e9)
+        once(lambda: cluster.workers == 2, gate.open)
+        numpy.testing.assert_array_equal(np.map(held(gate), x, dtype=float), X)
+        y = (x * 2).persist()
+        cluster.adapt(1, 2, busy_s=1e9, idle_s=0.0)
+        until(lambda: cluster.workers == 1)
+        numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
 
 
 def test_copies_are_not_brought_home():
