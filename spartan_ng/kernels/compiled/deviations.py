@@ -63,10 +63,18 @@ def _folded(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any])
     outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[a] for a in axes)
     total, mean, rest, squares = (np.zeros(shape, out) for _ in range(4))
     # Were the buffers `local`, LLVM would take four times as long over the loops.
-    buffers = np.empty(4 * _PANEL * out.itemsize + _LINE_BYTES, np.uint8)
-    *addresses, free = (
-        int(a.__array_interface__["data"][0]) for a in (x, total, mean, rest, squares, buffers)
-    )
-    line = -(-free // _LINE_BYTES) * _LINE_BYTES
-    kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses, line]], np.int64))
+    buffers = _aligned(4 * _PANEL * out.itemsize)
+    addresses = map(_address, (x, total, mean, rest, squares, buffers))
+    kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses]], np.int64))
     return (total,), (np.full(shape, rows, np.float64), mean, rest, squares)
+
+
+def _aligned(nbytes: int) -> Any:
+    """So many bytes from the beginning of a line on."""
+    memory = np.empty(nbytes + _LINE_BYTES, np.uint8)
+    first = -_address(memory) % _LINE_BYTES
+    return memory[first : first + nbytes]
+
+
+def _address(a: Any) -> int:
+    return int(a.__array_interface__["data"][0])
