@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
+from spartan_ng import telemetry
 from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
@@ -74,11 +75,12 @@ class Session:
     def evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
         """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
         begun, before = time.perf_counter(), self.worked_s
-        if happened.is_on:
-            with happened.span("evaluate", user_place()):
+        with telemetry.evaluating(user_place):
+            if happened.is_on:
+                with happened.span("evaluate", user_place()):
+                    values = self._evaluate(nodes, order)
+            else:
                 values = self._evaluate(nodes, order)
-        else:
-            values = self._evaluate(nodes, order)
         self._watch.note(time.perf_counter() - begun, self.worked_s - before)
         return values
 
@@ -237,6 +239,7 @@ class Session:
                 self.backend.upload(ref, plan.slots[slot].tiling)
         with progress() as report:
             refs, stats = self.backend.run(plan, inputs, report)
+        telemetry.ran(stats.job)
         self.last_run = (plan, stats)
         for stage in stats.stages:
             self.moved_bytes += stage.bytes_moved

@@ -205,7 +205,7 @@ class ClusterBackend:
         if inline:
             _fill_values(results, done)
         stages = [StageStats(*costs) for costs in done.stats]
-        return results, RunStats(time.perf_counter() - start, stages)
+        return results, RunStats(time.perf_counter() - start, stages, submit.job)
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""

@@ -128,7 +128,7 @@ class EmbeddedBackend:
             values = [store.get(k) for k in outputs]
         finally:
             store.drop_owner(job)
-        stats = RunStats(time.perf_counter() - start, every)
+        stats = RunStats(time.perf_counter() - start, every, job)
         return [self._result(plan, s, v, inputs) for s, v in zip(plan.outputs, values, strict=True)], stats
 
     def _by_seconds(self, plan: Plan, progress: Progress) -> Callable[[float], None]:

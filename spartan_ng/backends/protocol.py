@@ -18,6 +18,8 @@ class RunStats:
 
     seconds: float = 0.0
     stages: list[StageStats] = field(default_factory=list)
+    job: str = ""
+    """Which run it was, as the events of its stages name it."""
 
     @property
     def bytes_moved(self) -> int:
