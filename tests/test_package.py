@@ -64,6 +64,7 @@ def test_extras_are_the_documented_ones() -> None:
         "test",
         "bench",
         "mpi",
+        "telemetry",
         "dask",
         "ray",
         *("hdf5", "images", "notebooks", "page", "remote", "tables", "zarr"),
