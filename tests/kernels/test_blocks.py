@@ -20,7 +20,7 @@ from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
 from spartan_ng.kernels.sequences import blocks, steps
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Axis, Fused, Read, Row, Write
+from spartan_ng.plan.plan import WHOLE, Axis, Fused, Read, Row, Write
 from tests.sampling import examples
 
 
@@ -115,6 +115,32 @@ def test_blocks_of_loops_fit_the_cache_and_keep_rows_together() -> None:
     assert sizes[1] == 50
     assert prod(sizes) * 8 <= CACHE_BYTES
     assert prod(sizes) * 8 >= CACHE_BYTES // 4
+
+
+@examples(200)
+@given(st.lists(st.sampled_from([1, 2, 50, 3000, 100_000]), min_size=1, max_size=3), st.data())
+def test_blocks_cut_what_all_operands_have_contiguous_last_of_all(
+    shape: list[int], data: st.DataObject
+) -> None:
+    """Axes of one element lie anyhow, and those that each block needs whole say nothing."""
+    dims = range(len(shape))
+    orders = data.draw(st.lists(st.permutations(dims), min_size=1, max_size=2))
+    wholes = data.draw(st.lists(st.booleans(), min_size=len(orders), max_size=len(orders)))
+    reads = []
+    for order, whole in zip(orders, wholes, strict=True):
+        axes = [Axis(d, 0, 1, shape[d]) for d in order] + [Axis(WHOLE, 0, 1, 5)] * whole
+        labels = tuple(a.label for a in axes)
+        reads.append(Read(0, tuple(axes), labels, tuple(a.size for a in axes), tuple(range(len(axes)))))
+    stage = replace(_stage(tuple(shape)), reads=tuple(reads))
+    sizes = block_sizes(stage, tuple((0, n) for n in shape), held=frozenset())
+    long = [[d for d in order if shape[d] > 1] for order in orders]
+    last = {order[-1] for order, whole in zip(long, wholes, strict=True) if order and not whole}
+    if len(last) == 1:
+        (d,) = last
+        assert sizes[d] == shape[d] or all(sizes[i] == 1 for i in dims if i != d)
+    else:
+        cut = [i for i in dims if sizes[i] < shape[i]]
+        assert all(sizes[i] >= max(sizes) // 2 for i in cut), "the longest is cut first"
 
 
 @pytest.mark.parametrize(
