@@ -3,8 +3,9 @@
 `x.__array_namespace__()` gives this module. Its functions are the package's own, also NumPy's others.
 Where NumPy contradicts the standard, the package itself follows NumPy, and what differs is here: `//` of
 infinities, `expm1` and `tanh` of complex infinities, the arguments of `clip` and the sorts, complex
-eigenvalues of real matrices, and Python's numbers in `finfo`. Because `//` is an operator, arrays made here
-are of a class of their own, which the functions of this module and the operators hand on.
+eigenvalues of real matrices, Python's numbers in `finfo`, and arrays of texts, which it has none of. Because
+`//` is an operator, arrays made here are of a class of their own, which the functions of this module and the
+operators hand on.
 https://data-apis.org/array-api/2025.12
 """
 
@@ -117,6 +118,22 @@ def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 
 # --- what is not NumPy's ---------------------------------------------------------------------------
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of numbers or truth values.
+
+    Raises
+    ------
+    TypeError : for texts and Python's objects, by which libraries find out that a namespace has none
+    """
+    made = ours.asarray(obj, dtype=dtype, device=device, copy=copy)
+    if made.dtype.kind in "USTO":
+        raise TypeError(
+            f"the array API standard has no arrays of {made.dtype}: convert them to numbers, or import "
+            "spartan_ng in NumPy's place, whose asarray takes them"
+        )
+    return standard(made)
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
@@ -234,6 +251,7 @@ __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
     "argsort",
+    "asarray",
     "clip",
     "expm1",
     "fft",

@@ -47,6 +47,9 @@ x=np.zeros(3); np.copyto(x,np.ones((1,1,3))); r=x
 x=np.zeros(3); np.copyto(x,np.ones((2,3))); r=x
 x=np.zeros((2,3)); np.copyto(x,np.ones((1,1,3))); r=x
 x=np.zeros(3); np.copyto(x,[[1,2,3]]); r=x
+x=np.arange(3.); np.copyto(x,x,where=[[True,False,True]]); r=x
+x=np.arange(3.); np.copyto(x,x,where=[True,False]); r=x
+x=np.arange(3.); np.copyto(x,x,where=3); r=x
 x=np.zeros(3); np.copyto(x,1,where=[True,False,True]); r=x
 x=np.zeros(3); np.copyto(x,np.ones((1,3)),where=[[True,False,True]]); r=x
 x=np.zeros(()); np.copyto(x,np.ones((1,))); r=x

@@ -31,6 +31,19 @@ def test_namespace(mode):
         xp.no_such  # noqa: B018
 
 
+@pytest.mark.parametrize("given", [["yes", "no"], numpy.array(["a"]), numpy.array([None]), [object()]])
+def test_there_are_no_texts_and_objects(mode, given):
+    with pytest.raises(TypeError, match="no arrays of"):
+        xp.asarray(given)
+    assert np.asarray(given).shape == (len(given),)
+
+
+@pytest.mark.parametrize("given", [[1.5, 2], [True], [1j], 3, [[1], [2]]])
+def test_arrays_of_numbers_are_taken(mode, given):
+    assert xp.asarray(given).tolist() == given
+    assert type(xp.asarray(given, dtype=xp.complex128)) is standard.Array
+
+
 def test_arrays_stay_the_standards(mode):
     x = xp.asarray([4.0, 9.0])
     y = xp.sqrt(x + np.ones(2))[:1].T

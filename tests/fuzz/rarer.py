@@ -31,7 +31,7 @@ EXACT = (
     "np.shares_memory({array}, {it}[{basic}])",
     "np.may_share_memory({array}, {any})",
     "{array}.{nbytes|itemsize|flags.writeable|flags.c_contiguous}",
-    "sum({array}.tobytes())",
+    "sum(np.nan_to_num({array}).tobytes())",
     "sum(np.{array_repr|array_str|array2string}({array}).encode())",
     "sum(str({array}).encode())",
     # copies and views

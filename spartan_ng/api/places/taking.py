@@ -389,7 +389,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not isinstance(dst, Handle) or (not dst.ndim and dst._cell.frozen):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
     where = mask_of(where)
-    if src is dst and where is True:  # before NumPy looks whether it may be written to
+    if src is dst:  # before NumPy looks at the mask's shape, and whether it may be written to
         return
     if not dst.flags.writeable:  # type: ignore[attr-defined]
         raise ValueError("copyto: the destination is read-only")
