@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -302,3 +303,20 @@ def test_a_product_of_a_scan_is_a_stage_of_its_own() -> None:
         build.contract(build.scan("add", leaf(x), 0), leaf(y), (0,), (0,), (), x.dtype), 3, "row"
     )
     np.testing.assert_allclose(value, np.cumsum(x) @ y, rtol=1e-12)
+
+
+@pytest.mark.parametrize("fold", ["maximum", "add", None])
+@pytest.mark.parametrize("reproducible", [False, True])
+def test_what_is_folded_is_scanned_in_blocks_that_stay_in_the_cache(monkeypatch, fold, reproducible) -> None:
+    """But where last bits are kept: there a part is scanned as NumPy scans it."""
+    x, blocks = np.random.default_rng(0).random((60, 7)), Mock(side_effect=worker_scans._blocks)
+    monkeypatch.setattr(worker_scans, "_FOLDED", 70)
+    monkeypatch.setattr(worker_scans, "_blocks", blocks)
+    root = build.scan("add", leaf(x), 0)
+    root = root if fold is None else build.fold(fold, root, (0,))
+    settings = Settings(Profile(workers=2), "row", reproducible=reproducible)
+    value, _ = _run(lower(topological([root]), [root], settings, "folded"), root)
+    expected = np.cumsum(x, 0) if fold is None else getattr(np, fold).reduce(np.cumsum(x, 0))
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    steps = {call.args[2] for call in blocks.call_args_list}
+    assert steps == ({0} if reproducible or fold is None else {10})

@@ -48,3 +48,26 @@ def test_a_range_is_within_another_where_all_its_indices_are(part, whole) -> Non
     inside = set(range(*part)) <= set(range(*whole))
     follows = part == whole or part[2] % whole[2] == 0
     assert _within(part, whole) == (inside and follows)
+
+
+@examples(300)
+@given(st.data())
+def test_a_read_is_shown_what_lies_inside_slab_by_slab(data: st.DataObject) -> None:
+    """Of the same array, the same way along the bands, all of that axis, and of the others what is there."""
+    regions = st.sampled_from([(0, 9, 1), (0, 9, 2), (3, 9, 1), (3, 9, 2)])
+    whole, part = data.draw(st.tuples(regions, regions)), data.draw(st.tuples(regions, regions))
+    axis, other = data.draw(st.integers(0, 1)), data.draw(st.integers(0, 1))
+    down, up = data.draw(st.booleans()), data.draw(st.booleans())
+    slot, asked = data.draw(st.integers(0, 1)), data.draw(st.integers(0, 1))
+
+    def reading(at: int, turned: bool) -> Read:
+        axes = tuple(Axis(d, 0, -1 if turned and d == at else 1, 9) for d in range(2))
+        return Read(0, axes, (0, 1), (9, 9), (0, 1))
+
+    shape = tuple(len(range(*r)) for r in whole)
+    source = SimpleNamespace(chunks=(2, 2))
+    unread: Any = SimpleNamespace(shape=shape, source=source, dtype=np.dtype("f8"), region=whole)
+    window = Window(slot, unread, reading(axis, down), axis, ((0, 9), (0, 9)), 3)
+    alike = (asked, other, up) == (slot, axis, down) and part[axis] == whole[axis]
+    there = set(range(*part[1 - axis])) <= set(range(*whole[1 - axis]))
+    assert window.shows(asked, reading(other, up), part, other) == (alike and there)
