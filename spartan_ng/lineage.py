@@ -46,19 +46,17 @@ class Recipe:
 
     def within(self, wanted: Sequence[tuple[int, Box]]) -> Part:
         """The program that makes boxes of some of its results, given by their numbers."""
-        blank: dict[Node, Node] = {}
+        blank: dict[tuple[Node, Box], Node] = {}
 
         def leaf(node: Node, box: Box) -> Node:
-            if box == box_of(node.shape):
-                blank[node] = node
-            else:
-                blank[node] = build.data(ArrayRef(box_shape(box), node.dtype))
-            return blank[node]
+            is_whole = box == box_of(node.shape)
+            blank[node, box] = node if is_whole else build.data(ArrayRef(box_shape(box), node.dtype))
+            return blank[node, box]
 
         roots, needed = restricted([self.roots[n] for n, _ in wanted], [box for _, box in wanted], leaf)
-        used = [(k, node) for k, node in enumerate(self.leaves) if node in needed]
-        recipe = Recipe(tuple(roots), tuple(blank[node] for _, node in used))
-        return Part(recipe, tuple((k, needed[node]) for k, node in used))
+        number = {node: k for k, node in enumerate(self.leaves)}
+        recipe = Recipe(tuple(roots), tuple(blank[at] for at in needed))
+        return Part(recipe, tuple((number[node], box) for node, box in needed))
 
 
 @dataclass(frozen=True, slots=True)

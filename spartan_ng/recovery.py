@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, Part, Recipe, origin_of
-from spartan_ng.optimizer.rewrite.regions import around, inside
+from spartan_ng.optimizer.rewrite.regions import add, containing, inside
 
 
 class Losses(Protocol):
@@ -64,43 +64,31 @@ class _Array:
     """What is needed of an array, and how it is had."""
 
     origin: Origin
-    needed: Box
-    whole: Node | None = None
-    """What is needed of it, or all, where it is there,"""
-    at: Box = ()
-    """and the box that this is."""
+    needed: list[Box] = field(default_factory=list)
+    there: dict[Box, Node] = field(default_factory=dict)
+    """Boxes of it that are there, or have been computed again."""
     tiles: Mapping[Box, ArrayRef | None] | None = None
-    gone: Box | None = None
-    """The box that is computed again."""
-    made: Node | None = None
 
     @property
     def is_found(self) -> bool:
         """Whether it is known what is there of it."""
-        return self.whole is not None or self.tiles is not None
+        return bool(self.there) or self.tiles is not None
 
     def part(self, box: Box) -> Node:
         """The values in a box that is needed."""
-        if self.whole is not None:
-            return inside(self.whole, self.at, box)
         if not self.tiles:
-            return self._made(box)
+            return self._there(box)
         cells: list[tuple[Box, Node]] = []
         for tile, left in self.tiles.items():
             common = intersect(tile, box) if box else ()
-            if common is None:
-                continue
-            is_made = self.gone is not None and (not box or intersect(common, self.gone) is not None)
-            if is_made or left is None:
-                cells.append((common, self._made(common)))
-            else:
-                cells.append((common, inside(build.data(left), tile, common)))
+            if common is not None:
+                node = self._there(common) if left is None else inside(build.data(left), tile, common)
+                cells.append((common, node))
         return _joined(cells, 0)
 
-    def _made(self, box: Box) -> Node:
-        assert self.made is not None, "it has been computed again"
-        assert self.gone is not None, "of a box"
-        return inside(self.made, self.gone, box)
+    def _there(self, box: Box) -> Node:
+        at = containing(self.there, box)
+        return inside(self.there[at], at, box)
 
 
 def _joined(cells: list[tuple[Box, Node]], axis: int) -> Node:
@@ -121,7 +109,7 @@ class _Step:
 
     part: Part
     parents: tuple[Origin, ...]
-    makes: tuple[Origin, ...]
+    makes: tuple[tuple[Origin, Box], ...]
 
 
 def computed_again(
@@ -147,8 +135,8 @@ def computed_again(
     for step in reversed(search.steps):
         needs = [(step.parents[k], box) for k, box in step.part.needs]
         nodes = step.part.recipe.over([arrays[origin].part(box) for origin, box in needs])
-        for origin, ref in zip(step.makes, evaluate(nodes), strict=True):
-            arrays[origin].made = build.data(ref)
+        for (origin, box), ref in zip(step.makes, evaluate(nodes), strict=True):
+            arrays[origin].there[box] = build.data(ref)
         for origin in {origin for origin, _ in needs}:
             uses[origin] -= 1
             if not uses[origin]:
@@ -178,23 +166,22 @@ class _Search:
     def need(self, origin: Origin, box: Box) -> None:
         """Somebody needs a box of an array."""
         array = self.arrays.get(origin)
-        if array is not None:
-            array.needed = around(array.needed, box)
-            return
-        self.arrays[origin] = _Array(origin, box)
-        run = _run_of(origin)
-        if run is not None:
-            self._of_run.setdefault(run, []).append(origin)
+        if array is None:
+            array = self.arrays[origin] = _Array(origin)
+            run = _run_of(origin)
+            if run is not None:
+                self._of_run.setdefault(run, []).append(origin)
+        add(array.needed, box)
 
     def run(self) -> bool:
         """Find all that has to be computed; False where somebody's origin is not known."""
         for run in reversed(self._runs()):
             looked = [(origin, self._look(self.arrays[origin])) for origin in self._of_run.get(run, ())]
-            gone = [(origin, box) for origin, box in looked if box is not None]
+            gone = [(origin, box) for origin, boxes in looked for box in boxes]
             if gone:
                 self._compute(run, gone)
         rest = [array for array in self.arrays.values() if not array.is_found]
-        return all(self._look(array) is None for array in rest)
+        return not any(self._look(array) for array in rest)
 
     def _runs(self) -> list[Run]:
         """The runs that arrays may have to be computed by, each behind those that it needs."""
@@ -222,24 +209,26 @@ class _Search:
             self._living[origin] = origin.ref()
         return self._living[origin]
 
-    def _look(self, array: _Array) -> Box | None:
-        """Find what is there of an array; the box that is not."""
+    def _look(self, array: _Array) -> list[Box]:
+        """Find what is there of an array; the boxes that are not."""
         source, ref = array.origin.source, self._living_of(array.origin)
         for there in (ref, self._replicas.get(array.origin)):
             if there is not None and not self._losses.is_lost(there):
-                array.whole, array.at = build.data(there), box_of(there.shape)
-                return None
+                array.there[box_of(there.shape)] = build.data(there)
+                return []
         if isinstance(source, ArrayRef):
-            array.whole, array.at = _sent(source, array.needed)
-            return None
+            array.there.update(_sent(source, box) for box in array.needed)
+            return []
         array.tiles = self._tiles_left(array.origin)
         if not array.tiles:
-            array.gone = array.needed
+            return array.needed
+        gone: list[Box] = []
         for tile, left in array.tiles.items():
-            common = intersect(tile, array.needed) if tile else ()
-            if left is None and common is not None:
-                array.gone = around(array.gone, common)
-        return array.gone
+            for box in array.needed if left is None else ():
+                common = intersect(tile, box) if tile else ()
+                if common is not None:
+                    add(gone, common)
+        return gone
 
     def _tiles_left(self, origin: Origin) -> Mapping[Box, ArrayRef | None]:
         """The tiles of an array, by any worker that has one."""
@@ -254,18 +243,18 @@ class _Search:
     def _compute(self, run: Run, gone: list[tuple[Origin, Box]]) -> None:
         recipe, parents = run
         if config.reproducible:  # how many rows a fold has decides how it adds
-            gone = [(origin, box_of(recipe.roots[_output(origin)].shape)) for origin, _ in gone]
+            gone = [(o, box_of(recipe.roots[_output(o)].shape)) for o in dict.fromkeys(o for o, _ in gone)]
         wanted = tuple((_output(origin), box) for origin, box in gone)
         key = (recipe, wanted)
         part = self._parts.get(key)
         if part is None:
             part = self._parts[key] = recipe.within(wanted)
-        self.steps.append(_Step(part, parents, tuple(origin for origin, _ in gone)))
+        self.steps.append(_Step(part, parents, tuple(gone)))
         for origin, box in gone:
-            root, array = recipe.roots[_output(origin)], self.arrays[origin]
-            array.gone = box
-            missing = sum(box_size(t) for t, left in (array.tiles or {}).items() if left is None)
-            self._sizes[origin] = root.size, box_size(box), missing
+            _, before, _ = self._sizes.get(origin, (0, 0, 0))
+            tiles = self.arrays[origin].tiles or {}
+            missing = sum(box_size(tile) for tile, left in tiles.items() if left is None)
+            self._sizes[origin] = recipe.roots[_output(origin)].size, before + box_size(box), missing
         for k, box in part.needs:
             self.need(parents[k], box)
 
@@ -292,10 +281,10 @@ def _output(origin: Origin) -> int:
     return origin.source[1] if isinstance(origin.source, tuple) else 0
 
 
-def _sent(ref: ArrayRef, box: Box) -> tuple[Node, Box]:
+def _sent(ref: ArrayRef, box: Box) -> tuple[Box, Node]:
     """A driver's array, or the box of it that is all that has to be sent."""
     if ref.tiling is not None or not isinstance(ref.value, np.ndarray) or ref.source is not None:
-        return build.data(ref), box_of(ref.shape)
+        return box_of(ref.shape), build.data(ref)
     key: tuple[Any, ...] = tuple(slice(lo, hi) for lo, hi in box)
     part = ref.value[(*key, ...)]
-    return build.data(ArrayRef(part.shape, ref.dtype, value=part)), box
+    return box, build.data(ArrayRef(part.shape, ref.dtype, value=part))

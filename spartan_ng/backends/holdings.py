@@ -53,7 +53,7 @@ class Held:
     lost: str | None = None
     """Which worker took tiles with it."""
     is_spare: bool = False
-    """Whether it is a copy of another, which nobody brings home."""
+    """Whether its tiles are copies, or those of another array: nobody brings it home."""
 
 
 class Holdings:
@@ -134,8 +134,12 @@ class Holdings:
         now = self.settled.members
         there = Tiling.single(len(box), now.index(held.members[rank]))
         tile = ArrayRef(box_shape(box), ref.dtype, tiling=there)
-        arrays[tile.serial] = Held(weakref.ref(tile), held.key, now)
-        tile.on_release(backend, arrays.__delitem__)
+        arrays[tile.serial] = Held(weakref.ref(tile), held.key, now, is_spare=True)
+
+        def forget(serial: int) -> None:
+            arrays.pop(serial, None)
+
+        tile.on_release(backend, forget)
         return tile
 
     def keep(
@@ -165,11 +169,11 @@ class Holdings:
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
         with self._lock:
-            before = self._arrays.pop(ref.serial, None)
-            if before is not None:
+            before, held = self._arrays.pop(ref.serial, None), self._arrays.get(by.serial)
+            is_own_tile = before is not None and held is not None and held.key == before.key
+            if before is not None and not is_own_tile:
                 self._link.release(before.key[1])
             ref.also = ()
-            held = self._arrays.get(by.serial)
             ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
             if held is None:
                 ref.backend = ref.tiling = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import numpy
 import pytest
@@ -14,7 +15,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.recovery import Amount
 from tests.cluster.conftest import start
-from tests.waiting import Gate, killing_one
+from tests.waiting import Gate, killing_one, until
 
 X = numpy.random.default_rng(0).random((3000, 7))
 """More than comes to the program with the end of a job."""
@@ -39,6 +40,39 @@ def kill(cluster, number):
     process = cluster.workers[number]
     process.kill()
     process.wait()
+
+
+def of_rank(cluster, rank):
+    """Which of the cluster's processes has a rank."""
+    backend = session.current().backend
+    assert isinstance(backend, ClusterBackend)
+    label = backend.status().members.members[rank].label
+    (number,) = [k for k, worker in enumerate(cluster.workers) if f"pid {worker.pid} " in label]
+    return number
+
+
+def _is_later(backend, epoch):
+    return backend._link.members.epoch > epoch
+
+
+def test_what_is_left_of_an_array_stays_where_it_is_when_more_are_lost(cluster):
+    with config.override(tiling="row"):
+        y = (np.array(X) * 2).persist()
+    backend, ref = session.current().backend, y._leaf()
+    assert isinstance(backend, ClusterBackend)
+    assert ref is not None
+    tiles: dict = {}
+    for rank in (1, 0):  # the last one takes their places
+        epoch = backend.status().members.epoch
+        kill(cluster, of_rank(cluster, rank))
+        until(partial(_is_later, backend, epoch))
+        backend.take_notice()
+        tiles = {**tiles, rank: backend.tiles_of(ref)}
+    assert [tile is None for tile in tiles[0].values()] == [True, True, False]
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+    assert all(tile.value is None for some in tiles.values() for tile in some.values() if tile is not None)
+    amount = session.current().recovered
+    assert amount.lost == amount.computed == 2 * X.size // 3
 
 
 def test_results_on_a_worker_that_dies_are_computed_again(cluster):
@@ -80,11 +114,7 @@ def test_a_copy_takes_the_place_of_an_array_on_one_worker(cluster):
     with config.override(tiling="single"):
         y = (np.array(X) * 2).persist()
         np.checkpoint(y)
-    backend = session.current().backend
-    assert isinstance(backend, ClusterBackend)
-    first = backend.status().members.members[0]
-    (number,) = [k for k, w in enumerate(cluster.workers) if f"pid {w.pid} " in first.label]
-    kill(cluster, number)
+    kill(cluster, of_rank(cluster, 0))
     numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
     numpy.testing.assert_array_equal(y + 2, X * 2 + 2)
     assert session.current().recovered.computed == 0

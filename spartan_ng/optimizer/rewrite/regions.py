@@ -1,13 +1,13 @@
 """The part of a program that makes a box of each of its results: every value in the box that is needed of it.
 
 From the results down, each operator says which boxes of its inputs a box of its value is made of; a value
-with several readers is made in the smallest box around what they need. A row of `_RULES` is an operator's
-law; a value without one is made whole, as it would be anyway.
+with several readers is made in the boxes that they need, one around those that are close. A row of `_RULES`
+is an operator's law; a value without one is made whole, as it would be anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -15,6 +15,9 @@ from spartan_ng.arrays import Box, box_of, box_shape, box_size, intersect
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
+
+_SLACK = 1.25
+"""Boxes are one where that has at most so many times their elements."""
 
 Boxes = list[Box | None]
 """A box of each input, None where nothing of it is needed."""
@@ -36,46 +39,60 @@ class Rule:
 
 def restricted(
     roots: Sequence[Node], boxes: Sequence[Box], leaf: Callable[[Node, Box], Node]
-) -> tuple[list[Node], dict[Node, Box]]:
-    """`roots` inside `boxes`, and the box that is needed of each DATA leaf; `leaf` gives its values there."""
+) -> tuple[list[Node], list[tuple[Node, Box]]]:
+    """`roots` inside `boxes`, and the DATA leaves with the boxes that are needed of them; `leaf` gives their
+    values there."""
     order = topological(roots)
-    needed: dict[Node, Box] = {}
+    needed: dict[Node, list[Box]] = {}
     for root, box in zip(roots, boxes, strict=True):
-        needed[root] = around(needed.get(root), box)
-    asked: dict[Node, Boxes] = {}
+        add(needed.setdefault(root, []), box)
+    asked: dict[tuple[Node, Box], Boxes] = {}
     for node in reversed(order):
-        if node in needed and node.inputs:
-            asked[node] = _rule(node, needed[node]).needs(node, needed[node])
-            for i, part in zip(node.inputs, asked[node], strict=True):
+        for box in needed.get(node, ()) if node.inputs else ():
+            asked[node, box] = _rule(node, box).needs(node, box)
+            for i, part in zip(node.inputs, asked[node, box], strict=True):
                 if part is not None:
-                    needed[i] = around(needed.get(i), part if i.format == "dense" else box_of(i.shape))
-    made: dict[Node, Node] = {}
+                    is_cut = i.format == "dense" and box_size(part) > 0
+                    add(needed.setdefault(i, []), part if is_cut else box_of(i.shape))
+    made: dict[tuple[Node, Box], Node] = {}
 
     def part_of(node: Node, box: Box) -> Node:
-        return inside(made[node], needed[node], box)
+        at = containing(needed[node], box)
+        return inside(made[node, at], at, box)
 
     for node in order:
-        if node not in needed:
-            continue
-        box = needed[node]
-        if node.op is Op.DATA:
-            made[node] = leaf(node, box)
-            continue
-        parts = [
-            None if part is None else part_of(i, part)
-            for i, part in zip(node.inputs, asked.get(node, ()), strict=True)
-        ]
-        made[node] = _rule(node, box).make(node, box, parts)
+        for box in needed.get(node, ()):
+            if node.op is Op.DATA:
+                made[node, box] = leaf(node, box)
+                continue
+            inputs = zip(node.inputs, asked.get((node, box), ()), strict=True)
+            parts = [None if part is None else part_of(i, part) for i, part in inputs]
+            made[node, box] = _rule(node, box).make(node, box, parts)
     found = [part_of(root, box) for root, box in zip(roots, boxes, strict=True)]
-    return found, {node: box for node, box in needed.items() if node.op is Op.DATA}
+    return found, [at for at in made if at[0].op is Op.DATA]
 
 
-def around(a: Box | None, b: Box) -> Box:
+def add(boxes: list[Box], box: Box) -> None:
+    """One more box among those that are needed: two become one where that is hardly larger than they are."""
+    apart = []
+    for other in boxes:
+        both = _around(box, other)
+        if box_size(both) <= _SLACK * (box_size(box) + box_size(other)):
+            box = both
+        else:
+            apart.append(other)
+    boxes[:] = [*apart, box]
+
+
+def containing(boxes: Iterable[Box], box: Box) -> Box:
+    """The box that another lies in."""
+    return next(
+        at for at in boxes if all(o <= lo and hi <= p for (lo, hi), (o, p) in zip(box, at, strict=True))
+    )
+
+
+def _around(a: Box, b: Box) -> Box:
     """The smallest box around two."""
-    if a is None or not box_size(a):
-        return b
-    if not box_size(b):
-        return a
     return tuple((min(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))
 
 
