@@ -373,7 +373,7 @@ def kron(a: Any, b: Any) -> ndarray:
     return (x * y).reshape([p * q for p, q in zip(left, right, strict=True)])  # type: ignore[no-any-return]
 
 
-@numpy_function(np.cross)
+@numpy_function(np.cross, few=2)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> ndarray:
     """The cross product of vectors of length 2 or 3."""
     if axis is not None:

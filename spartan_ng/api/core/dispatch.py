@@ -18,7 +18,7 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import Handle, scalar, wrap
+from spartan_ng.api.core.handle import Handle, Late, scalar, wrap
 from spartan_ng.api.core.kinds import NUMERIC, PLAIN, SubclassError, is_subclass
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.warn import warn_user
@@ -27,6 +27,7 @@ from spartan_ng.config import config
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import budget_bytes
 
+_new = object.__new__
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
@@ -188,9 +189,18 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -
             known = few_values(given, _PLAIN_OR_NUMERIC)
             if known is not None:
                 try:
-                    return _answer(numpys, given, known, keywords)
+                    if keywords:
+                        return _answer(numpys, given, known, keywords)
+                    found = numpys(*known)
                 except ValueError:  # ours name the shapes
-                    pass
+                    return called(*args, **keywords)
+                if type(found) in NUMERIC:  # as `scalar` makes it
+                    number = _new(Late.scalar)
+                    number._number = found
+                    return number
+                if type(found) is np.ndarray and sys.getrefcount(found) == 2:
+                    return fresh(found)
+                return _operand_or_fresh(found, given, known)
         return called(*args, **keywords)
 
     return call

@@ -212,7 +212,7 @@ def stored(
     if out is None:
         if mask is True:
             return result
-        warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
+        without_output(name, result)
         shape = build.broadcast_shapes(name, result.shape, mask.shape)
         out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
         broadcast = True
@@ -230,6 +230,12 @@ def stored(
         )
     out._write(result)
     return out  # type: ignore[no-any-return]
+
+
+def without_output(name: str, result: ndarray) -> ndarray:
+    """A result that is zero where a mask is false, of which the user is told."""
+    warn_user(f"{name}: 'where' used without 'out', expect zeros where it is false")
+    return result
 
 
 def wrapped_by(maker: Any, result: Any, context: tuple[Any, ...] | None) -> Any:

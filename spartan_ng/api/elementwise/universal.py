@@ -42,6 +42,7 @@ from spartan_ng.api.core.operands import (
     stay_small,
     stored,
     unfiltered,
+    without_output,
     wrapped_by,
 )
 from spartan_ng.api.core.warn import warn_user
@@ -371,7 +372,8 @@ class ufunc:
         signature = {} if asked is None else {"signature": asked.dtypes}
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
-            if where is not True and (known is not None or error_state().is_strict):
+            at_once = where is not True and (known is not None or error_state().is_strict)
+            if at_once:
                 found = by_numpy(chosen, self.np, args, where, casting=casting, **keywords_of(asked))
             elif known is not None:
                 found = self._now(known, casting=casting, **keywords_of(asked))
@@ -384,7 +386,9 @@ class ufunc:
             results = tuple(map(copied, results))
         elif any(o is not None for o in outs) or where is not True:
             results = tuple(
-                stored(self.__name__, r, o, where, casting, broadcast=True)
+                without_output(self.__name__, r)
+                if o is None and at_once
+                else stored(self.__name__, r, o, where, casting, broadcast=True)
                 for r, o in zip(results, outs, strict=True)
             )
         elif order in ("C", "F"):
@@ -443,6 +447,15 @@ class ufunc:
             raise ValueError("second operand needed for ufunc")
         if self.nin == 1 and b is not None:
             raise ValueError("second operand provided when ufunc is unary")
+        target, known = a._open(), few_values((indices,) if b is None else (indices, b))
+        small = target is not None and target.nbytes <= config.small_bytes
+        if (
+            small and known is not None and target.dtype.kind in "biufc"
+        ):  # objects raise after some are written
+            try:
+                return self.np.at(target, *known)
+            except ValueError:  # ours name the shapes; read-only memory is copied
+                pass
         if b is None:
             segments.repeat_at(self, a, indices)  # type: ignore[arg-type]
         else:

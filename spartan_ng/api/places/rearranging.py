@@ -278,7 +278,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     """A function of each line; the first line is evaluated at once, to see what the function gives."""
     arr = as_handle(arr)
     where = build.axis_index(axis, arr.ndim)
-    if arr.ndim < 2 or 0 in arr.shape:
+    if arr.ndim < 2 or 0 in arr.shape or small_values((arr,)) is not None:
         return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
     before, after = arr.shape[:where], arr.shape[where + 1 :]
     arr = arr.todense()

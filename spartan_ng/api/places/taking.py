@@ -13,7 +13,9 @@ from spartan_ng.api.base import constants, creation, indexing, manipulation
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
+from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.handle import Handle, Late, copied, wrap, wrap_node
+from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, converted, mask_of, stored
 from spartan_ng.api.elementwise import ufuncs
@@ -208,6 +210,14 @@ def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Cal
     def enter(ours: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(ours)
         def call(*args: Any, **keywords: Any) -> None:
+            if args and not keywords and type(args[0]) is Late.ndarray:
+                target, known = args[0]._open(), few_values(args[1:], PLAIN_OR_NUMERIC)
+                if target is not None and known is not None and target.nbytes <= config.small_bytes:
+                    try:
+                        numpys(target, *known)
+                        return
+                    except ValueError:  # ours name the shapes; read-only memory is copied
+                        pass
             given = (*args, *keywords.values())
             if given and isinstance(given[0], np.ndarray):
                 by_numpy(numpys, *args, **keywords)
