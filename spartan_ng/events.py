@@ -69,7 +69,10 @@ class Record:
     def __init__(self) -> None:
         self.is_on = False
         """Whether anybody looks."""
-        self._looks: tuple[Look, ...] = ()
+        self.is_full = False
+        """Whether somebody looks at more than `TASKS`: nothing else is made otherwise."""
+        self._looks: dict[Look, bool] = {}
+        """And whether they look at tasks only; another one with each change."""
         self._lock = threading.Lock()
 
     def note(
@@ -82,23 +85,23 @@ class Record:
         stage: int = -1,
         nbytes: int = 0,
     ) -> None:
-        """Say what this thread has done; to be called where `is_on`."""
+        """Say what this thread has done; to be called where `wants` it."""
         self.tell("", [Event(kind, name, begin_ns, end_ns, threading.get_native_id(), job, stage, nbytes)])
 
     def tell(self, worker: str, events: Sequence[Event]) -> None:
-        """Say what has happened on a worker."""
+        """Say what has happened on a worker; who looks at tasks only may be told of more."""
         for look in self._looks:
             look(worker, events)
 
     def mark(self, kind: str, name: str) -> None:
         """Say that something has happened just now."""
-        if self.is_on:
+        if self.wants(kind):
             at_ns = now_ns()
             self.note(kind, name, at_ns, at_ns)
 
     def span(self, kind: str, name: str = "", job: str = "") -> AbstractContextManager[object]:
         """Note what the `with` block does, however it ends; costs next to nothing where nobody looks."""
-        return self._span(kind, name, job) if self.is_on else _NOTHING
+        return self._span(kind, name, job) if self.is_on and self.wants(kind) else _NOTHING
 
     @contextmanager
     def _span(self, kind: str, name: str, job: str) -> Iterator[None]:
@@ -108,17 +111,23 @@ class Record:
         finally:
             self.note(kind, name, begin_ns, now_ns(), job)
 
-    def begin(self, look: Look) -> None:
-        """Let somebody look from now on."""
+    def wants(self, kind: str) -> bool:
+        """Whether anybody looks at what is of this kind."""
+        return self.is_full or (self.is_on and kind in TASKS)
+
+    def begin(self, look: Look, tasks_only: bool = False) -> None:
+        """Let somebody look from now on; whoever looks already, looks at this instead."""
         with self._lock:
-            self._looks = (*self._looks, look)
-            self.is_on = True
+            self._use({**self._looks, look: tasks_only})
 
     def end(self, look: Look) -> None:
         """Who looked does so no more."""
         with self._lock:
-            self._looks = tuple(other for other in self._looks if other != look)
-            self.is_on = bool(self._looks)
+            self._use({other: only for other, only in self._looks.items() if other != look})
+
+    def _use(self, looks: dict[Look, bool]) -> None:
+        self._looks = looks
+        self.is_on, self.is_full = bool(looks), not all(looks.values())
 
 
 now_ns = time.monotonic_ns

@@ -58,7 +58,7 @@ class _Onlooker:
         self.board.worker_came(_HERE, 0, f"pid {os.getpid()}", threads, 0)
         self._plans: set[str] = set()
         self._over = threading.Event()
-        record.begin(self._look)
+        record.begin(self._look, tasks_only=True)
         self._lines = Lines(self.board)
         logging.getLogger("spartan_ng").addHandler(self._lines)
         threading.Thread(target=self._measure, name="page vitals", daemon=True).start()

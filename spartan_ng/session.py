@@ -76,7 +76,7 @@ class Session:
         """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
         begun, before = time.perf_counter(), self.worked_s
         with telemetry.evaluating(user_place):
-            if happened.is_on:
+            if happened.wants("evaluate"):
                 with happened.span("evaluate", user_place()):
                     values = self._evaluate(nodes, order)
             else:

@@ -85,6 +85,25 @@ def test_nothing_is_made_where_nobody_looks(monkeypatch):
     program()
 
 
+def test_who_looks_at_tasks_has_nothing_else_made():
+    told = []
+
+    def look(worker, events):
+        told.extend(events)
+
+    record.begin(look, tasks_only=True)
+    try:
+        program()
+        assert {event.kind for event in told} == {"stage"}
+        assert not record.is_full
+        record.begin(look)
+        program()
+        assert {"evaluate", "run", "blocks"} <= {event.kind for event in told}
+    finally:
+        record.end(look)
+    assert not record.is_on
+
+
 def test_blocks_of_several_threads_see_the_same(tmp_path):
     inside = threading.Barrier(2)
 

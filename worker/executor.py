@@ -319,7 +319,7 @@ class Executor:
     def _fetch(self, run: Run, key: Key, rank: int, region: Region) -> Future[Any]:
         """A region of another rank's tile, as soon as it has come."""
         future = self.transfer.fetch(key, rank, region)
-        if record.is_on:
+        if record.wants("transfer"):
             begin_ns, index = now_ns(), run.index
 
             def arrived(future: Future[Any]) -> None:
@@ -427,7 +427,7 @@ class Executor:
         def work() -> None:
             """Take items until there are none; when one thread fails (or is interrupted), all stop."""
             nonlocal ended
-            begin_ns = now_ns() if record.is_on else 0
+            begin_ns = now_ns() if record.wants("blocks") else 0
             try:
                 one = make()
                 for i in numbers if offer is None else offer.mine(stopped):

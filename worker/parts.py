@@ -299,7 +299,7 @@ class Parts:
 
 
 def _note_part(job: str, begun_ns: int) -> None:
-    if record.is_on:
+    if record.wants("part"):
         record.note("part", "", begun_ns, now_ns(), job)
 
 

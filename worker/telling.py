@@ -14,6 +14,7 @@ from spartan_ng.wire.messages import Happened
 
 _MOST_EVENTS = 100_000
 """Events that wait to be told; of more, the first are left out."""
+_WANTED = ("", "tasks", "all")
 
 
 class Telling:
@@ -25,15 +26,13 @@ class Telling:
         """Jobs of which somebody wants to know "tasks" or "all"."""
         self._over: list[str] = []
         """Those of them that have ended since the last time."""
-        self._kinds: frozenset[str] | None = TASKS
-        """The events that are kept; None: all."""
+        self._wanted = ""
+        """The most that is wanted of any job."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
 
     def begin(self, job: str, what: str) -> None:
         """A job begins of which somebody wants to know "tasks" or "all"; nobody does for ""."""
         if what:
-            if not self._jobs:
-                record.begin(self.take)
             self._jobs[job] = what
             self._choose()
 
@@ -47,8 +46,7 @@ class Telling:
 
     def take(self, worker: str, events: Sequence[Event]) -> None:
         """On whatever thread something happens."""
-        kinds = self._kinds
-        self._events.extend(events if kinds is None else (e for e in events if e.kind in kinds))
+        self._events.extend(events if self._wanted == "all" else (e for e in events if e.kind in TASKS))
 
     def tell(self) -> None:
         """Tell what has happened; what belongs to no job is told with one that is traced, too."""
@@ -68,8 +66,13 @@ class Telling:
                 self._jobs.pop(job, None)
             self._over = []
             self._choose()
-            if not self._jobs:
-                record.end(self.take)
 
     def _choose(self) -> None:
-        self._kinds = None if "all" in self._jobs.values() else TASKS
+        """Look at what jobs there are."""
+        wanted = max(self._jobs.values(), key=_WANTED.index, default="")
+        if wanted != self._wanted:
+            self._wanted = wanted
+            if wanted:
+                record.begin(self.take, tasks_only=wanted == "tasks")
+            else:
+                record.end(self.take)

@@ -147,7 +147,7 @@ class ClusterBackend:
         start = time.perf_counter()
         drops = self._link.drops
         self._check_ranks(plan.workers)
-        if record.is_on:
+        if record.is_full:
             self._link.tune()
         small = []
         for i, (number, ref) in enumerate(zip(plan.inputs, inputs, strict=True)):
@@ -185,7 +185,7 @@ class ClusterBackend:
             progress is not None,
             timeout_s=self._link.peers.timeout_s,
             deadline_s=config.job_timeout_s or 0.0,
-            observed=record.is_on,
+            observed=record.is_full,
             line=user_place() if self._link.is_watched else "",
             values=pack(tuple(small)) if small else NOTHING,
         )

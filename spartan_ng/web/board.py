@@ -207,7 +207,7 @@ class Board:
     def section(self, name: str) -> list[Row]:
         """The rows of a section."""
         with self._lock:
-            return [dict(row) for row in self._sections[name].values()]
+            return [_copied(row) for row in self._sections[name].values()]
 
     def keys(self, name: str) -> list[Any]:
         """The keys of a section's rows."""
@@ -254,8 +254,8 @@ class Board:
         done += 1
         self.totals.stages += done == job["ranks"]
         slowest = max(seconds, (event.end_ns - event.begin_ns) / 1e9)
-        stages = {**job["stages"], event.stage: (done, slowest, moved + event.nbytes)}
-        self._put("jobs", event.job, {**job, "stages": stages})
+        job["stages"][event.stage] = (done, slowest, moved + event.nbytes)
+        self._put("jobs", event.job, job)
 
     def _sample(self, event: Event) -> None:
         """Add to what a stack of users' functions has taken on all workers."""
@@ -298,5 +298,11 @@ _IDLE: Row = {"used": 0, "free": 0, "spilled": 0, "received": 0, "sent": 0, "doi
 
 
 def _shown(section: str, row: Row) -> Row:
-    """A row without what is asked for by itself."""
-    return {"stages": row["stages"]} if section == "plans" else row
+    """A row without what is asked for by itself; it stays as it is now."""
+    return {"stages": row["stages"]} if section == "plans" else _copied(row)
+
+
+def _copied(row: Row) -> Row:
+    """The row; of a job's, the stages go on."""
+    stages = row.get("stages")
+    return {**row, "stages": dict(stages)} if isinstance(stages, dict) else dict(row)
