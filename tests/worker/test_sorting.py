@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from concurrent.futures import Future
+from threading import get_ident
 from typing import Any
 from unittest.mock import patch
 
@@ -20,6 +22,7 @@ from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
 from spartan_ng.session import Session
 from spartan_ng.worker.memory.store import Key, Region
+from spartan_ng.worker.stages.sorted_parts import Parts
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
 
@@ -120,3 +123,36 @@ def test_large_enough_to_be_sampled(workers: int, kind: str) -> None:
     x = LINES[kind](rng, n)
     np.testing.assert_array_equal(sort_on(workers, x, "sort"), np.sort(x))
     np.testing.assert_array_equal(sort_on(workers, x, "argsort"), np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_what_peers_have_is_on_its_way_while_a_piece_is_merged(workers: int, name: str) -> None:
+    """One piece ahead; who has all parts waits for nobody, and merges pieces on all threads."""
+    under_way: dict[int, list[Any]] = defaultdict(list)
+    ahead = set()
+    between, take = Parts.between, Parts.take
+    slots = 1 if name == "sort" else 2
+
+    def asked(self: Parts, *args: Any) -> Any:
+        under_way[get_ident()].append(coming := between(self, *args))
+        return coming
+
+    def taken(self: Parts, coming: Any) -> Any:
+        own = under_way[get_ident()]
+        if any(c is coming for c in own):  # and no sample
+            ahead.add(len(own))
+            own[:] = [c for c in own if c is not coming]
+        return take(self, coming)
+
+    x = np.random.default_rng(0).standard_normal(20_011)
+    with (
+        patch.object(Parts, "between", asked),
+        patch.object(Parts, "take", taken),
+        patch.object(line_sorts, "_SHORTEST", 256),
+        patch.object(labels, "_LONG_LINE_BYTES", 0),
+    ):
+        np.testing.assert_array_equal(
+            sort_on(workers, x, name, x.nbytes // 5), getattr(np, name)(x, kind="stable")
+        )
+    assert max(ahead) == (slots if workers == 1 else 2 * slots)
