@@ -23,7 +23,7 @@ def als_cg(
     reg: float = 1e-3,
     max_iter: int = 100,
     max_inner: int | None = None,
-    tol: float = 1e-4,
+    tol: float = 1e-3,
     seed: int | None = None,
 ) -> Factors:
     """Factorize a matrix of ratings (0: not rated) by conjugate gradients.
@@ -100,5 +100,5 @@ class ALSCG(Recommender):
     reg: float = 1e-3
     max_iter: int = 100
     max_inner: int | None = None
-    tol: float = 1e-4
+    tol: float = 1e-3
     random_state: int | None = None

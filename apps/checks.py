@@ -8,12 +8,13 @@ import numpy
 from scipy import sparse
 
 import spartan_ng as np
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.apps.errors import DataConversionWarning, warn
 
 
 def array(X: Any) -> Any:
     """X as an array of ours; what comes from elsewhere and is not sparse goes through NumPy."""
-    return np.asarray(X if isinstance(X, np.ndarray) or sparse.issparse(X) else numpy.asarray(X))
+    return np.asarray(X if isinstance(X, Handle) or sparse.issparse(X) else numpy.asarray(X))
 
 
 def points(X: Any) -> Any:
@@ -32,9 +33,9 @@ def points(X: Any) -> Any:
         )
     for count, what in zip(X.shape, ("sample", "feature"), strict=True):
         if not count:
-            raise ValueError(f"X has 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required")
+            raise ValueError(f"X has 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
     X = X if X.dtype.kind == "f" else X.astype(np.float64)
-    if not isinstance(given, np.ndarray) and X.format == "dense" and not bool(np.isfinite(X).all()):
+    if not isinstance(given, Handle) and X.format == "dense" and not bool(np.isfinite(X).all()):
         raise ValueError(f"X of shape {X.shape} holds NaN or infinity")
     return X
 
@@ -60,7 +61,7 @@ def targets(name: str, X: Any, y: Any) -> Any:
     if y.dtype.kind not in "biuf":
         raise ValueError(f"{name}: Unknown label type: y has dtype {y.dtype}, targets are numbers")
     y = y.astype(X.dtype)
-    if not isinstance(given, np.ndarray) and not bool(np.isfinite(y).all()):
+    if not isinstance(given, Handle) and not bool(np.isfinite(y).all()):
         raise ValueError(f"{name}: y of shape {y.shape} holds NaN or infinity")
     return y
 

@@ -91,7 +91,7 @@ class Cholesky(Unsupervised):
     def solve(self, b: Any) -> Any:
         """The x of X @ x = b, block row by block row; a NumPy array of b's shape."""
         self._require_fit()
-        L = self.factor_
+        L = np.asarray(self.factor_)
         n = L.shape[0]
         x = np.asarray(b).astype(L.dtype).compute()
         if x.shape[:1] != (n,):

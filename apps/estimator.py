@@ -116,7 +116,9 @@ class Estimator:
     def _path(self) -> list[Panel]:
         """How the iterations went."""
         history = vars(self).get("history_")
-        return [] if history is None or not len(history) else [pictures.convergence(history, self._history)]
+        if history is None or not len(history):
+            return []
+        return [pictures.convergence(history, self._history, self.n_iter_)]
 
     def _options(self) -> dict[str, Any]:
         """The constructor's arguments as the app's function calls them."""
@@ -127,7 +129,10 @@ class Estimator:
 
     def _fit(self, X: Any, *others: Any) -> Self:
         """Run the app's function, and keep what it finds; X has the features."""
-        return self._learn(type(self)._find(X, *others, **self._options()), np.shape(X)[1])
+        X = points(X)
+        if not self._sparse and X.format != "dense":
+            raise ValueError(f"{type(self).__name__}: sparse input is not supported; X.todense() is dense")
+        return self._learn(type(self)._find(X, *others, **self._options()), X.shape[1])
 
     def _learn(self, found: Any, features: int | None = None) -> Self:
         """Keep every field of what a function found as an attribute; `features` is what `fit` saw."""
@@ -249,13 +254,8 @@ class Classifier(_Supervised, ABC):
         X, y = data
         told = super().quality(X, y)
         if len(self.classes_) == 2:
-            told["area under ROC"] = area(*roc(self._evidence(X), array(y) == self.classes_[1]))
+            told["area under ROC"] = area(*roc(self.decision_function(X), array(y) == self.classes_[1]))
         return told
-
-    def _evidence(self, X: Any) -> Any:
-        """What speaks for the second of two classes, shape (n_points,)."""
-        z = self.decision_function(X)
-        return z if z.ndim == 1 else z[:, 1] - z[:, 0]
 
     def _panels(self, *data: Any) -> list[Panel]:
         if not data:
@@ -263,7 +263,7 @@ class Classifier(_Supervised, ABC):
         X, y = data
         panels = [pictures.confusion(self.predict(X), array(y), self.classes_)]
         if len(self.classes_) == 2:
-            curve = roc(self._evidence(X), array(y) == self.classes_[1])
+            curve = roc(self.decision_function(X), array(y) == self.classes_[1])
             panels.insert(0, pictures.roc(*curve, area(*curve)))
         return panels
 
@@ -272,6 +272,7 @@ class Separator(Classifier):
     """Two classes on the two sides of a plane."""
 
     _binary: ClassVar[bool] = True
+    _sparse: ClassVar[bool] = True
 
     def decision_function(self, X: Any) -> Any:
         """How far points lie on the second class's side, in margins."""

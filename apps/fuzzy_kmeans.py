@@ -7,7 +7,7 @@ the degrees; both are made tile by tile, and an iteration forces the centers and
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import spartan_ng as np
 from spartan_ng.apps.checks import points, require_finite, require_positive
@@ -113,6 +113,7 @@ class FuzzyKMeans(Clusterer):
     """
 
     _find = staticmethod(fuzzy_kmeans)
+    _sparse: ClassVar[bool] = True
 
     n_clusters: int = 8
     _: KW_ONLY

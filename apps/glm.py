@@ -14,9 +14,11 @@ from typing import Any, ClassVar, Literal, get_args
 from scipy import special
 
 import spartan_ng as np
-from spartan_ng.apps.checks import points, require_positive, targets
-from spartan_ng.apps.estimator import Regressor
+from spartan_ng.apps import pictures
+from spartan_ng.apps.checks import array, points, require_positive, targets
+from spartan_ng.apps.estimator import Regressor, area, roc
 from spartan_ng.apps.newton import minimize
+from spartan_ng.apps.pictures import Panel
 
 FamilyName = Literal["probit", "logit", "poisson", "gamma", "normal"]
 
@@ -225,6 +227,14 @@ class GLM(Regressor):
     def predict(self, X: Any) -> Any:
         """The expected targets of points, shape (n_points,); probabilities for probit and logit."""
         return FAMILIES[self.family].mean(super().predict(X))
+
+    def _panels(self, *data: Any) -> list[Panel]:
+        """Yes and no have no residuals to look at, but a curve of who is found."""
+        if not data or FAMILIES[self.family].high != 1:
+            return super()._panels(*data)
+        X, y = data
+        curve = roc(self.predict(X), array(y) > 0.5)
+        return [pictures.roc(*curve, area(*curve))]
 
     def score(self, X: Any, y: Any) -> float:
         """The share of the deviance that is explained, against the mean of y for all (D²): at most 1."""

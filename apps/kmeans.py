@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from math import log
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import spartan_ng as np
 from spartan_ng.apps.checks import points, require_finite
@@ -179,12 +179,6 @@ class KMeans(Clusterer):
     max_iter: int = 300
     tol: float = 1e-4
     random_state: int | None = None
-
-    def fit(self, X: Any, y: Any = None, sample_weight: None = None) -> Self:
-        """Find the centers of X; `y` is ignored, weights are not supported."""
-        if sample_weight is not None:
-            raise ValueError("KMeans: sample weights are not supported")
-        return super().fit(X, y)
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
         """Find the centers, and give each point's label."""

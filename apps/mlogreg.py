@@ -134,13 +134,16 @@ class MultinomialLogisticRegression(Classifier):
     fit_intercept: bool = True
 
     def decision_function(self, X: Any) -> Any:
-        """Log odds of the classes against the last, whose own are 0, shape (n_points, n_classes)."""
+        """Log odds: of the second of two classes, shape (n_points,), else of each against the last, whose own
+        are 0, shape (n_points, n_classes).
+        """
         z = self._seen(X) @ self.coef_.T + self.intercept_
-        return np.concatenate([z, np.zeros((z.shape[0], 1))], axis=1)
+        return -z[:, 0] if len(self.classes_) == 2 else np.concatenate([z, np.zeros((z.shape[0], 1))], axis=1)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, shape (n_points, n_classes)."""
-        return softmax(self.decision_function(X))
+        z = self.decision_function(X)
+        return softmax(np.stack([0 * z, z], axis=1) if z.ndim == 1 else z)
 
 
 def _centred(P: Any, Q: Any) -> Any:

@@ -6,6 +6,7 @@ Nothing is unpickled, so that a file from somebody else can be looked at.
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import spartan_ng as np
 from spartan_ng.version import __version__
 
+_WANTED = "it takes what --save or an estimator's save() wrote"
 _MODEL = "model"
 """The name of the text: class, parameters, names of what was learned."""
 
@@ -44,15 +46,15 @@ def read(path: str) -> Saved:
     ------
     ValueError : the file has no model
     """
-    with open(path, "rb") as file:
-        start = file.read(2)
-    found = np.load(path) if start == b"PK" else {}
-    if _MODEL not in found:
-        raise ValueError(f"{path} has no model: it takes what --save or an estimator's save() wrote")
-    text = json.loads(str(found[_MODEL]))
-    ahead = "params."
-    params = {k.removeprefix(ahead): _value(found[k]) for k in found if k.startswith(ahead)}
-    learned = {k: _value(found[k]) if k in found else None for k in text["learned"]}
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} has no model: {_WANTED}")
+    with np.load(path) as found:
+        if _MODEL not in found:
+            raise ValueError(f"{path} has no model: {_WANTED}")
+        text = json.loads(str(found[_MODEL]))
+        ahead = "params."
+        params = {k.removeprefix(ahead): _value(found[k]) for k in found if k.startswith(ahead)}
+        learned = {k: _value(found[k]) if k in found else None for k in text["learned"]}
     return Saved(text["estimator"], text["params"] | params, learned)
 
 

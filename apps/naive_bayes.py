@@ -110,12 +110,23 @@ class NaiveBayes(Classifier):
     def _positive(self) -> bool:  # type: ignore[override]
         return self.kind == "multinomial"
 
-    def decision_function(self, X: Any) -> Any:
+    def predict_joint_log_proba(self, X: Any) -> Any:
         """Joint log likelihoods of points and classes, shape (n_points, n_classes)."""
         X = self._seen(X)
         scores = X @ self.linear_ + self.constant_
         return scores if self.kind == "multinomial" else scores + (X * X) @ self.square_
 
+    def decision_function(self, X: Any) -> Any:
+        """Log odds of the second of two classes, shape (n_points,), else the joint log likelihoods."""
+        scores = self.predict_joint_log_proba(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, shape (n_points, n_classes)."""
-        return softmax(self.decision_function(X))
+        return softmax(self.predict_joint_log_proba(X))
+
+    def __sklearn_tags__(self) -> Any:
+        """Points that are no counts are poorly told apart by counts."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = self._positive
+        return tags

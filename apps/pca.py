@@ -7,7 +7,7 @@ more features than that suits are a case for `ssvd`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from scipy import linalg
 
@@ -76,6 +76,7 @@ class PCA(Transformer):
 
     _find = staticmethod(pca)
     _learned = "components_"
+    _sparse: ClassVar[bool] = True
 
     n_components: int | None = None
 

@@ -39,13 +39,14 @@ def few(*arrays: Any) -> tuple[Any, ...]:
     return tuple(np.compute(*(a[::step] for a in arrays), 0)[:-1])
 
 
-def convergence(history: Any, what: str) -> Panel:
+def convergence(history: Any, what: str, n_iter: int) -> Panel:
     """What the iterations have lowered, on a logarithmic scale where it falls by much."""
 
     def panel(axes: Any) -> None:
-        positive = min(history) > 0
-        axes.plot(range(1, len(history) + 1), history, marker="." if len(history) < 50 else None)
-        if positive and max(history) > 20 * min(history):
+        every = max(1, n_iter // len(history))
+        numbers = range(every, every * len(history) + 1, every)
+        axes.plot(numbers, history, marker="." if len(history) < 50 else None)
+        if min(history) >= 0 and max(history) > 20 * min((v for v in history if v > 0), default=1):
             axes.set_yscale("log")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set(xlabel="iteration", ylabel=what, title="convergence")
@@ -186,7 +187,8 @@ def images(rows: Any, what: str) -> Panel:
         else:
             axes.imshow(values, aspect="auto", cmap="viridis", interpolation="nearest")
             axes.set(xlabel="feature", ylabel="component", yticks=range(len(values)))
-        axes.set(title=what)
+        left_out = len(rows) - len(values)
+        axes.set(title=f"{what}, the first {len(values)} of {len(rows)}" if left_out else what)
 
     return panel
 
@@ -225,7 +227,7 @@ def matrix(values: Any, what: str) -> Panel:
 
     def panel(axes: Any) -> None:
         step = max(1, values.shape[0] // 400)
-        shown = axes.imshow(abs(values[::step, ::step].compute()), cmap="magma")
+        shown = axes.imshow(np.abs(np.asarray(values)[::step, ::step]).compute(), cmap="magma")
         axes.figure.colorbar(shown, ax=axes, shrink=0.8)
         axes.set(title=what, xlabel="column", ylabel="row")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy
 from scipy import io, sparse
 
@@ -14,13 +15,27 @@ GROUPS = 10
 
 
 def write(folder: Path) -> None:
-    """Write all files into a folder; they are the same each time."""
+    """Write all files into a folder; they are the same each time, and one that is there is left alone."""
     for name, value in files().items():
         path = folder / name
+        if path.exists():
+            continue
         if path.suffix == ".npy":
             numpy.save(path, value)
         else:
             io.mmwrite(path, sparse.coo_array(value), precision=17)
+
+
+@click.command("samples", short_help="Write the files that the apps' examples read.")
+@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
+def command(folder: Path) -> None:
+    """Write the files that the apps' examples read into FOLDER, by default the current one.
+
+    They are small, made up, and the same each time. A file that is there already is left as it is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder)
+    click.echo(f"{len(files())} files are in {folder}: {', '.join(sorted(files()))}")
 
 
 def files() -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Decomposition:
 
 
 def svd(
-    A: Any, n_components: int = 6, *, tol: float = 1e-10, max_iter: int = 500, seed: int | None = None
+    A: Any, n_components: int = 2, *, tol: float = 1e-10, max_iter: int = 500, seed: int | None = None
 ) -> Decomposition:
     """Find the largest singular values of a matrix, and their vectors.
 
@@ -173,7 +173,7 @@ class SVD(Truncated):
 
     _find = staticmethod(svd)
 
-    n_components: int = 6
+    n_components: int = 2
     _: KW_ONLY
     tol: float = 1e-10
     max_iter: int = 500

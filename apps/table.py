@@ -52,7 +52,7 @@ _ROWS = [
         "ALS",
         SPARTAN,
         "each row's least squares in NumPy, for explicit and implicit ratings",
-        "--data ratings.mtx --rank 20 --output factors.npz",
+        "--data ratings.mtx --rank 20 --save factors.npz",
     ),
     App(
         "als-cg",
@@ -61,7 +61,7 @@ _ROWS = [
         "ALSCG",
         f"{FUSION}; {FUSEME}",
         "SciPy's minimum of the weighted squared loss",
-        "--data ratings.mtx --rank 5 --reg 0.01",
+        "--data ratings.mtx --rank 5 --reg 0.01 --tol 0.003",
     ),
     App(
         "autoencoder",
@@ -70,7 +70,7 @@ _ROWS = [
         "AutoEncoder",
         f"{FUSION}; {FUSEME}",
         "scikit-learn's MLPRegressor, step by step",
-        "--data points.npy --h1 100 --h2 2 --epochs 10",
+        "--data points.npy --h1 100 --h2 2 --epochs 200",
     ),
     App(
         "black-scholes",
@@ -88,7 +88,7 @@ _ROWS = [
         "Cholesky",
         SPARTAN,
         "NumPy's cholesky",
-        "--data matrix.npy --block 256 --output factor.npz",
+        "--data matrix.npy --block 256 --save factor.npz",
     ),
     App(
         "conjugate-gradient",
@@ -142,7 +142,7 @@ _ROWS = [
         "GNMF",
         FUSEME,
         "scikit-learn's NMF, iteration by iteration",
-        "--data ratings.mtx --components 20",
+        "--data ratings.mtx --components 20 --max-iter 1000",
     ),
     App(
         "jacobi",
@@ -178,7 +178,7 @@ _ROWS = [
         "KMeans",
         f"{SPARTAN}; {FUSION}",
         "scikit-learn's KMeans (Lloyd)",
-        "--data points.npy --clusters 10 --output found.npz",
+        "--data points.npy --clusters 10 --save clusters.npz",
     ),
     App(
         "l2svm",
@@ -196,7 +196,7 @@ _ROWS = [
         "LinearRegression",
         SPARTAN,
         "scikit-learn's LinearRegression",
-        "--data points.npy --target values.npy --output model.npz",
+        "--data points.npy --target values.npy --picture residuals.png",
     ),
     App(
         "logistic-regression",
@@ -205,7 +205,7 @@ _ROWS = [
         "LogisticRegression",
         SPARTAN,
         "scikit-learn's LogisticRegression",
-        "--data points.npy --target classes.npy",
+        "--data points.npy --target classes.npy --picture roc.png",
     ),
     App(
         "mlogreg",
@@ -214,7 +214,7 @@ _ROWS = [
         "MultinomialLogisticRegression",
         FUSION,
         "SciPy's minimum; scikit-learn's LogisticRegression",
-        "--data points.npy --target classes.npy --max-iter 50",
+        "--data points.npy --target classes.npy --reg 0.1",
     ),
     App(
         "monte-carlo",
@@ -241,7 +241,7 @@ _ROWS = [
         "PageRank",
         SPARTAN,
         "the linear system in NumPy",
-        "--data links.mtx --output ranks.npz",
+        "--data links.mtx --save ranks.npz",
     ),
     App(
         "pca",

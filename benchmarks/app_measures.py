@@ -37,9 +37,9 @@ def hinge(coef: Any, intercept: float, f: Files, C: float, power: int) -> float:
     return float(C * (lack**power).sum() + ((coef**2).sum() + intercept**2) / 2)
 
 
-def probit_loss(coef: Any, f: Files) -> float:
+def probit_loss(coef: Any, intercept: float, f: Files) -> float:
     """Minus the log-likelihood of the answers."""
-    return -float(special.log_ndtr((2 * f["answers.npy"] - 1) * (f["points.npy"] @ coef)).sum())
+    return -float(special.log_ndtr((2 * f["answers.npy"] - 1) * (f["points.npy"] @ coef + intercept)).sum())
 
 
 def inertia(centers: Any, f: Files) -> float:

@@ -71,11 +71,11 @@ def textbook_fuzzy(f: Files, seed: int, fuzziness: float = 1.5) -> float:
     return fuzzy_loss(centers, f, fuzziness)
 
 
-def nmf(f: Files, name: str, loss: str, beta: int, seed: int) -> float:
+def nmf(f: Files, name: str, loss: str, beta: int, seed: int, sweeps: int) -> float:
     """scikit-learn's multiplicative updates."""
     from sklearn.decomposition import NMF
 
-    model = NMF(20, init="random", solver="mu", beta_loss=loss, random_state=seed)
+    model = NMF(20, init="random", solver="mu", beta_loss=loss, random_state=seed, max_iter=sweeps)
     W = model.fit_transform(f[name])
     return divergence(W, model.components_, f, name, beta)
 
@@ -99,7 +99,7 @@ def network(f: Files, seed: int) -> float:
     model.intercepts_ = [numpy.zeros(n) for n in layers[1:]]
     model._optimizer.params = [*model.coefs_, *model.intercepts_]
     model._optimizer.velocities = [numpy.zeros_like(p) for p in model._optimizer.params]
-    for epoch in range(10):
+    for epoch in range(200):
         model._optimizer.learning_rate = 0.01 * 0.95**epoch
         for first in range(0, len(Z), 512):
             batch = Z[order[first : first + 512]]
@@ -132,7 +132,9 @@ def probit(f: Files) -> float:
     """The loss of statsmodels' weights."""
     from statsmodels.discrete.discrete_model import Probit
 
-    return probit_loss(Probit(f["answers.npy"], f["points.npy"]).fit(disp=0).params, f)
+    ones = numpy.ones((len(f["points.npy"]), 1))
+    found = Probit(f["answers.npy"], numpy.concatenate([f["points.npy"], ones], axis=1)).fit(disp=0).params
+    return probit_loss(found[:-1], found[-1], f)
 
 
 def topics(f: Files) -> float:
@@ -225,18 +227,16 @@ def leading(f: Files, seed: int, passes: int) -> float:
     return explained(right, f["matrix.mtx"])
 
 
-def logistic(f: Files, reg: float, intercept: bool) -> float:
+def logistic(f: Files, reg: float) -> float:
     """The loss of scikit-learn's logistic regression."""
-    model = sklearn(
-        "linear_model.LogisticRegression", C=1 / reg, fit_intercept=intercept, tol=1e-8, max_iter=1000
-    )
+    model = sklearn("linear_model.LogisticRegression", C=1 / reg, tol=1e-8, max_iter=1000)
     return log_loss(*linear_model(model, f, "classes.npy"), f, reg)
 
 
-def separated(f: Files, C: float, power: int, intercept: bool) -> float:
+def separated(f: Files, C: float, power: int) -> float:
     """The loss of scikit-learn's linear support vector machine."""
     options = {"loss": "squared_hinge" if power == 2 else "hinge", "dual": power == 1, "max_iter": 1_000_000}
-    model = sklearn("svm.LinearSVC", C=C, fit_intercept=intercept, random_state=0, **options)
+    model = sklearn("svm.LinearSVC", C=C, random_state=0, **options)
     return hinge(*linear_model(model, f, "classes.npy"), f, C, power)
 
 

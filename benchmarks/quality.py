@@ -157,13 +157,13 @@ QUALITIES: dict[str, Quality] = {
         drawn=True,
     ),
     "glm": Quality(
-        "loss", "statsmodels", lambda found, f: probit_loss(found["coef"], f), lambda f, _: probit(f)
+        "loss", "statsmodels", lambda found, f: probit_loss(*linear(found), f), lambda f, _: probit(f)
     ),
     "gnmf": Quality(
         "squared error",
         "scikit-learn",
         lambda found, f: divergence(found["weights"], found["components"], f, "ratings.mtx", 2),
-        lambda f, seed: nmf(f, "ratings.mtx", "frobenius", 2, seed),
+        lambda f, seed: nmf(f, "ratings.mtx", "frobenius", 2, seed, 1000),
         drawn=True,
     ),
     "jacobi": Quality(
@@ -180,7 +180,7 @@ QUALITIES: dict[str, Quality] = {
         "divergence",
         "scikit-learn",
         lambda found, f: divergence(found["weights"], found["components"], f, "words.mtx", 1),
-        lambda f, seed: nmf(f, "words.mtx", "kullback-leibler", 1, seed),
+        lambda f, seed: nmf(f, "words.mtx", "kullback-leibler", 1, seed, 200),
         drawn=True,
     ),
     "kmeans": Quality(
@@ -189,8 +189,8 @@ QUALITIES: dict[str, Quality] = {
     "l2svm": Quality(
         "loss",
         "scikit-learn",
-        lambda found, f: hinge(found["coef"], 0.0, f, 50.0, 2),
-        lambda f, _: separated(f, 50.0, 2, False),
+        lambda found, f: hinge(found["coef"], float(found["intercept"]), f, 50.0, 2),
+        lambda f, _: separated(f, 50.0, 2),
     ),
     "linear-regression": Quality(
         "squared error",
@@ -202,13 +202,13 @@ QUALITIES: dict[str, Quality] = {
         "loss",
         "scikit-learn",
         lambda found, f: log_loss(*linear(found), f, 1.0),
-        lambda f, _: logistic(f, 1.0, True),
+        lambda f, _: logistic(f, 1.0),
     ),
     "mlogreg": Quality(
         "loss",
         "scikit-learn",
-        lambda found, f: log_loss(-numpy.ravel(found["coef"]), 0.0, f, 0.001),
-        lambda f, _: logistic(f, 0.001, False),
+        lambda found, f: log_loss(-linear(found)[0], -linear(found)[1], f, 0.1),
+        lambda f, _: logistic(f, 0.1),
     ),
     "monte-carlo": Quality(
         "price",
@@ -249,6 +249,7 @@ QUALITIES: dict[str, Quality] = {
         lambda found, f: explained(found["right"], f["matrix.mtx"]),
         lambda f, seed: leading(f, seed, 2),
         "more",
+        drawn=True,
     ),
     "svd": Quality(
         "squares",
@@ -261,7 +262,7 @@ QUALITIES: dict[str, Quality] = {
         "loss",
         "scikit-learn",
         lambda found, f: hinge(found["coef"], float(found["intercept"]), f, 0.1, 1),
-        lambda f, _: separated(f, 0.1, 1, True),
+        lambda f, _: separated(f, 0.1, 1),
     ),
     "swaption": Quality(
         "price",
@@ -291,10 +292,9 @@ def compare(name: str, folder: Path, files: Files, run: Run) -> Row:
     ours, theirs = [], []
     for seed in seeds:
         typed = ["app", name, *APPS[name].example.split()]
-        if "--output" not in typed:
-            typed += ["--output", "found.npz"]
+        typed += ["--output", "found.npz"]  # the last one counts
         run([*typed, "--seed", str(seed)] if quality.drawn else typed, folder)
-        with numpy.load(folder / typed[typed.index("--output") + 1]) as found:
+        with numpy.load(folder / "found.npz") as found:
             ours.append(quality.ours(found, files))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of theirs, who may not have converged

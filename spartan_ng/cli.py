@@ -404,20 +404,21 @@ def run(
 
 
 class _Apps(click.Group):
-    """The apps of the table, and the demo."""
+    """The apps of the table, the demo, and the files of the apps' examples."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from spartan_ng.apps.table import APPS
 
-        return sorted([*APPS, "demo"])
+        return sorted([*APPS, "demo", "samples"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from spartan_ng.apps import demo
+        from spartan_ng.apps import demo, samples
         from spartan_ng.apps.command import command_of
         from spartan_ng.apps.table import APPS
 
-        if cmd_name == "demo":
-            return demo.command
+        others = {"demo": demo.command, "samples": samples.command}
+        if cmd_name in others:
+            return others[cmd_name]
         row = APPS.get(cmd_name.replace("_", "-"))
         return None if row is None else command_of(row)
 
@@ -428,7 +429,9 @@ def app() -> None:
 
     \b
     Example:
-        spartan-ng app kmeans --data points.npy --clusters 10
+        spartan-ng app samples      (the files that this and all other examples read)
+        spartan-ng app kmeans --data points.npy --clusters 10 --picture clusters.png --save clusters.npz
+        spartan-ng app kmeans --load clusters.npz --predict points.npy
     """
 
 

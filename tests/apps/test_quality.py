@@ -48,7 +48,7 @@ def test_the_commands_of_the_page_run_as_typed(tmp_path) -> None:
     samples.write(tmp_path)
     for line in typed:
         run(shlex.split(line), tmp_path)
-    assert len(typed) == 2
+    assert len(typed) == 4
 
 
 def test_what_is_worse_is_told() -> None:
