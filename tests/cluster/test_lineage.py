@@ -88,6 +88,15 @@ def test_results_on_a_worker_that_dies_are_computed_again(cluster):
     assert amount.computed <= 1.3 * amount.lost
 
 
+def test_survival_costs_no_job_where_nothing_is_lost(cluster):
+    backend, y = session.current().backend, np.array(X)
+    assert isinstance(backend, ClusterBackend)
+    first = int(backend._link.new_job().rpartition("/")[2])
+    for _ in range(20):
+        y = (y + 1).persist()
+    assert int(backend._link.new_job().rpartition("/")[2]) == first + 21
+
+
 def test_what_was_let_go_is_made_again_on_the_way(cluster):
     w = np.array(X)
     for k in range(10):
