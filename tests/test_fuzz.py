@@ -26,8 +26,8 @@ from tests.fuzz.drawing import PLACES, Draw
 from tests.fuzz.generator import generate, judged
 from tests.fuzz.minimizer import minimize
 from tests.fuzz.oracle import Values, is_sound, mismatch
-from tests.fuzz.program import Line, Loop, Rounding, numpys, text_of
-from tests.fuzz.runner import SMALL_BYTES, Finding, Mode, check, numpys_errors, running
+from tests.fuzz.program import Line, Loop, Rounding, Step, numpys, text_of
+from tests.fuzz.runner import SMALL_BYTES, Finding, Mode, check, compare, numpys_errors, running
 from tests.fuzz.script import script
 from tests.fuzz.triplet import Triplet
 from tests.sampling import part
@@ -74,6 +74,25 @@ def test_a_planted_fault_is_found_and_made_short(monkeypatch, fault, kind):
         short, _ = minimize(program, finding, INTERPRETED)
     assert "np.flip" in text_of(short.steps)
     assert len(short.steps) <= 2
+
+
+def test_what_moves_in_opposite_directions_is_rounded_all_the_same():
+    """Of a sum of two rounded numbers the last bit may be another, however the draws move the two."""
+    lines: list[Step] = [
+        Line("a0 = np.array([[0.5, 0.7], [0.9, 0.8]])"),
+        Line("a1 = a0 @ a0[0]", Rounding.SUMS),
+        Line("a2 = max((a1[1:] + a1[:-1]).tolist())"),
+    ]
+    exact = 0
+    for seed in range(40):
+        program = judged(seed, lines)
+        assert program is not None
+        wanted = program.expected["a2"]
+        exact += wanted.plain == wanted.up == wanted.down
+        beside = numpy.nextafter(wanted.plain, 9)
+        assert compare("a2", beside, program) is None
+        assert compare("a2", wanted.plain + 1e-9, program) is not None
+    assert exact
 
 
 def test_an_error_that_does_not_come_is_found(monkeypatch):
