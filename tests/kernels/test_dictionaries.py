@@ -65,6 +65,16 @@ def check(X, columns):
     np.testing.assert_allclose(dictionaries.multiply(X.T, u), A.T @ u, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("columns", [0, 3])
+def test_columns_that_are_all_plain(columns):
+    A = RANDOM.random((5000, 3))
+    X = compress_columns(A)
+    assert not X.coding.groups
+    check(X, columns)
+    np.testing.assert_array_equal(dictionaries.elements(X), A)
+    np.testing.assert_array_equal(dictionaries.elements(X.T), A.T)
+
+
 @pytest.mark.parametrize("columns", [0, 1, 3])
 @pytest.mark.parametrize("rows", [5000, 4096, 20_001])
 def test_numpys_products(rows, columns):

@@ -13,7 +13,7 @@ from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.select import exact_obstacle
 from spartan_ng.plan.estimate import touched_bytes
 from spartan_ng.plan.fusion import template
-from spartan_ng.plan.lower import lower
+from spartan_ng.plan.lower import Lowering, lower
 from spartan_ng.plan.plan import Fused, Plan
 from spartan_ng.plan.settings import Settings
 from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf, turned
@@ -96,3 +96,32 @@ def test_folds_and_loops_over_non_zeros_are_interpreted_for_their_last_bits():
     for node in (rows, whole):
         assert "folds" in exact_obstacle(only(planned(node, reproducible=True)))
         assert not exact_obstacle(only(planned(node)))
+
+
+@pytest.mark.parametrize("dense", ["before", "between", "behind"])
+@pytest.mark.parametrize("shares", [(0.02, 0.3), (0.3, 0.02), (0.1, 0.1)])
+def test_of_sparse_operands_the_one_with_the_fewest_elements_drives(shares, dense):
+    product = matmul(leaf(900, 4), leaf(4, 800))
+    operands = [sparse_leaf(900, 800, density=share) for share in shares]
+    operands.insert({"before": 0, "between": 1, "behind": 2}[dense], product)
+    first, second, third = operands
+    plan = planned(build.map_("multiply", build.map_("multiply", first, second), third))
+    stage = only(plan)
+    sparse = {
+        i: plan.slots[r.slot].stored_bytes
+        for i, r in enumerate(stage.reads)
+        if plan.slots[r.slot].format == "csr"
+    }
+    assert len(sparse) == 2
+    assert sparse[stage.driver] == min(sparse.values())
+    assert all(row.sampled for row in stage.rows)
+
+
+def test_products_at_non_zeros_may_be_stored_that_are_no_larger_than_what_is_there():
+    sparse = sparse_leaf(30, 20, density=0.1)
+    product = matmul(leaf(30, 4), leaf(4, 20))
+    for size in (1, 599, 600, 601, 6000):
+        root = build.map_("add", build.map_("multiply", sparse, product), leaf(1, 1))
+        beside = build.map_("exp", leaf(size))
+        lowering = Lowering(topological([root, beside]), [root, beside], Settings(Profile(workers=2)), {})
+        assert lowering.sampled_products() == ([product] if size >= 600 else [])

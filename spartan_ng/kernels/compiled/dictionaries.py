@@ -122,7 +122,7 @@ def _elements(kernel: Function, a: CompressedMatrix) -> Any:
 
 def fits(coding: Coding) -> bool:
     """Whether the kernels were written for these codes."""
-    return coding.rows < 2**31 and len(coding.groups) > 0
+    return coding.rows < 2**31
 
 
 def _table(a: CompressedMatrix, words: Any, b: Any, out: Any, columns: int) -> tuple[Any, Any]:
