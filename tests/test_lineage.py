@@ -8,6 +8,8 @@ import weakref
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spartan_ng as sp
 from spartan_ng import lineage
@@ -18,6 +20,9 @@ from spartan_ng.graph.node import topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.lineage import Recipe, record
 from spartan_ng.recovery import computed_again
+from tests import reference
+from tests.programs import programs
+from tests.sampling import examples
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -44,9 +49,9 @@ class Machine:
         for ref in refs:
             value, ref.value = ref.value, None
             self.lost.add(ref.serial)
-            cut = Tiling.grid(self.parts, *(1,) * (value.ndim - 1))
+            cut = Tiling.grid(*(min(self.parts, n) for n in ref.shape[:1]), *(1,) * (value.ndim - 1))
             self.tiles[ref.serial] = {
-                box: None if p == part else driver(value[tuple(slice(*i) for i in box)])
+                box: None if p == part % cut.ntiles else driver(value[tuple(slice(*i) for i in box)])
                 for p, (_, box) in enumerate(cut.tiles(ref.shape, box_of(ref.shape)))
             }
 
@@ -161,6 +166,40 @@ def test_no_more_is_computed_than_was_lost(step, numpy_step, most, part):
     np.testing.assert_allclose(found[0].value, numpy_step(x), rtol=1e-12)
     assert m.amount.lost == 7 * 20 * 3
     assert m.amount.computed <= most * m.amount.lost
+
+
+class Reference(Machine):
+    """Evaluates node after node."""
+
+    def evaluate(self, nodes):
+        return reference.evaluate(nodes)
+
+
+@examples(60)
+@given(program=programs(), data=st.data())
+def test_any_arrays_of_any_program_are_made_again_of_any_that_are_left(program, data):
+    m = Reference(parts=3)
+    with config.override(small_bytes=0), np.errstate(all="ignore"):
+        refs = [driver(np.asarray(a)) for a in program.inputs]
+        for step in program.steps:
+
+            def make(*nodes, step=step):
+                made = sp.asarray(step.apply(sp, *map(sp.api.core.handle.wrap_node, nodes)))
+                return [made._node()]
+
+            refs += m.step(make, *(refs[i] for i in step.operands))
+        kept = [data.draw(st.sampled_from(["lost", "there", "gone"])) for _ in program.steps]
+        results = [(ref, ref.value, k) for ref, k in zip(refs[len(program.inputs) :], kept, strict=True)]
+        lost = [ref for ref, _, k in results if k == "lost"]
+        wanted = [value for _, value, k in results if k == "lost"]
+        still = [ref for ref, _, k in results if k == "there"]
+        del refs, results
+        for ref in lost:
+            m.lose(data.draw(st.integers(0, 2)), ref)
+        found = m.again(*lost)
+    for whole, part in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(part.value, whole, rtol=1e-9, atol=1e-9)
+    del still
 
 
 def test_what_all_depend_on_is_put_together_of_what_is_left():
