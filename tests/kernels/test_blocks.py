@@ -130,7 +130,7 @@ def test_blocks_cut_what_all_operands_have_contiguous_last_of_all(
     for order, whole in zip(orders, wholes, strict=True):
         axes = [Axis(d, 0, 1, shape[d]) for d in order] + [Axis(WHOLE, 0, 1, 5)] * whole
         labels = tuple(a.label for a in axes)
-        reads.append(Read(0, tuple(axes), labels, tuple(a.size for a in axes), tuple(range(len(axes)))))
+        reads.append(Read(0, tuple(axes), tuple(range(len(axes))), tuple(a.size for a in axes), labels))
     stage = replace(_stage(tuple(shape)), reads=tuple(reads))
     sizes = block_sizes(stage, tuple((0, n) for n in shape), held=frozenset())
     long = [[d for d in order if shape[d] > 1] for order in orders]

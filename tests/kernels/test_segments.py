@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spartan_ng.graph import build
-from spartan_ng.kernels.compiled.segments import NumpyStep, Segment, split
+from spartan_ng.kernels.compiled.segments import NumpyStep, Segment, split, viewed_axes
 from spartan_ng.kernels.compiled.select import _calls_numpy
+from spartan_ng.plan.plan import Row
 from tests.optimizer.fusion.expressions import leaf, matmul
 from tests.plan.test_stages import only, planned
+from tests.sampling import examples
 
 F8 = np.dtype(float)
 
@@ -58,3 +65,29 @@ def test_products_do_not_share_the_loop_of_their_operands():
     _, steps = steps_of(node)
     at = [i for i, s in enumerate(steps) if isinstance(s, Segment)]
     assert len(at) >= 2, "what is made for the product, and of it"
+
+
+@examples(200)
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.data())
+def test_each_element_of_a_view_is_where_its_axes_say(shape: list[int], data: st.DataObject) -> None:
+    """Axes that a view stretches or leaves out have one element, the first."""
+    base: Any = np.arange(prod(shape)).reshape(shape)
+    kind = data.draw(st.sampled_from(["transpose", "broadcast", "reshape"]))
+    params: tuple[Any, ...] = ()
+    if kind == "transpose":
+        params = (tuple(data.draw(st.permutations(range(base.ndim)))),)
+        view = base.transpose(*params)
+    elif kind == "broadcast":
+        wide = [data.draw(st.integers(1, 3)) if n == 1 else n for n in shape]
+        view = np.broadcast_to(base, (*data.draw(st.lists(st.integers(1, 2), max_size=1)), *wide))
+    else:
+        long = [n for n in shape if n > 1]
+        for at in data.draw(st.lists(st.integers(0, len(long)), max_size=2)):
+            long.insert(at, 1)
+        view = base.reshape(long)
+    labels = tuple(range(view.ndim))
+    row = Row(kind, None, (0,), params, base.dtype, view.shape, labels)
+    axes = viewed_axes(row, tuple(enumerate(shape)))
+    assert axes is not None
+    for place in np.ndindex(view.shape):
+        assert view[place] == base[tuple([place[axis] if axis >= 0 else 0 for axis in axes])]

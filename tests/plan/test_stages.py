@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,11 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.select import exact_obstacle
+from spartan_ng.plan.cascade import is_full
 from spartan_ng.plan.estimate import touched_bytes
 from spartan_ng.plan.fusion import template
 from spartan_ng.plan.lower import Lowering, lower
-from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.plan import WHOLE, Axis, Fused, Plan, Read
 from spartan_ng.plan.settings import Settings
 from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf, turned
 
@@ -125,3 +128,11 @@ def test_products_at_non_zeros_may_be_stored_that_are_no_larger_than_what_is_the
         beside = build.map_("exp", leaf(size))
         lowering = Lowering(topological([root, beside]), [root, beside], Settings(Profile(workers=2)), {})
         assert lowering.sampled_products() == ([product] if size >= 600 else [])
+
+
+def test_an_operand_is_full_that_has_the_axes_of_the_domain():
+    domain = (3, 4)
+    for shape, labels in product(product((1, 3, 4), repeat=2), permutations((0, 1, WHOLE), 2)):
+        axes = tuple(Axis(d, 0, 1, n) for d, n in zip(labels, shape, strict=True))
+        read = Read(0, axes, (0, 1), shape, labels)
+        assert is_full(read, domain) == (shape == domain and labels == (0, 1))
