@@ -76,3 +76,37 @@ def test_failures_raise_at_the_call(monkeypatch):
                 np.linalg.cholesky(matrix)
         with pytest.raises(np.linalg.LinAlgError, match="square"):
             np.linalg.inv(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("kind", ["f4", "f8", "c16"])
+def test_hermitian_matrices_without_full_rank(n, kind, mode):
+    """A zero among the eigenvalues still has a vector on either side."""
+    rng = numpy.random.default_rng(n)
+    for rank in range(n + 1):
+        x = rng.integers(-2, 3, (n, rank)).astype(kind)
+        if kind[0] == "c":
+            x = x + 1j * rng.integers(-2, 3, x.shape)
+        a = (x * rng.choice([-1, 1], rank)) @ x.conj().T
+        atol = 1e-4 if kind == "f4" else 1e-10
+        u, s, vh = map(numpy.asarray, np.linalg.svd(np.asarray(a), hermitian=True))
+        numpy.testing.assert_allclose((u * s) @ vh, a, atol=atol)
+        numpy.testing.assert_allclose(vh @ vh.conj().T, numpy.eye(n), atol=atol)
+        numpy.testing.assert_allclose(s, numpy.linalg.svd(a, hermitian=True).S, atol=atol)
+        found = np.linalg.pinv(np.asarray(a), hermitian=True, rtol=1e-5)
+        numpy.testing.assert_allclose(found, numpy.linalg.pinv(a, hermitian=True, rtol=1e-5), atol=atol)
+        assert np.linalg.matrix_rank(np.asarray(a), hermitian=True) == numpy.linalg.matrix_rank(
+            a, hermitian=True
+        )
+
+
+@pytest.mark.parametrize("rows", [3, 700])
+@pytest.mark.parametrize("options", [{}, {"rtol": None}, {"rcond": 1e-12}, {"rtol": 1e-6}])
+@pytest.mark.parametrize("least", [1e-3, 1e-9, 1e-13, 1e-14])
+def test_what_pinv_takes_for_zero(rows, options, least, mode):
+    """Singular values are kept down to NumPy's bound, which is not that of the array API standard."""
+    a = numpy.zeros((rows, 2))
+    a[0, 0], a[1, 1] = 1, least
+    wanted = numpy.linalg.pinv(a, **options)
+    found = numpy.asarray(np.linalg.pinv(np.asarray(a), **options))
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-9)

@@ -178,14 +178,18 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
         return on_stack("pinv", [a], outputs, rcond=rcond, **keywords)[0]
     if rcond is not None and keywords.get("rtol") is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
-    cut = rcond if rcond is not None else keywords.get("rtol")
+    cut = rcond if rcond is not None else keywords.get("rtol", _RCOND)
     cut = max(a.shape[-2:]) * np.finfo(outputs[0][1]).eps if cut is None else cut
     u, s, vh = svd(
         ufuncs.conjugate(a) if a.dtype.kind == "c" else a, full_matrices=False, hermitian=hermitian
     )
-    large = s > as_handle(cut)[..., None] * reductions.max(s, -1, None, True)
+    large = s > as_handle(cut)[..., None] * reductions.max(s, -1, None, True, initial=0)
     inverse = where(large, 1 / where(large, s, 1), 0)
     return products.matmul(matrix_transpose(vh) * inverse[..., None, :], matrix_transpose(u))
+
+
+_RCOND = 1e-15
+"""What `pinv` takes for zero, relative to the largest singular value, where nobody says."""
 
 
 # --- triangles and determinants ----------------------------------------------------------------------
@@ -315,7 +319,7 @@ def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
     found, vectors = eigh(a)
     order = argsort(ufuncs.absolute(found))[..., ::-1]
     found, u = take_along_axis(found, order, -1), take_along_axis(vectors, order[..., None, :], -1)
-    turned = u * ufuncs.sign(found)[..., None, :]
+    turned = u * ufuncs.copysign(1, found)[..., None, :]
     vh = matrix_transpose(ufuncs.conjugate(turned) if turned.dtype.kind == "c" else turned)
     return SVDResult(u, ufuncs.absolute(found), vh)
 
