@@ -57,7 +57,8 @@ class Window:
         self._start, _, self._step = unread.region[axis]
         chunk = unread.source.chunks[axis]
         every = length * self._step
-        self._every = every // chunk * chunk if every >= chunk else every
+        chunks = every // chunk * chunk
+        self._every = chunks if chunks >= self._step else every  # no slab is empty
         rest = (*unread.shape[:axis], *unread.shape[axis + 1 :])
         line = int(np.prod(rest, dtype=object)) * unread.dtype.itemsize
         self.line_bytes, self.slab_bytes = line, line * -(-self._every // self._step)
