@@ -23,7 +23,7 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
     def work():
         points = np.random.default_rng(0).random((40_000, 8)).persist()
         while not over.is_set():
-            kmeans(points, 5, max_iter=3)
+            kmeans(points, 5, tol=10.0)
             np.sort(points[:, 0] * 2)[5].item()
             np.map(slowly, points).sum().item()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,14 +53,15 @@ def _over_memory(function: Any) -> None:
     numpy_function(function)(make)
 
 
-for _constructor in (
-    np.asmatrix,
-    np.rec.array,
-    np.rec.fromrecords,
-    np.rec.fromarrays,
-    np.char.array,
-    np.char.asarray,
-):
+def _deprecated() -> list[Any]:
+    """What NumPy 2.5 still has, and warns of as soon as it is looked up: whoever calls it is warned, nobody
+    who imports this package."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return [getattr(np.char, name) for name in ("array", "asarray") if hasattr(np.char, name)]
+
+
+for _constructor in (np.asmatrix, np.rec.array, np.rec.fromrecords, np.rec.fromarrays, *_deprecated()):
     _over_memory(_constructor)
 
 __all__: list[str] = []

@@ -63,11 +63,13 @@ const Charts = (() => {
       canvas.addEventListener("pointerleave", () => { under.textContent = ""; });
     }
 
-    // Tasks [{rank, name, begin, end, bytes}] in microseconds, between two times.
+    // Tasks [rank, {name, begin, end, bytes}] in microseconds, between two times. Of many lanes those are drawn that are
+    // scrolled to: a canvas as high as all of them takes longer than a frame.
     draw(tasks, lanes, from, to) {
-      const canvas = this.canvas, width = canvas.parentElement.clientWidth || 300;
+      const canvas = this.canvas, room = canvas.parentElement, view = room.parentElement, width = room.clientWidth || 300;
       const high = lanes > 60 ? 3 : lanes > 16 ? 12 : 22;
-      const height = Math.max(1, lanes) * high + FOOT;
+      room.style.height = `${Math.max(1, lanes) * high + FOOT}px`;
+      const height = view.clientHeight, above = view.scrollTop, foot = height - FOOT;
       const scale = window.devicePixelRatio || 1;
       if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
         canvas.width = Math.round(width * scale);
@@ -80,7 +82,10 @@ const Charts = (() => {
       pen.clearRect(0, 0, width, height);
       pen.font = "11px system-ui, sans-serif";
       pen.fillStyle = colour("--faint");
-      for (let k = 0; k < lanes; k += Math.max(1, Math.ceil(14 / high))) pen.fillText(`${k}`, 4, k * high + Math.min(high - 3, 14) + (high < 8 ? 8 : 0));
+      for (let k = 0; k < lanes; k += Math.max(1, Math.ceil(14 / high))) {
+        const at = k * high - above + Math.min(high - 3, 14) + (high < 8 ? 8 : 0);
+        if (at > 0 && at < foot) pen.fillText(`${k}`, 4, at);
+      }
       const x = (t) => LEFT + (t - from) / (to - from) * (width - LEFT);
       pen.strokeStyle = colour("--line");
       for (let k = 0; k <= 5; k += 1) {
@@ -93,10 +98,10 @@ const Charts = (() => {
       pen.textAlign = "left";
       this.boxes = [];
       const moved = colour("--moved");
-      for (const task of tasks) {
-        const left = Math.max(LEFT, x(task.begin)), right = Math.min(width, x(task.end));
-        if (right <= LEFT || left >= width) continue;
-        const box = [left, task.rank * high + 1, Math.max(1, right - left), high - 2];
+      for (const [rank, task] of tasks) {
+        const left = Math.max(LEFT, x(task.begin)), right = Math.min(width, x(task.end)), top = rank * high + 1 - above;
+        if (right <= LEFT || left >= width || top < 0 || top + high - 2 > foot) continue;
+        const box = [left, top, Math.max(1, right - left), high - 2];
         pen.fillStyle = `hsl(${hue(task.name)} 55% ${dark ? 48 : 62}%)`;
         pen.fillRect(...box);
         if (task.bytes && high > 6) { pen.fillStyle = moved; pen.fillRect(box[0], box[1] + box[3] - 3, box[2], 3); }
@@ -104,16 +109,16 @@ const Charts = (() => {
           pen.save(); pen.beginPath(); pen.rect(...box); pen.clip();
           pen.fillStyle = dark ? "#fff" : "#111"; pen.fillText(task.name, left + 4, box[1] + 14); pen.restore();
         }
-        this.boxes.push([box, task]);
+        this.boxes.push([box, rank, task]);
       }
     }
 
     at(event) {
       const place = this.canvas.getBoundingClientRect(), px = event.clientX - place.left, py = event.clientY - place.top;
       for (let i = this.boxes.length - 1; i >= 0; i -= 1) {
-        const [[x, y, w, h], task] = this.boxes[i];
+        const [[x, y, w, h], rank, task] = this.boxes[i];
         if (px >= x - 1 && px <= x + w + 1 && py >= y && py <= y + h) {
-          const text = `worker ${task.rank}: ${task.name}, ${seconds((task.end - task.begin) / 1e6)}`;
+          const text = `worker ${rank}: ${task.name}, ${seconds((task.end - task.begin) / 1e6)}`;
           return task.bytes ? `${text}, received ${bytes(task.bytes)}` : text;
         }
       }

@@ -61,17 +61,27 @@ function meter(share, text, kind) {
   return box;
 }
 
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// Lines stay where they are, and change where what they say does: to make a hundred anew takes a frame.
 function showWorkers() {
-  const every = workers();
+  const every = workers(), shown = every.slice(0, SHOWN_WORKERS), body = byId("workers").tBodies[0];
   const most = Math.max(1, ...every.map((row) => row.used));
-  byId("workers").tBodies[0].replaceChildren(...every.slice(0, SHOWN_WORKERS).map((row) => {
-    const line = make("tr"), memory = make("td");
-    const text = row.memory ? `${bytes(row.used)} of ${bytes(row.memory)}` : bytes(row.used);
-    memory.append(meter(row.used / (row.memory || most), text));
-    line.append(make("td", row.rank), make("td", row.label), make("td", row.threads), memory, make("td", bytes(row.free)), make("td", bytes(row.received)),
-      make("td", bytes(row.sent)), make("td", bytes(row.spilled)), make("td", row.doing));
-    return line;
-  }));
+  while (body.rows.length > shown.length) body.lastChild.remove();
+  while (body.rows.length < shown.length) {
+    const line = body.insertRow();
+    for (let k = 0; k < 9; k += 1) line.insertCell();
+    line.cells[3].append(meter(0, ""));
+  }
+  shown.forEach((row, k) => {
+    const { cells } = body.rows[k], [fill, text] = cells[3].firstChild.children;
+    fill.style.width = `${Math.min(100, 100 * row.used / (row.memory || most))}%`;
+    write(text, row.memory ? `${bytes(row.used)} of ${bytes(row.memory)}` : bytes(row.used));
+    const texts = [row.rank, row.label, row.threads, null, bytes(row.free), bytes(row.received), bytes(row.sent), bytes(row.spilled), row.doing];
+    texts.forEach((said, n) => { if (said !== null) write(cells[n], `${said}`); });
+  });
   const left = every.length - SHOWN_WORKERS;
   byId("more-workers").textContent = left > 0 ? `and ${left} more` : "";
 }
@@ -179,7 +189,7 @@ function showTasks() {
   const to = now(), found = [];
   for (const task of rows.tasks.values()) {
     const lane = rank.get(task.worker);
-    if (lane !== undefined && task.end > to - WINDOW_US) found.push({ ...task, rank: lane });
+    if (lane !== undefined && task.end > to - WINDOW_US) found.push([lane, task]);
   }
   timeline.draw(found, rows.workers.size, to - WINDOW_US, to);
 }
@@ -222,6 +232,7 @@ function listen() {
 }
 
 byId("functions-anew").addEventListener("click", () => flames.anew());
+document.querySelector(".lanes").addEventListener("scroll", () => { if (clock) showTasks(); });
 listen();
 setInterval(() => { if (clock) sample(); }, 1000);
 setInterval(() => requestAnimationFrame(show), 500);
