@@ -246,7 +246,7 @@ def weights_like(a: ndarray, weights: Any, axis: Any) -> ndarray:
         raise TypeError(
             f"Axis must be specified when shapes of a and weights differ: {a.shape} and {w.shape}"
         )
-    axes = build.axes_tuple(axis, a.ndim)
+    axes = normalize_axis_tuple(axis, a.ndim, argname="axis")
     if w.shape != tuple(a.shape[i] for i in axes):
         raise ValueError(
             "Shape of weights must be consistent with shape of a along specified axis: "
