@@ -1,0 +1,23 @@
+"""Users' functions that are interrupted: those of one job."""
+
+from __future__ import annotations
+
+from itertools import product
+from unittest.mock import Mock
+
+import pytest
+
+from spartan_ng.kernels import user
+from spartan_ng.ops.functions import UserFunction
+
+
+@pytest.mark.parametrize("jobs", list(product(["a", "b", ""], repeat=3)))
+def test_functions_of_one_job_are_interrupted(monkeypatch, jobs) -> None:
+    calls = {thread: user._Call(job, Mock(UserFunction)) for thread, job in enumerate(jobs)}
+    raised = Mock()
+    monkeypatch.setattr(user, "_calls", calls)
+    monkeypatch.setattr(user, "_raise_in", raised)
+    assert user.interrupt("a") == jobs.count("a")
+    assert [call.hit for call in calls.values()] == [job == "a" for job in jobs]
+    hit = [thread for thread, job in enumerate(jobs) if job == "a"]
+    assert [call.args for call in raised.call_args_list] == [(thread, user.Interrupted) for thread in hit]
