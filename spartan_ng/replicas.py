@@ -22,10 +22,16 @@ from spartan_ng.errors import SpartanError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, origin_of
+from spartan_ng.memory import available_bytes
 
 _log = logging.getLogger(__name__)
 _SHARE = 50
 """Copying takes at most one part in so many of the time that has been worked."""
+
+
+_MEMORY_SHARE = 4
+"""What is copied without being asked for takes at most one part in so many of a worker's memory, or of this
+machine's, where workers have no budget."""
 
 
 class Replicas:
@@ -74,7 +80,8 @@ class Replicas:
         takes_s = (
             len(living) * profile.message_ns + profile.move_ns(nbytes) // max(profile.workers, 1)
         ) / 1e9
-        if takes_s * _SHARE > since_s or (profile.limited and nbytes > profile.memory_bytes // 4):
+        room = profile.memory_bytes if profile.limited else available_bytes()
+        if takes_s * _SHARE > since_s or nbytes * _MEMORY_SHARE > room:
             return
         self._at_s = worked_s
         before = [origin for origin in self.copies if origin.ref() is None]
