@@ -373,9 +373,14 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         shown = value = cell.value
         if (views := self._views) and value is not None:
             shown = self._shown if self._state is value else None
-        kind = type(key)
+        kind, plain = type(key), True
         if kind is tuple:
-            if key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
+            if len(key) == 2:
+                first, last = key
+                plain = type(first) in _SIMPLE and type(last) in _SIMPLE
+            else:
+                plain = _SIMPLE.issuperset(map(type, key))
+            if not plain and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
                 return self._by_other_keys(key, kind, shown)
         elif kind is not int and kind is not slice:
             if kind is not Late.scalar or key._number.dtype.kind not in "iu":
@@ -392,10 +397,8 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             number = _new(Late.scalar)
             number._number = element
             return number
-        if kind is tuple:  # it may hold arrays
-            for part in key:
-                if type(part) not in _SIMPLE:
-                    return self._by_mixed_keys(key, element)
+        if not plain:  # it may hold arrays
+            return self._by_mixed_keys(key, element)
         if element.dtype.num == _OBJECTS:  # an element may be an array
             return indexing.getitem(self, key)
         if views:
