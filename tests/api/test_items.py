@@ -289,3 +289,44 @@ def test_python_takes_elements_as_numpys(mode, name, dtype):
         except (TypeError, AttributeError) as error:
             found.append(type(error))
     assert found[0] == found[1]
+
+
+PARTS = {
+    "integer": lambda xp, at: 1,
+    "element": lambda xp, at: at[2],
+    "negative element": lambda xp, at: -at[1],
+    "truth": lambda xp, at: at[1] < 5,
+    "broken number": lambda xp, at: at[1] * 0.5,
+    "slice": lambda xp, at: slice(1, None),
+    "slice to an element": lambda xp, at: slice(at[0], at[2]),
+    "new axis": lambda xp, at: None,
+    "rest": lambda xp, at: ...,
+    "list": lambda xp, at: [1, 0],
+    "indices": lambda xp, at: at[1:],
+    "indices to be computed": lambda xp, at: xp.tril_indices(2)[0],
+    "mask": lambda xp, at: at < 1,
+    "number without axes": lambda xp, at: xp.array(1),
+}
+"""Parts of keys for axes of three elements, by a namespace and its array of 0, 1 and 2."""
+
+
+def items(xp, first, second, writes):
+    a = xp.array(numpy.arange(27.0).reshape(3, 3, 3))
+    at = xp.arange(3)
+    key = PARTS[first](xp, at)
+    key = key if second is None else (key, PARTS[second](xp, at))
+    try:
+        found = a[key]
+        if writes:
+            a[key] = 5.0
+            a[key] = xp.array(found) + 1
+    except (IndexError, TypeError) as error:
+        return type(error)
+    return numpy.asarray(found).tolist(), numpy.asarray(a).tolist()
+
+
+@pytest.mark.parametrize("second", [None, *PARTS])
+@pytest.mark.parametrize("first", PARTS)
+def test_keys_of_any_two_parts_as_numpys(mode, first, second):
+    for writes in (False, True):
+        assert items(np, first, second, writes) == items(numpy, first, second, writes)

@@ -51,9 +51,14 @@ def getitem(a: Handle, key: Any) -> ndarray:
         return _field(a, key, value)
     if keys.is_simple(key):
         return _basic(a, key, value)
-    key = keys.canonical(key)
+    if value is not None and isinstance(key, Handle) and key._cell.frozen and key.dtype.kind in "iu":
+        return _basic(a, int(key._force()), value)
+    given, key = key, keys.canonical(key)
     if keys.is_simple(key):
-        return _basic(a, key, value)
+        shown: Any = _basic(a, key, value)
+        if keys.has_array(given) and isinstance(shown, Handle) and not shown._cell.frozen:
+            return copied(shown, "K")
+        return shown  # type: ignore[no-any-return]
     if value is not None:
         plain = _small_key(key, value)
         if plain is not None:

@@ -85,6 +85,12 @@ def _canonical_part(k: Any) -> Any:
     )
 
 
+def has_array(key: Any) -> bool:
+    """Whether an array is among a key's parts: NumPy copies what it selects, also if it has no axes."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(p, np.ndarray) or (isinstance(p, Handle) and not p._cell.frozen) for p in parts)
+
+
 def is_mask(key: Any) -> bool:
     """Whether a key is a single boolean array with axes."""
     return isinstance(key, Handle) and key.dtype.kind == "b" and key.ndim > 0

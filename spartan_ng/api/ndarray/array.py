@@ -83,6 +83,11 @@ def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return tuple(few)
 
 
+def _integer(part: Any) -> Any:
+    """An integer of ours in a key as Python's; any other part as it is."""
+    return int(part._number) if type(part) is Late.scalar and part._number.dtype.kind in "iu" else part
+
+
 _SHORT = 64
 """Indices in a list for which NumPy is asked first."""
 
@@ -382,10 +387,10 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
                 plain = _SIMPLE.issuperset(map(type, key))
             if not plain and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
                 return self._by_other_keys(key, kind, shown)
+        elif kind is Late.scalar and type(key := _integer(key)) is int:
+            kind = int
         elif kind is not int and kind is not slice:
-            if kind is not Late.scalar or key._number.dtype.kind not in "iu":
-                return self._by_other_keys(key, kind, shown)
-            key = int(key._number)
+            return self._by_other_keys(key, kind, shown)
         try:
             element = shown[key]
         except (IndexError, TypeError, ValueError):  # there is none, or no value
@@ -420,6 +425,10 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
 
     def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
         """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
+        if Late.scalar in map(type, key):
+            key = tuple(map(_integer, key))
+            if _SIMPLE.issuperset(map(type, key)):
+                return self[key]
         short = element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key)
         if short and config.small_bytes and not self._cell.frozen:
             return wrap(element)
