@@ -5,8 +5,10 @@ what the others expect it to, and every slot dies once.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -14,9 +16,16 @@ import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
+from spartan_ng.costs import Profile
+from spartan_ng.graph import build
+from spartan_ng.graph.node import topological
+from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.plan.estimate import read_slots, written_slots
+from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.settings import Settings
 from spartan_ng.worker.scheduling.program import Program
+from tests.optimizer.fusion.expressions import leaf, sparse_leaf
 from tests.programs import programs
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -66,3 +75,19 @@ def test_tasks_of_a_plan(program, workers, tiling) -> None:
         assert {slot: s for s, slots in enumerate(p.dying) for slot in slots} == {
             slot: s for slot, s in last.items() if slot not in kept
         }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("formats", list(product(["dense", "csr"], repeat=2)))
+def test_blocks_count_what_is_stored_of_sparse_operands(formats, workers) -> None:
+    """And all elements of the others, of which a scalar is one."""
+    shape = (4000, 300)
+    leaves = [leaf(*shape) if f == "dense" else sparse_leaf(*shape, density=0.01) for f in formats]
+    node = build.map_("multiply", build.map_("add", *leaves), build.constant(2.0))
+    plan = lower(topological([node]), [node], Settings(Profile(workers=workers)), "key")
+    sparse = frozenset(i for i, slot in enumerate(plan.slots) if slot.format == "csr")
+    for rank in range(workers):
+        for stage, task in zip(plan.stages, Program(plan, rank).tasks, strict=True):
+            assert isinstance(stage, Fused)
+            assert task.box is not None
+            assert task.sizes == block_sizes(stage, task.box, sparse=sparse)
