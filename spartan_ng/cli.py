@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spartan_ng import system
 from spartan_ng.config import (
     ENGINES,
     LOG_JSON_VARIABLE,
@@ -225,7 +226,7 @@ def worker(
     from spartan_ng.worker.scheduling.blas import limit_blas
     from spartan_ng.worker.server import WorkerServer
 
-    cores = len(os.sched_getaffinity(0))
+    cores = system.cores()
     limit_heaps(threads or cores)
     limit_blas(threads or cores)  # several workers share a host's cores
     with _failing(nannied):
@@ -377,7 +378,7 @@ def run(
                 "--threads, --memory and --on are of worker processes: ask for some with -n"
             )
         os.execve(sys.executable, command, {**os.environ, **asked})
-    threads = threads or max(1, len(os.sched_getaffinity(0)) // workers)
+    threads = threads or max(1, system.cores() // workers)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if engine is not None:
         if memory is not None:

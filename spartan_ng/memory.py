@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from spartan_ng.config import config
+from spartan_ng.system import machine_bytes
 
 ROOT = Path("/sys/fs/cgroup")
 SHARES = (2, 3)
@@ -38,12 +39,11 @@ def free_disk_bytes() -> int:
 @cache
 def available_bytes() -> int:
     """Memory of the machine, or of the control group if that is less."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         groups = Path("/proc/self/cgroup").read_text()
     except OSError:
         groups = ""
-    return min([machine, *limits(ROOT, groups)])
+    return min([machine_bytes(), *limits(ROOT, groups)])
 
 
 def limits(root: Path, groups: str) -> Iterator[int]:

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Sequence
 
-from spartan_ng import session
+from spartan_ng import session, system
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.callers import user_place
@@ -23,7 +23,6 @@ from spartan_ng.web.server import PageServer
 
 _HERE = "here"
 _LOOK_S = 1.0
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Page:
@@ -85,8 +84,7 @@ class _Onlooker:
 
     def _measure(self) -> None:
         while not self._over.wait(_LOOK_S):
-            with open("/proc/self/statm", encoding="ascii") as file:
-                self.board.vitals(_HERE, used=int(file.read().split()[1]) * _PAGE_BYTES)
+            self.board.vitals(_HERE, used=system.resident_bytes())
 
     def close(self) -> None:
         """Look no more."""

@@ -5,13 +5,13 @@ One core alone writes half of what the memory takes, less where pages are fresh.
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from spartan_ng import system
 from spartan_ng.config import config
 
 _PART_BYTES = 1 << 21
@@ -22,7 +22,7 @@ _MOST_THREADS = 8
 
 def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory."""
-    cores = config.threads or len(os.sched_getaffinity(0))
+    cores = config.threads or system.cores()
     parts = min(cores, _MOST_THREADS, value.nbytes // _PART_BYTES)
     if parts < 2 or value.ndim == 0 or value.dtype.hasobject:
         return value.copy(order="K")

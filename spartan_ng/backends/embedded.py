@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spartan_ng import system
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
@@ -42,7 +42,7 @@ class EmbeddedBackend:
     _jobs: ClassVar[Iterator[int]] = count(1)
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or system.cores()
         bytes_s, flops_s = rates(self.threads)
         self.workers = 1
         self.profile = Profile(

@@ -7,9 +7,9 @@ reduced over it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
+from spartan_ng import system
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
@@ -29,7 +29,7 @@ BESIDE = 7
 def _share() -> int:
     """Into how many parts the memory is cut for one of them to be read at a time; workers are taken to have
     as many threads as are here."""
-    threads = config.threads or len(os.sched_getaffinity(0))
+    threads = config.threads or system.cores()
     return SHARE * (threads + BESIDE)
 
 

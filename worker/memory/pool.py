@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
+from spartan_ng.system import machine_bytes
 from spartan_ng.worker.memory.mapping import Mapping
 
 SHARED_BYTES = 64 * 1024
@@ -230,7 +231,7 @@ class BufferPool:
 
     def _keep_bytes(self) -> int:
         """How much free segments may hold: with what is used, no more than has been in use at once."""
-        busy = min(self._busy_peak_bytes - self.used_bytes, _machine_bytes() // _SHARE)
+        busy = min(self._busy_peak_bytes - self.used_bytes, machine_bytes() // _SHARE)
         keep = max(_MAX_FREE_BYTES, self.used_bytes // 5, busy)
         if self.budget_bytes is None:
             return keep
@@ -251,10 +252,6 @@ def size_class(nbytes: int) -> int:
     """The least of 1, 1.25, 1.5, 1.75 times a power of two, in whole pages, that holds `nbytes`."""
     step = max(4096, 1 << max(0, (nbytes - 1).bit_length() - 3))
     return -(-nbytes // step) * step
-
-
-def _machine_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

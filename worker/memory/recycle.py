@@ -7,7 +7,6 @@ peak grows; and what is kept is bounded by a share of the machine's memory.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections import deque
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.system import machine_bytes
 from spartan_ng.worker.memory.pool import size_class
 
 LEAST_BYTES = 4 << 20
@@ -28,7 +28,7 @@ class Recycler:
     """Buffers by size class. Thread-safe."""
 
     def __init__(self, keep_bytes: int | None = None) -> None:
-        self.keep_bytes = _machine_bytes() // SHARE if keep_bytes is None else keep_bytes
+        self.keep_bytes = machine_bytes() // SHARE if keep_bytes is None else keep_bytes
         self.used_bytes = 0
         self.peak_bytes = 0
         self._free: deque[np.ndarray[Any, Any]] = deque()
@@ -92,7 +92,3 @@ class Recycler:
 
 def _address(array: np.ndarray[Any, Any]) -> int:
     return int(array.__array_interface__["data"][0])
-
-
-def _machine_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -9,15 +9,13 @@ every thread, touched by nobody since the last pass, would take a good part of t
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from queue import SimpleQueue
 
-_libc = ctypes.PyDLL(None)
+from spartan_ng import system
 
 Work = Callable[[], None]
 _Errors = SimpleQueue[BaseException | None]
@@ -49,7 +47,7 @@ class Threads:
             helpers = 0
         if self._started < helpers or self._process != os.getpid():
             self._start(helpers)
-        here = _libc.sched_getcpu()
+        here = system.processor()
         if helpers and here != self._avoided:
             self._avoid(here)
         errors: _Errors = SimpleQueue()
@@ -89,12 +87,8 @@ class Threads:
 
     def _avoid(self, processor: int) -> None:
         """Keep the threads off the caller's processor where it may use others."""
-        others = os.sched_getaffinity(0) - {processor}
         with self._lock:
-            for thread in self._ids if others else ():
-                # A system may forbid it, or have ended the thread: it only helps less.
-                with suppress(OSError):
-                    os.sched_setaffinity(thread, others)
+            system.keep_off(processor, self._ids)
             self._avoided = processor
 
 
