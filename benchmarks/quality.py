@@ -68,7 +68,8 @@ from spartan_ng.apps import samples
 from spartan_ng.apps.swaption import effects
 from spartan_ng.apps.table import APPS
 
-SEEDS = 5
+SEEDS = 20
+"""Starts, where they are drawn: the means of five differ by more than a hundredth between equal methods."""
 WORSE = 0.01
 """By so much a command may be worse than the same method elsewhere."""
 

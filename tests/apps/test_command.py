@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -11,10 +15,12 @@ from click.testing import CliRunner
 from scipy import sparse
 from sklearn import datasets
 
+import spartan_ng as np
 from spartan_ng.apps.page import page
 from spartan_ng.apps.table import APPS
 from spartan_ng.apps.workloads import WORKLOADS
 from spartan_ng.cli import main
+from spartan_ng.config import ENGINES
 
 
 def app(*arguments: str):
@@ -128,6 +134,31 @@ def test_who_stops_too_early_says_so(iris, most, warns) -> None:
 def test_a_local_cluster_finds_the_same(iris) -> None:
     given = ["kmeans", "--data", iris, "--clusters", "3", "--seed", "0"]
     assert app(*given, "--workers", "2").output == app(*given).output
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_finds_the_same(engine, iris) -> None:
+    """In a process of its own, as engines leave threads and settings behind."""
+    pytest.importorskip({"dask": "distributed"}.get(engine, engine))
+    given = ["kmeans", "--data", iris, "--clusters", "3", "--seed", "0"]
+    typed = [sys.executable, "-m", "spartan_ng.cli", "app", *given, "--workers", "2", "--on", engine]
+    done = subprocess.run(typed, capture_output=True, text=True, check=True)
+    assert done.stdout == app(*given).stdout
+
+
+_FORMATS = [(".zarr", "zarr", "to_zarr"), (".h5", "h5py", "to_hdf5"), (".parquet", "pyarrow", "to_parquet")]
+
+
+@pytest.mark.parametrize(("suffix", "library", "to"), _FORMATS)
+def test_formats_of_the_sources_are_read(suffix, library, to, iris, tmp_path) -> None:
+    """What `np.load` reads, an app reads."""
+    pytest.importorskip(library)
+    path, X = str(tmp_path / f"points{suffix}"), np.asarray(datasets.load_iris().data)
+    write: Callable[[Any, str], None] = getattr(np, to)
+    write(X, path)
+    given = ["kmeans", "--clusters", "3", "--seed", "0", "--data"]
+    assert app(*given, path).output == app(*given, iris).output
 
 
 def test_the_documentation_lists_the_table() -> None:
