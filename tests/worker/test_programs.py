@@ -81,7 +81,7 @@ def test_tasks_of_a_plan(program, workers, tiling) -> None:
 @pytest.mark.parametrize("formats", list(product(["dense", "csr"], repeat=2)))
 def test_blocks_count_what_is_stored_of_sparse_operands(formats, workers) -> None:
     """And all elements of the others, of which a scalar is one."""
-    shape = (4000, 300)
+    shape = (400_000, 300)
     leaves = [leaf(*shape) if f == "dense" else sparse_leaf(*shape, density=0.01) for f in formats]
     node = build.map_("multiply", build.map_("add", *leaves), build.constant(2.0))
     plan = lower(topological([node]), [node], Settings(Profile(workers=workers)), "key")
