@@ -241,7 +241,7 @@ class GLM(Regressor):
         rule = FAMILIES[self.family]
         X = self._seen(X)
         y = targets(type(self).__name__, X, y)
-        constant = rule.link(np.full(1, y.mean()))
-        losses = (rule.loss(z, y).sum() for z in (super().predict(X), constant))
+        constant = np.full(1, float(rule.link(float(y.mean()))))
+        losses = (rule.loss(z, y).sum() for z in (X @ self.coef_ + self.intercept_, constant))
         ours, nobodys, best = (float(a) for a in np.compute(*losses, rule.least(y).sum()))
         return 1.0 - (ours - best) / (nobodys - best) if nobodys > best else float(ours <= best)

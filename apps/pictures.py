@@ -47,7 +47,7 @@ def convergence(history: Any, what: str, n_iter: int) -> Panel:
         numbers = range(every, every * len(history) + 1, every)
         axes.plot(numbers, history, marker="." if len(history) < 50 else None)
         if min(history) >= 0 and max(history) > 20 * min((v for v in history if v > 0), default=1):
-            axes.set_yscale("log")
+            axes.set_yscale("log", nonpositive="mask")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set(xlabel="iteration", ylabel=what, title="convergence")
         axes.grid(alpha=0.3)
@@ -215,7 +215,7 @@ def line(values: Any, what: str, across: str, *, logarithmic: bool = False) -> P
         axes.plot(range(1, len(values) + 1, step), shown, linewidth=1)
         if logarithmic:
             axes.set_xscale("log")
-            axes.set_yscale("log")
+            axes.set_yscale("log", nonpositive="mask")
         axes.set(xlabel=across, ylabel=what, title=what)
         axes.grid(alpha=0.3)
 

@@ -156,6 +156,7 @@ def test_logarithmic_links(family, theirs, anywhere) -> None:
     reference = theirs(alpha=1.0 / len(X), tol=1e-9, max_iter=1000).fit(X, y)
     numpy.testing.assert_allclose(ours.coef_, reference.coef_, atol=1e-5)
     numpy.testing.assert_allclose(numpy.asarray(ours.predict(X)), reference.predict(X), rtol=1e-4)
+    assert ours.score(X, y) == pytest.approx(reference.score(X, y), rel=1e-6)  # the deviance explained
 
 
 @pytest.mark.parametrize("family", FAMILIES)

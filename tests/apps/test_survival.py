@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spartan_ng.apps.concordance import concordance
 from spartan_ng.apps.cox import CoxRegression, cox
 from spartan_ng.apps.kaplan_meier import KaplanMeier, kaplan_meier
 
@@ -76,3 +77,18 @@ def test_estimator(rossi) -> None:
     X = rossi[["fin", "age"]].to_numpy(float)
     model = CoxRegression().fit(X, rossi["week"].to_numpy(), rossi["arrest"].to_numpy())
     np.testing.assert_allclose(model.predict(X).compute(), X @ model.coef_)
+
+
+@pytest.mark.parametrize("n", [2, 3, 16, 17, 150])
+def test_concordance_is_lifelines(n) -> None:
+    """Ties of times and of risks, and subjects lost at the time of an event, among them."""
+    random = np.random.default_rng(n)
+    for _ in range(4):
+        times, seen = np.ceil(random.exponential(size=n) * 8), random.random(n) < 0.7
+        risks = np.round(random.normal(size=n), 1)
+        seen[times.argmin()] = True
+        times[times.argmax()] += 1  # somebody outlives the first
+        expected = lifelines.utils.concordance_index(times, -risks, seen)
+        assert concordance(times, seen, risks) == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(ValueError, match="no two subjects can be compared"):
+        concordance(times, np.zeros(n), risks)
