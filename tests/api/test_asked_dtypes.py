@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 import decimal
 import itertools
+from contextlib import suppress
 from typing import Any
 
 import numpy
 import pytest
 
+from spartan_ng.api.elementwise.asked import harmless
+from spartan_ng.ops.elementwise import ELEMENTWISE
 from tests.api.answers import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -154,3 +157,21 @@ def converted(use, element, dtype):
 def test_elements_become_arrays_as_numpys_scalars_do(mode, some):
     cases = some(itertools.product(USES, ELEMENTS, [*TARGETS, "S", "U"]), 300)
     assert not differences(itertools.starmap(converted, cases))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, row in ELEMENTWISE.items() if row.is_ufunc and hasattr(numpy, n))
+)
+def test_an_element_stands_in_for_arrays_where_one_raises_nothing(name):
+    """Of the operands' own dtypes: what they have no loop for has no such element."""
+    kinds = [numpy.dtype(c) for c in ("i1", "u8", "f2", "f8", "c16")] + [int, float]
+    for operands in itertools.product(kinds, repeat=ELEMENTWISE[name].nin):
+        found = harmless(name, operands)
+        fine = []
+        for one in (1, 0, 2):
+            with numpy.errstate(all="raise"), suppress(FloatingPointError, TypeError):
+                getattr(numpy, name)(
+                    *(one if isinstance(k, type) else numpy.array(one).astype(k) for k in operands)
+                )
+                fine.append(one)
+        assert found == (fine[0] if fine else None)
