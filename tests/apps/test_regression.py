@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 from scipy import optimize, special
-from sklearn import datasets, linear_model, svm
+from sklearn import datasets, linear_model, metrics, svm
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
@@ -157,6 +157,23 @@ def test_logarithmic_links(family, theirs, anywhere) -> None:
     numpy.testing.assert_allclose(ours.coef_, reference.coef_, atol=1e-5)
     numpy.testing.assert_allclose(numpy.asarray(ours.predict(X)), reference.predict(X), rtol=1e-4)
     assert ours.score(X, y) == pytest.approx(reference.score(X, y), rel=1e-6)  # the deviance explained
+
+
+@pytest.mark.parametrize(
+    ("family", "measure"),
+    [
+        ("probit", metrics.d2_log_loss_score),
+        ("logit", metrics.d2_log_loss_score),
+        ("normal", metrics.r2_score),
+    ],
+)
+def test_explained_deviance(family, measure) -> None:
+    random = numpy.random.default_rng(0)
+    X = random.normal(size=(80, 3))
+    z = X @ [1.0, -0.5, 0.2] + random.normal(size=80)
+    y = numpy.asarray(z if family == "normal" else z > 0, float)
+    model = GLM(family=family).fit(X, y)
+    assert model.score(X, y) == pytest.approx(measure(y, numpy.asarray(model.predict(X))), rel=1e-9)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
