@@ -18,6 +18,8 @@ TURNED = {
     "part": lambda x: x.T[1:, ::2],
     "backwards": lambda x: x.T[:, ::-1],
     "stretched": lambda x: x.T + x.T[:1],
+    "part of a result": lambda x: (x + 1).T[1:, ::2],
+    "result backwards": lambda x: (x + 1)[::-1, ..., None].transpose(3, 2, 0, 1)[0],
     "sum": lambda x: x.T.sum(0),
     "sum of all but one": lambda x: x.T.sum((0, 1)),
     "kept sum": lambda x: x.transpose(2, 0, 1).sum(1, keepdims=True),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, laid_out, order_of
-from spartan_ng.api.core.chains import layout_of
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import Handle, make, wrap
 from spartan_ng.api.core.views import Broadcast, Transpose
@@ -190,18 +189,17 @@ def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _described(a: Handle) -> Any:
-    """What decides an array's layout: its strides, or how it is seen."""
+def _described(a: Handle) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What decides an array's layout; sparse arrays have no strides."""
     shown = a._peek()
-    if shown is not None:
-        return shown.shape, getattr(shown, "strides", ())
-    return a._cell.shape, a._cell.dtype, a._views, a._cell.order
+    shown = a._layout() if shown is None else shown
+    return shown.shape, getattr(shown, "strides", ())
 
 
 @functools.lru_cache(maxsize=1024)
 def _common_order(described: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The order of the axes of a result of such arrays, or None for C's."""
-    small = [_miniature(*d) if len(d) == 2 else _miniature_of(layout_of(*d)) for d in described]
+    small = [_miniature(*d) for d in described]
     flags: Any = [["readonly"]] * len(small) + [["writeonly", "allocate"]]
     made = np.nditer([*small, None], ["zerosize_ok"], flags, [bool] * len(flags)).operands[-1]
     return order_of(made)

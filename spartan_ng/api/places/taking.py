@@ -394,7 +394,7 @@ def _along(a: Handle, index: Handle, axis: Any) -> tuple[Any, ...]:
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Copy elements into an array under a casting rule."""
     if isinstance(dst, np.ndarray):
-        np.copyto(dst, as_handle(src)._force(), casting=casting, where=where)  # type: ignore[arg-type]
+        by_numpy(np.copyto, dst, src, casting=casting, where=where)
         return
     if not isinstance(dst, Handle) or (not dst.ndim and dst._cell.frozen):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")

@@ -118,14 +118,14 @@ def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
             low, high = values(reductions.min(a), reductions.max(a))
             limits = (low, high)
         return np.histogram_bin_edges(np.zeros(0, a.dtype), bins, limits)
-    return np.histogram_bin_edges(np.zeros(0, a.dtype), np.asarray(bins))
+    return np.histogram_bin_edges(np.zeros(0, a.dtype), np.array(bins))  # as they are now
 
 
 def _edges_along(a: ndarray, bins: Any, limits: Any) -> Any:
     """The edges along one axis of a grid, which have the limits' dtype where those are given."""
     if np.ndim(bins) == 0 and limits is None and a.size:
         limits = values(reductions.min(a), reductions.max(a))
-    bins = bins if np.ndim(bins) == 0 else np.asarray(bins)
+    bins = bins if np.ndim(bins) == 0 else np.array(bins)  # as they are now
     return np.histogramdd(np.zeros((0, 1), a.dtype), [bins], [limits])[1][0]
 
 
