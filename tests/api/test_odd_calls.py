@@ -50,6 +50,19 @@ x=np.zeros(3); np.copyto(x,[[1,2,3]]); r=x
 x=np.arange(3.); np.copyto(x,x,where=[[True,False,True]]); r=x
 x=np.arange(3.); np.copyto(x,x,where=[True,False]); r=x
 x=np.arange(3.); np.copyto(x,x,where=3); r=x
+r=np.sum(i for i in [1,2])
+r=np.arange('2020-01','2020-04',dtype='M8[M]')=='x'
+r=np.arange('2020-01','2020-04',dtype='M8[M]')=='2020-01'
+r=np.arange('2020-01','2020-04',dtype='M8[M]')!='2020-01'
+r=np.array([1,2],'m8[s]')=='1'
+r=np.array([1,2],'m8[s]')!=None
+r=np.fft.fft(np.ones((2,2)),2.5)
+r=np.fft.fftn(np.ones((2,2)),(2.5,2))
+r=np.dot(np.array([1,2],'m8[s]'),np.array([1,2]))
+r=np.vdot(np.array([1,2],'m8[s]'),np.array([1,2]))
+r=np.dot(np.array([1,2],'m8[s]'),np.array([1,2],'m8[s]'))
+y=np.arange(3.); v=y[:]; y+=N.ma.array([1.,2,3],mask=[0,1,0]); r=v
+y=np.arange(4.).reshape(2,2); v=y[:]; y*=N.matrix([[1,2],[3,4]]); r=v
 x=np.zeros(3); np.copyto(x,1,where=[True,False,True]); r=x
 x=np.zeros(3); np.copyto(x,np.ones((1,3)),where=[[True,False,True]]); r=x
 x=np.zeros(()); np.copyto(x,np.ones((1,))); r=x

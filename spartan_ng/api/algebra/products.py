@@ -142,6 +142,8 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     a, b = as_handle(a), as_handle(b)
     if out is not None:
         _check_exactly(a, b, out)
+    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):  # durations, which `matmul` refuses
+        return by_numpy(np.dot, a, b, out=out)  # type: ignore[no-any-return]
     if _is_watched(a, b):
         return _watched(np.dot, a, b, out=out)
     at_once = quick(np.dot, a, b, out)
@@ -183,6 +185,8 @@ def vdot(a: Any, b: Any, /) -> ndarray:
     if known is not None:
         return wrap(np.vdot(*known))
     a, b = as_handle(a).ravel(), as_handle(b).ravel()
+    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):
+        return by_numpy(np.vdot, a, b)  # type: ignore[no-any-return]
     return matmul(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)  # type: ignore[no-any-return]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -272,6 +273,8 @@ def sum(
     where: Any = True,
 ) -> ndarray:
     """The sum along `axis`."""
+    if isinstance(a, GeneratorType):
+        raise TypeError("np.sum of a generator: use np.sum(np.fromiter(generator)) or Python's sum")
     return reduce("add", a, axis, dtype, out, keepdims, initial, where)
 
 

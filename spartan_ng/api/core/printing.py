@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,16 @@ def _summarized(a: Handle) -> bool:
     return a._peek() is None and a.format != "csr" and a.size > np.get_printoptions()["threshold"]
 
 
+def _summarizing() -> AbstractContextManager[Any]:
+    """Options for NumPy to leave out what lies between the edges; naming one resets the formatter."""
+    return np.printoptions(threshold=0, formatter=np.get_printoptions()["formatter"])
+
+
 def array_repr(a: Handle) -> str:
     """`repr(a)` as NumPy has it."""
     if a._masked() is None and _summarized(a):
         part = corners(a)
-        with np.printoptions(threshold=0):
+        with _summarizing():
             text = repr(part)
         return text.replace(f"shape={part.shape}", f"shape={a.shape}")
     value = a._force()
@@ -55,7 +61,7 @@ def _scalar_repr(value: Any) -> str:
 def array_str(a: Handle) -> str:
     """`str(a)` as NumPy has it."""
     if a._masked() is None and _summarized(a):
-        with np.printoptions(threshold=0):
+        with _summarizing():
             return str(corners(a))
     if a.format == "csr":
         return array_repr(a)

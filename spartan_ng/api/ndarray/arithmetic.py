@@ -57,7 +57,9 @@ def _theirs(numpys: Any, a: Any, b: Any) -> Any:
 
 
 def _theirs_in_place(numpys: Any, a: Any, other: Any) -> Any:
-    """The same in place, where refusing functions is an error."""
+    """The same in place, where refusing is an error; of NumPy's subclasses the elements are taken."""
+    if isinstance(other, np.ndarray) and type(other).__array_ufunc__ is np.ndarray.__array_ufunc__:
+        return numpys(a, other.view(np.ndarray), out=a)
     if isinstance(other, np.ndarray) or not hasattr(other, "__array_ufunc__"):
         return NotImplemented
     return numpys(a, other, out=a)
@@ -315,7 +317,7 @@ class Arithmetic(Handle):
 def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     """Equality with a string or None: what cannot be compared is not equal."""
     kinds = "OUST" if isinstance(other, str) else "O"
-    if a.dtype.kind in kinds or (isinstance(other, str) and a.dtype.kind in "mM"):
+    if a.dtype.kind in kinds:
         return function(a, np.asarray(other))  # type: ignore[no-any-return]
     answer = np.bool_(function is ufuncs.not_equal)
     if a._cell.frozen:

@@ -5,6 +5,7 @@ A transform along several axes is one along each. A single line of a 1-d array i
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     a = given = as_handle(a)
     where = build.axis_index(axis, a.ndim)
     function: Any = getattr(np.fft, name)
-    length = a.shape[where] if n is None else int(n)
+    length = a.shape[where] if n is None else operator.index(n)
     shown = length if n is not None or name not in ("irfft", "hfft") else 2 * (length - 1)
     if shown < 1:
         raise ValueError(f"Invalid number of FFT data points ({shown}) specified: {name} of {a.shape}.")
@@ -211,7 +212,9 @@ def _plan(a: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:
         raise ValueError(f"Shape and axes have different lengths: {s} and {axes}.")
     where = [build.axis_index(axis, len(shape)) for axis in axes]
     lengths = [None if s is None else s[i] for i in range(len(where))]
-    return [shape[w] if n is None or n == -1 else int(n) for n, w in zip(lengths, where, strict=True)], where
+    return [
+        shape[w] if n is None or n == -1 else operator.index(n) for n, w in zip(lengths, where, strict=True)
+    ], where
 
 
 def _lines(
