@@ -95,3 +95,17 @@ def test_strides_of_raveled_axes(shape):
     for order in orders:
         assert np.zeros(shape).ravel(order).strides == numpy.zeros(shape).ravel(order).strides
         assert np.ravel(np.zeros(shape).T).strides == numpy.ravel(numpy.zeros(shape).T).strides
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "turn", [lambda x: x.T, lambda x: x.swapaxes(0, 1), lambda x: x.transpose(1, 2, 0).T]
+)
+def test_what_is_turned_lies_as_numpys(mode, order, turn):
+    def lying(np):
+        x = turn(np.ones((2, 3, 4), order=order) * 2)
+        x[0, 1] = 5
+        shown = numpy.asarray(x)
+        return shown.flags.c_contiguous, shown.flags.f_contiguous, shown.tolist()
+
+    assert lying(np) == lying(numpy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
+import spartan_ng as np
 from tests.api.answers import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -340,3 +341,11 @@ def test_integers_to_negative_powers(mode, base):
 
 def test_single_calls(mode):
     assert not differences((text, called(text)) for text in CALLS.strip().splitlines())
+
+
+def test_a_text_of_ones_own_goes_and_numpys_comes_back():
+    before = np.add.__doc__
+    np.add.__doc__ = "another"
+    assert np.add.__doc__ == "another"
+    del np.add.__doc__
+    assert np.add.__doc__ == before == numpy.add.__doc__

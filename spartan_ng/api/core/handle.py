@@ -26,7 +26,7 @@ from spartan_ng.api.core.chains import (
 from spartan_ng.api.core.errstate import note, quieten
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
-from spartan_ng.api.core.views import Reshape, View
+from spartan_ng.api.core.views import Reshape, Transpose, View
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
@@ -34,7 +34,7 @@ from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import writes_in_place
+from spartan_ng.graph.evaluation import in_process, writes_in_place
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -105,6 +105,11 @@ class Handle:
         value = self._peek()
         if value is not None:
             return value
+        if self._views and in_process() and all(v.__class__ is Transpose for v in self._views):
+            make(self._cell, ())._force()  # then this is a view of what is computed, and lies as NumPy's does
+            value = self._peek()
+            if value is not None:
+                return value
         node = self._node()
         ref = node.data
         if ref is None:

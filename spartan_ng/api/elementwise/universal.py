@@ -121,6 +121,12 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
 
+    def __delattr__(self, name: str) -> None:
+        """NumPy's text is there again where another one is deleted."""
+        super().__delattr__(name)
+        if name == "__doc__":
+            self.__doc__ = self.np.__doc__
+
     def __reduce__(self) -> str:
         return self.__name__
 

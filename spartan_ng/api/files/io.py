@@ -101,7 +101,9 @@ def _mapped(path: str, options: dict[str, Any]) -> Any:
     """A `.npy` file as a map, or read where it cannot be one, with NumPy's own errors."""
     if not options["allow_pickle"]:
         with suppress(ValueError):
-            return np.load(path, "r", **options)
+            mapped = np.load(path, "r", **options)
+            if mapped.dtype.itemsize:  # a copy of texts without letters gives them one
+                return mapped
     return np.load(path, **options)
 
 
