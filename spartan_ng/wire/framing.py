@@ -35,7 +35,9 @@ def split(frames: Sequence[Buffer], most: Callable[[], int] = lambda: FRAME_BYTE
     """Frames that may be sent; where some are longer than may be sent anywhere, `most` says what may be."""
     longest = max([len(f) for f in frames])
     if longest <= FRAME_BYTES or longest <= (step := most()):
-        return cast("Sequence[Whole]", frames)  # what has come in pieces is longer
+        if Pieces not in set(map(type, frames)):
+            return cast("Sequence[Whole]", frames)
+        return [whole(f) for f in frames]  # which came in shorter pieces than this socket takes
     sizes = np.array([len(f) for f in frames], "<u8")
     pieces: list[Whole] = [bytes([_MARK]) + sizes.tobytes()]
     for frame in frames:

@@ -62,6 +62,16 @@ def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
+@pytest.mark.parametrize("nbytes", [100_000, 600_000, 40_000_000])
+def test_functions_may_bring_much_along(three, nbytes):
+    """Over ports and sockets, which take frames of different lengths."""
+    session = Session(three[1])
+    brought = np.arange(nbytes // 8)
+    node = build.constant(rng.random((60, 4)))
+    found = evaluate(session, user(lambda tile: tile + brought[-1], node))
+    np.testing.assert_allclose(found, evaluate(session, node) + brought[-1])
+
+
 def signals(number):
     """Until the process ends: told once, a worker first waits for what it runs, which is us."""
     while True:

@@ -22,6 +22,15 @@ def test_what_was_sent_is_received(lengths):
     assert [bytes(f) for f in join(pieces)] == frames
 
 
+@given(st.lists(sizes, max_size=5), st.sampled_from([FRAME_BYTES, 2 * FRAME_BYTES, 8 * FRAME_BYTES]))
+def test_what_has_come_in_pieces_goes_on_over_sockets_that_take_longer_ones(lengths, step):
+    frames = frames_of(lengths)
+    sent = split(join(split(frames)), lambda: step)
+    assert all(isinstance(f, bytes | memoryview) for f in sent)
+    assert max(len(p) for p in sent) <= step
+    assert [bytes(f) for f in join(sent)] == frames
+
+
 def test_short_frames_are_not_touched():
     frames = frames_of([3, 0, FRAME_BYTES])
     assert split(frames) is frames

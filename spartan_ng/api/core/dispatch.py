@@ -81,8 +81,12 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     """`ours`, but NumPy's function where an operand's class has rules of its own."""
     has_device = "device" in inspect.signature(ours).parameters
 
+    method = numpys.__name__
+
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
+        if args and _has_its_own(args[0], method):
+            return by_numpy(numpys, *args, **keywords)
         if has_device and "device" in keywords:
             check_device(keywords["device"])
         for a in args:
@@ -102,6 +106,14 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             return by_numpy(numpys, *args, **keywords)
 
     return call  # type: ignore[return-value]
+
+
+def _has_its_own(a: Any, method: str) -> bool:
+    """Whether an argument is another library's array with a method of this name, which NumPy calls."""
+    kind = type(a)
+    if kind in _PLAIN or kind is list or kind is tuple or isinstance(a, Handle | np.ndarray | np.generic):
+        return False
+    return hasattr(kind, "__array__") and hasattr(kind, method)
 
 
 def _is_foreign(a: Any) -> bool:
