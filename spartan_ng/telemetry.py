@@ -21,6 +21,8 @@ from typing import Any
 from spartan_ng.events import Event, now_ns, record
 from spartan_ng.version import __version__
 
+API = "opentelemetry.trace"
+"""The module that is there where a program has imported OpenTelemetry."""
 _NOTHING = nullcontext()
 _INNER = frozenset({"plan", "upload", "run", "gather", "recover"})
 
@@ -49,7 +51,7 @@ _evaluation: ContextVar[_Seen | None] = ContextVar("evaluation", default=None)
 
 def evaluating(line: Callable[[], str]) -> AbstractContextManager[object]:
     """The evaluation that the user's `line()` asks for is the `with` block."""
-    api = sys.modules.get("opentelemetry.trace")
+    api = sys.modules.get(API)
     return _NOTHING if api is None else _evaluating(api, line())
 
 

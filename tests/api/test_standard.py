@@ -144,7 +144,7 @@ def test_cross_of_unsigned(mode, n, m):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         wanted = numpy.cross(a, b)
-    got = np.cross(np.array(a), np.array(b))
+        got = np.cross(np.array(a), np.array(b))
     assert got.dtype == wanted.dtype
     numpy.testing.assert_array_equal(got, wanted)
 

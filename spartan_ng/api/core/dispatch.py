@@ -85,14 +85,14 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
-        if args and _has_its_own(args[0], method):
-            return by_numpy(numpys, *args, **keywords)
         if has_device and "device" in keywords:
             check_device(keywords["device"])
         for a in args:
             kind = type(a)
             if kind in _PLAIN or isinstance(a, Handle):
                 continue
+            if a is args[0] and _has_its_own(a, method):
+                return by_numpy(numpys, *args, **keywords)
             if not ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)) and _is_foreign(a):
                 return _by_others(numpys, call, args, keywords)
         if keywords:
@@ -110,10 +110,9 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
 
 def _has_its_own(a: Any, method: str) -> bool:
     """Whether an argument is another library's array with a method of this name, which NumPy calls."""
-    kind = type(a)
-    if kind in _PLAIN or kind is list or kind is tuple or isinstance(a, Handle | np.ndarray | np.generic):
+    if isinstance(a, list | tuple | np.ndarray | np.generic):
         return False
-    return hasattr(kind, "__array__") and hasattr(kind, method)
+    return hasattr(type(a), "__array__") and hasattr(type(a), method)
 
 
 def _is_foreign(a: Any) -> bool:

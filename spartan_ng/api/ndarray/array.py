@@ -404,7 +404,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return number
         if not plain:  # it may hold arrays
             return self._by_mixed_keys(key, element)
-        if element.dtype.num == _OBJECTS:  # an element may be an array
+        if shown.dtype.num == _OBJECTS:  # an element may be an array
             return indexing.getitem(self, key)
         if views:
             if len(views) >= CHAIN:
