@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 
 import click
+import numpy
 
+import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
@@ -17,17 +20,20 @@ from spartan_ng.backends.local import LocalCluster
 from tests.long_programs import killing
 from tests.waiting import until
 
-OTHER_PROGRAM = """
-import sys
-import numpy
-import spartan_ng as np
-np.connect(sys.argv[1])
-np.config.small_bytes = 0
-x = np.array(numpy.random.default_rng(0).random((20_000, 30)))
-print("works", flush=True)
-while True:
-    x = (x + x.mean(axis=0)).persist()
-"""
+_FORKS = get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [__name__]
+)  # an interpreter that begins anew imports for longer than most programs run
+
+
+def other_program(address: str, works: Connection) -> None:
+    """Work on the cluster at `address` until killed."""
+    np.connect(address)
+    np.config.small_bytes = 0
+    x = np.array(numpy.random.default_rng(0).random((20_000, 30)))
+    works.send(True)
+    while True:
+        x = (x - x.mean(axis=0)).persist()
 
 
 def workers_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitStack) -> list[int]:
@@ -44,11 +50,14 @@ def master_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitStack) -
 
 def other_client_of(cluster: LocalCluster, client: ClusterBackend, stack: ExitStack) -> list[int]:
     """Another program that works on the cluster's workers."""
-    other = subprocess.Popen([sys.executable, "-c", OTHER_PROGRAM, cluster.address], stdout=subprocess.PIPE)
-    stack.callback(other.wait)
+    listens, tells = _FORKS.Pipe(duplex=False)
+    other = _FORKS.Process(target=other_program, args=(cluster.address, tells), daemon=True)
+    other.start()
+    stack.callback(other.join)
     stack.callback(other.kill)
-    assert other.stdout is not None, "it says when it works"
-    other.stdout.readline()
+    tells.close()
+    listens.recv()
+    assert other.pid is not None, "it has begun"
     return [other.pid]
 
 
