@@ -320,3 +320,14 @@ def test_annotations():
     exec(compile(text, "typed", "exec", dont_inherit=True), program)
     assert program["z"].tolist() == [2, 2]
     assert program["f"].__annotations__["return"].__origin__ is np.ndarray
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 3), (2, 3)])
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix", "coo_matrix", "csr_array"])
+def test_scipys_matrices_multiply_as_matrices(shape, kind, mode):
+    theirs = getattr(scipy.sparse, kind)(numpy.array([[1.0, 2, 0], [0, 1, 0], [0, 0, 3]]))
+    a = numpy.arange(1.0, 1 + numpy.prod(shape)).reshape(shape)
+    if kind.endswith("matrix"):
+        numpy.testing.assert_array_equal(numpy.asarray(np.array(a) * theirs), a * theirs)
+    elif shape != (2, 3):
+        numpy.testing.assert_array_equal(numpy.asarray(np.array(a) * theirs), a * theirs.toarray())

@@ -140,6 +140,8 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
             if reflected and function is ufuncs.multiply and isinstance(other, np.ndarray):
                 return other * self._force()  # a matrix asks what the other one is
             return _theirs(numpys, other, self) if reflected else _theirs(numpys, self, other)
+        if function is ufuncs.multiply and hasattr(other, "getH") and is_sparse(other):
+            return NotImplemented  # SciPy's matrices, unlike its arrays, have the product of matrices here
         return function._two(other, self) if reflected else function._two(self, other)
 
     return method
