@@ -8,7 +8,6 @@ and how good it is, predicts, draws and saves.
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ import click
 from scipy import sparse
 
 import spartan_ng as np
-from spartan_ng import session
+from spartan_ng import session, system
 from spartan_ng.apps.errors import ConvergenceWarning
 from spartan_ng.apps.table import App
 from spartan_ng.backends import engines
@@ -202,7 +201,7 @@ def _where(workers: int | None, engine: str | None) -> Iterator[None]:
             raise click.UsageError(f"--on {engine} needs --workers")
         yield
         return
-    threads = max(1, len(os.sched_getaffinity(0)) // workers)
+    threads = max(1, system.cores() // workers)
     try:
         if engine is None:
             with LocalCluster(workers, threads=threads) as cluster:

@@ -15,29 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, intersect
+from spartan_ng.backends.protocol import Losses
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, Part, Recipe, origin_of
 from spartan_ng.optimizer.rewrite.regions import add, containing, inside
-
-
-class Losses(Protocol):
-    """Who knows what is lost."""
-
-    def is_lost(self, ref: ArrayRef) -> bool:
-        """Whether tiles of an array are gone."""
-        ...
-
-    def tiles_of(self, ref: ArrayRef) -> Mapping[Box, ArrayRef | None]:
-        """The tiles of an array that is lost, each as an array of its own, None for one that is gone; none at
-        all where it is not known."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ from spartan_ng.memory import available_bytes
 _log = logging.getLogger(__name__)
 _SHARE = 50
 """Copying takes at most one part in so many of the time that has been worked."""
-
-
 _MEMORY_SHARE = 4
 """What is copied without being asked for takes at most one part in so many of a worker's memory, or of this
 machine's, where workers have no budget."""

@@ -87,16 +87,8 @@ class Backend(Protocol):
         ...
 
 
-@runtime_checkable
-class Losing(Protocol):
-    """A backend whose workers may take tiles with them; an engine makes what it loses again by itself."""
-
-    recover: Callable[[Sequence[ArrayRef]], bool] | None
-    """Has lost arrays computed again; whether it could."""
-
-    def take_notice(self) -> None:
-        """Take notice of who came and went."""
-        ...
+class Losses(Protocol):
+    """Who knows which tiles are gone."""
 
     def is_lost(self, ref: ArrayRef) -> bool:
         """Whether a worker that is gone took tiles of the array with it."""
@@ -105,6 +97,18 @@ class Losing(Protocol):
     def tiles_of(self, ref: ArrayRef) -> Mapping[Box, ArrayRef | None]:
         """The tiles of an array that is lost, each as an array of its own, None for one that is gone; none at
         all where that is not known."""
+        ...
+
+
+@runtime_checkable
+class Losing(Losses, Protocol):
+    """A backend whose workers may take tiles with them; an engine makes what it loses again by itself."""
+
+    recover: Callable[[Sequence[ArrayRef]], bool] | None
+    """Has lost arrays computed again; whether it could."""
+
+    def take_notice(self) -> None:
+        """Take notice of who came and went."""
         ...
 
     def spare(self, ref: ArrayRef) -> None:

@@ -167,9 +167,8 @@ def _in_order(x: Array) -> tuple[Array, Array]:
             return x[order], order
     order = np.argsort(x)
     found = x.take(order)
-    differ = (found[1:] != found[:-1]) & (
-        found[:-1] == found[:-1]
-    )  # what is no number comes last, as one tie
+    is_number = found[:-1] == found[:-1]  # what is none comes last, as one tie
+    differ = (found[1:] != found[:-1]) & is_number
     if not differ.all():
         base = np.concatenate(([0], np.cumsum(differ))) * len(x)
         order = np.sort(base + order) - base

@@ -53,10 +53,8 @@ class Sampler:
             seen: Counter[tuple[str, str]] = Counter()
             told_ns = before_ns = now_ns()
             found: list[tuple[str, str]] | None = None
-            while (
-                found != [] and record.is_on
-            ):  # many functions are called again and again: it sleeps before it looks
-                time.sleep(PERIOD_S)
+            while found != [] and record.is_on:
+                time.sleep(PERIOD_S)  # before it looks: many functions are called again and again
                 at_ns = now_ns()
                 found = self._look()
                 for each in found:

@@ -142,8 +142,8 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     a, b = as_handle(a), as_handle(b)
     if out is not None:
         _check_exactly(a, b, out)
-    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):  # durations, which `matmul` refuses
-        return by_numpy(np.dot, a, b, out=out)  # type: ignore[no-any-return]
+    if not _are_numbers(a, b):  # durations, which `matmul` refuses
+        return gathered(np.dot, a, b, out=out)  # type: ignore[no-any-return]
     if _is_watched(a, b):
         return _watched(np.dot, a, b, out=out)
     at_once = quick(np.dot, a, b, out)
@@ -160,6 +160,11 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
             return stored("dot", ufuncs.multiply(a.reshape(shape), b.reshape(shape)), out)
         return matmul(a, b, out)  # type: ignore[no-any-return]
     return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
+
+
+def _are_numbers(a: ndarray, b: ndarray) -> bool:
+    """Whether both operands have numbers, or truth values."""
+    return a.dtype.kind in reductions.NUMBERS and b.dtype.kind in reductions.NUMBERS
 
 
 def _are_single(a: ndarray, b: ndarray) -> bool:
@@ -185,9 +190,9 @@ def vdot(a: Any, b: Any, /) -> ndarray:
     if known is not None:
         return wrap(np.vdot(*known))
     a, b = as_handle(a).ravel(), as_handle(b).ravel()
-    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):
-        return by_numpy(np.vdot, a, b)  # type: ignore[no-any-return]
-    return matmul(ufuncs.conjugate(a) if a.dtype.kind in "cO" else a, b)  # type: ignore[no-any-return]
+    if not _are_numbers(a, b):
+        return gathered(np.vdot, a, b)  # type: ignore[no-any-return]
+    return matmul(ufuncs.conjugate(a) if a.dtype.kind == "c" else a, b)  # type: ignore[no-any-return]
 
 
 @numpy_function(np.inner, few=2)
@@ -312,7 +317,7 @@ GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """A sum of products over pairs of axes."""
     a, b = as_handle(a), as_handle(b)
-    if not {a.dtype.kind, b.dtype.kind} <= set(reductions.NUMBERS):
+    if not _are_numbers(a, b):
         return by_numpy(np.tensordot, a, b, axes)  # type: ignore[no-any-return]
     try:
         n = int(axes.__index__())

@@ -455,9 +455,7 @@ class ufunc:
             raise ValueError("second operand provided when ufunc is unary")
         target, known = a._open(), few_values((indices,) if b is None else (indices, b))
         small = target is not None and target.nbytes <= config.small_bytes
-        if (
-            small and known is not None and target.dtype.kind in "biufc"
-        ):  # objects raise after some are written
+        if small and known is not None and target.dtype.kind in "biufc":  # objects raise half-way
             try:
                 return self.np.at(target, *known)
             except ValueError:  # ours name the shapes; read-only memory is copied
