@@ -19,7 +19,7 @@ import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, points, require_finite, require_positive
 from spartan_ng.apps.convergence import Iterations
-from spartan_ng.apps.estimator import Unsupervised
+from spartan_ng.apps.estimator import Unsupervised, explained
 from spartan_ng.apps.pictures import Panel
 
 _ELEMENTS = 1 << 22
@@ -179,9 +179,7 @@ class Recommender(Unsupervised):
         """The share of the ratings' squares that the factors explain: at most 1."""
         del y
         X = self._rated(X)
-        whole = (X * X).sum()
-        lost, all_ = np.compute(weighted_squared_loss(X, self.user_factors_, self.item_factors_), whole)
-        return 1.0 - float(lost) / float(all_) if all_ > 0 else float(lost == 0)
+        return explained(weighted_squared_loss(X, self.user_factors_, self.item_factors_), (X * X).sum())
 
     def quality(self, *data: Any) -> dict[str, float]:
         """The score, and the root of the mean squared error of the ratings."""

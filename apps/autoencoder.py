@@ -16,7 +16,7 @@ import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, points, require_finite, require_positive
 from spartan_ng.apps.convergence import Iterations
-from spartan_ng.apps.estimator import Transformer
+from spartan_ng.apps.estimator import Transformer, explained
 from spartan_ng.apps.pictures import Panel
 
 LAYERS = 4
@@ -213,8 +213,7 @@ class AutoEncoder(Transformer):
         """The share of the standardized points' squares that comes back: at most 1."""
         del y
         layers = self._layers(X)
-        lost, whole = np.compute(((layers[-1] - layers[0]) ** 2).sum(), (layers[0] ** 2).sum())
-        return 1.0 - float(lost) / float(whole) if whole > 0 else float(lost == 0)
+        return explained(((layers[-1] - layers[0]) ** 2).sum(), (layers[0] ** 2).sum())
 
     def _panels(self, *data: Any) -> list[Panel]:
         return [pictures.scatter(self.transform(X), "bottleneck") for X in data[:1]]

@@ -212,8 +212,7 @@ class Regressor(_Supervised):
     def score(self, X: Any, y: Any) -> float:
         """The coefficient of determination: 1 less the share of the variance that is not explained."""
         y = column(type(self).__name__, array(X), y)
-        left, spread = np.compute(((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum())
-        return 1.0 - float(left) / float(spread) if spread > 0 else float(left == 0)
+        return determination(y, self.predict(X))
 
     def quality(self, *data: Any) -> dict[str, float]:
         """The score, and the root of the mean squared error."""
@@ -314,8 +313,7 @@ class Transformer(Unsupervised, ABC):
         del y
         X = self._seen(X)
         back = self.inverse_transform(self.transform(X))
-        lost, whole = np.compute(((X - back) ** 2).sum(), ((X - self._middle()) ** 2).sum())
-        return 1.0 - float(lost) / float(whole) if whole > 0 else float(lost == 0)
+        return explained(((X - back) ** 2).sum(), ((X - self._middle()) ** 2).sum())
 
 
 class Clusterer(Unsupervised):
@@ -354,6 +352,17 @@ class Clusterer(Unsupervised):
 
     def _panels(self, *data: Any) -> list[Panel]:
         return [pictures.clusters(array(X), self.predict, self.cluster_centers_) for X in data[:1]]
+
+
+def explained(lost: Any, whole: Any) -> float:
+    """1 less the share of the `whole` that is lost; of nothing, whether nothing is."""
+    lost, whole = (float(a) for a in np.compute(lost, whole))
+    return 1.0 - lost / whole if whole > 0 else float(lost == 0)
+
+
+def determination(given: Any, predicted: Any) -> float:
+    """The share of the variance of what is given that the predictions explain."""
+    return explained(((given - predicted) ** 2).sum(), ((given - given.mean()) ** 2).sum())
 
 
 def roc(evidence: Any, truth: Any) -> tuple[Any, Any]:

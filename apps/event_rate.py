@@ -120,22 +120,21 @@ class EventRate(Estimator):
 
     def _panels(self, *data: Any) -> list[Panel]:
         del data
+        return [self._curve]
 
-        def panel(axes: Any) -> None:
-            first, last = float(self.times_[0]), float(self.times_[-1])
-            grid = np.linspace(first, last, CURVE_POINTS).compute()
-            rates = np.asarray(self.predict(grid)).compute()
-            axes.plot(grid, rates, linewidth=1.2)
-            axes.fill_between(grid, 0, rates, alpha=0.15)
-            (ticks,) = pictures.few(np.asarray(self.times_))
-            across = axes.get_xaxis_transform()
-            axes.vlines(ticks, 0, 0.04, transform=across, color="black", linewidth=0.4, alpha=0.5)
-            axes.set(
-                xlabel="time",
-                ylabel="events per unit of time",
-                xlim=(first, last),
-                ylim=(0, None),
-                title=f"rate with a half-life of {self.half_life:g}",
-            )
-
-        return [panel]
+    def _curve(self, axes: Any) -> None:
+        first, last = float(self.times_[0]), float(self.times_[-1])
+        grid = np.linspace(first, last, CURVE_POINTS).compute()
+        rates = np.asarray(self.predict(grid)).compute()
+        axes.plot(grid, rates, linewidth=1.2)
+        axes.fill_between(grid, 0, rates, alpha=0.15)
+        (ticks,) = pictures.few(np.asarray(self.times_))
+        across = axes.get_xaxis_transform()
+        axes.vlines(ticks, 0, 0.04, transform=across, color="black", linewidth=0.4, alpha=0.5)
+        axes.set(
+            xlabel="time",
+            ylabel="events per unit of time",
+            xlim=(first, last),
+            ylim=(0, None),
+            title=f"rate with a half-life of {self.half_life:g}",
+        )

@@ -15,7 +15,7 @@ from scipy import special
 
 import spartan_ng as np
 from spartan_ng.apps import pictures
-from spartan_ng.apps.checks import array, points, require_positive, targets
+from spartan_ng.apps.checks import array, parted, points, require_positive, targets, with_ones
 from spartan_ng.apps.estimator import Regressor, area, roc
 from spartan_ng.apps.newton import minimize
 from spartan_ng.apps.pictures import Panel
@@ -170,15 +170,13 @@ def glm(
     least, largest = np.compute(y.min(), y.max())
     if not (least >= rule.low and largest <= rule.high):  # nor with a NaN
         raise ValueError(f"glm: targets from {least} to {largest} are no {family} targets")
-    if fit_intercept:
-        X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
+    X = with_ones(X) if fit_intercept else X
     penalty = np.full(X.shape[1], reg, X.dtype).compute()
     penalty[X.shape[1] - fit_intercept :] = 0
     start = 0 * penalty
     loss = _Likelihood(X, y, rule, penalty)
     found = minimize("glm", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
-    coef, intercept = (found.point[:-1], float(found.point[-1])) if fit_intercept else (found.point, 0.0)
-    loop = found.loop
+    (coef, intercept), loop = parted(found.point, fit_intercept), found.loop
     return Fit(coef, intercept, found.value, loop.n_iter, loop.converged, loop.history)
 
 

@@ -116,15 +116,14 @@ class KaplanMeier(Estimator):
 
     def _panels(self, *data: Any) -> list[Panel]:
         del data
+        return [self._curve]
 
-        def panel(axes: Any) -> None:
-            start = min(0.0, float(self.times_[0]))  # nobody has had an event yet
-            times = [start, *self.times_]
-            curve, spread = [1.0, *self.survival_], [0.0, *(2 * self.variance_**0.5)]
-            band = [(max(s - d, 0.0), min(s + d, 1.0)) for s, d in zip(curve, spread, strict=True)]
-            axes.step(times, curve, where="post")
-            axes.fill_between(times, [b[0] for b in band], [b[1] for b in band], step="post", alpha=0.2)
-            axes.set(xlabel="time", ylabel="probability of survival", xlim=(start, None), ylim=(0, 1.02))
-            axes.set(title="survival and two standard errors")
-
-        return [panel]
+    def _curve(self, axes: Any) -> None:
+        start = min(0.0, float(self.times_[0]))  # nobody has had an event yet
+        times = [start, *self.times_]
+        curve, spread = [1.0, *self.survival_], [0.0, *(2 * self.variance_**0.5)]
+        band = [(max(s - d, 0.0), min(s + d, 1.0)) for s, d in zip(curve, spread, strict=True)]
+        axes.step(times, curve, where="post")
+        axes.fill_between(times, [b[0] for b in band], [b[1] for b in band], step="post", alpha=0.2)
+        axes.set(xlabel="time", ylabel="probability of survival", xlim=(start, None), ylim=(0, 1.02))
+        axes.set(title="survival and two standard errors")

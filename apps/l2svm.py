@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import spartan_ng as np
-from spartan_ng.apps.checks import points, require_finite, require_positive, two_classes
+from spartan_ng.apps.checks import parted, points, require_finite, require_positive, two_classes, with_ones
 from spartan_ng.apps.convergence import Iterations
 from spartan_ng.apps.estimator import Separator
 
@@ -68,8 +68,7 @@ def l2svm(
     X = points(X)
     require_positive("l2svm", reg=reg, max_iter=max_iter)
     classes, sign = two_classes("l2svm", X, y)
-    if fit_intercept:
-        X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
+    X = with_ones(X) if fit_intercept else X
     w = np.zeros(X.shape[1], X.dtype).compute()
     margin = np.zeros(X.shape[0], X.dtype)
     gradient = (sign @ X).compute()
@@ -88,8 +87,8 @@ def l2svm(
         loop.saw(objective)
         loop.converged = length * float(direction @ previous) < tol * objective or not gradient.any()
         direction = gradient + float(gradient @ gradient) / float(previous @ previous) * direction
-    coef, intercept = (w[:-1], float(w[-1])) if fit_intercept else (w, 0.0)
-    return Fit(coef, intercept, classes, objective, loop.n_iter, loop.converged, loop.history)
+    found = *parted(w, fit_intercept), classes, objective
+    return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 
 def _search(sign: Any, margin: Any, change: Any, slope: float, curvature: float) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.checks import distinct, points, require_positive
+from spartan_ng.apps.checks import distinct, points, require_positive, with_ones
 from spartan_ng.apps.estimator import Classifier, softmax
 from spartan_ng.apps.newton import minimize
 
@@ -75,8 +75,7 @@ def mlogreg(
     if reg < 0:
         raise ValueError(f"mlogreg: reg is {reg}, it must not be negative")
     y, classes = distinct("mlogreg", X, y, 2)
-    if fit_intercept:
-        X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
+    X = with_ones(X) if fit_intercept else X
     penalty = np.full((X.shape[1], 1), reg, X.dtype).compute()
     penalty[X.shape[1] - fit_intercept :] = 0
     member = (y[:, None] == classes[:-1]).astype(X.dtype).persist()

@@ -15,7 +15,7 @@ import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, points, require_finite, require_positive
 from spartan_ng.apps.convergence import Iterations
-from spartan_ng.apps.estimator import Transformer
+from spartan_ng.apps.estimator import Transformer, explained
 from spartan_ng.apps.pictures import Panel
 
 EPS = 1e-15
@@ -239,8 +239,7 @@ class _Factorization(Transformer):
         """The share of X's squares that the factorization explains: at most 1."""
         del y
         X = self._seen(X)
-        lost, whole = np.compute(squares(X, self.transform(X), self.components_), (X * X).sum())
-        return 1.0 - 2 * float(lost) / float(whole) if whole > 0 else float(lost == 0)
+        return explained(2 * squares(X, self.transform(X), self.components_), (X * X).sum())
 
     def inverse_transform(self, Z: Any) -> Any:
         """The rows with these weights, shape (n_rows, n_columns)."""

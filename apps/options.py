@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, points, require_positive
-from spartan_ng.apps.estimator import Estimator, Regressor
+from spartan_ng.apps.estimator import Estimator, Regressor, determination
 from spartan_ng.apps.pictures import Panel
 
 Kind = Literal["call", "put"]
@@ -214,9 +214,7 @@ class Simulation(Estimator):
 
     def score(self, strikes: Any, prices: Any) -> float:
         """The coefficient of determination of prices that are known for strikes."""
-        known, ours = array(prices), self.predict(strikes)
-        left, spread = np.compute(((known - ours) ** 2).sum(), ((known - known.mean()) ** 2).sum())
-        return 1.0 - float(left) / float(spread) if spread > 0 else float(left == 0)
+        return determination(array(prices), self.predict(strikes))
 
     def quality(self, *data: Any) -> dict[str, float]:
         """How far the price may be off, as a share of it: two standard errors."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.checks import points, require_finite, require_positive, two_classes
+from spartan_ng.apps.checks import parted, points, require_finite, require_positive, two_classes, with_ones
 from spartan_ng.apps.convergence import Iterations
 from spartan_ng.apps.estimator import Separator
 from spartan_ng.apps.svd import principal
@@ -71,8 +71,7 @@ def svm(
     X = points(X)
     require_positive("svm", C=C, max_iter=max_iter)
     classes, sign = two_classes("svm", X, y)
-    if fit_intercept:
-        X = np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
+    X = with_ones(X) if fit_intercept else X
     _, values = principal(X, 1, 1e-2, 100, 0)
     require_finite("svm", X, values)
     rate = np.asarray(1 / (_SAFETY * float(values[0])))
@@ -100,8 +99,7 @@ def svm(
             last = momentum = 1.0
         push = (last - 1) / momentum
         before, dual = dual, moved
-    coef, intercept = (coef[:-1], float(coef[-1])) if fit_intercept else (coef, 0.0)
-    found = coef, intercept, classes, objective, objective - bound
+    found = *parted(coef, fit_intercept), classes, objective, objective - bound
     return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 
