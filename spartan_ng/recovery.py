@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, intersect
+from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, box_slices, intersect
 from spartan_ng.backends.protocol import Losses
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -273,6 +273,6 @@ def _sent(ref: ArrayRef, box: Box) -> tuple[Box, Node]:
     """A driver's array, or the box of it that is all that has to be sent."""
     if ref.tiling is not None or not isinstance(ref.value, np.ndarray) or ref.source is not None:
         return box_of(ref.shape), build.data(ref)
-    key: tuple[Any, ...] = tuple(slice(lo, hi) for lo, hi in box)
+    key: tuple[Any, ...] = box_slices(box)
     part = ref.value[(*key, ...)]
     return box, build.data(ArrayRef(part.shape, ref.dtype, value=part))

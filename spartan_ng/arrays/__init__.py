@@ -1,6 +1,6 @@
 """Where the elements of an array lie: boxes of indices, cuts over workers, references to tiles."""
 
-from spartan_ng.arrays.extent import Box, box_of, box_shape, box_size, intersect, is_empty
+from spartan_ng.arrays.extent import Box, box_of, box_shape, box_size, box_slices, intersect, is_empty
 from spartan_ng.arrays.ref import ArrayRef
 from spartan_ng.arrays.tiling import Tiling, cut
 
@@ -11,6 +11,7 @@ __all__ = [
     "box_of",
     "box_shape",
     "box_size",
+    "box_slices",
     "cut",
     "intersect",
     "is_empty",

@@ -20,6 +20,11 @@ _MOST_THREADS = 8
 """More do not copy faster: a few saturate the memory."""
 
 
+def address(array: Any) -> int:
+    """Where the array's first element lies in this process's memory."""
+    return int(array.__array_interface__["data"][0])
+
+
 def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory."""
     cores = config.threads or system.cores()

@@ -5,6 +5,7 @@ Spartan (ATC '15), section 4: tiles are addressed by where they lie in the globa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 Box = tuple[tuple[int, int], ...]
@@ -21,7 +22,12 @@ def box_shape(box: Box) -> tuple[int, ...]:
     return tuple([hi - lo for lo, hi in box])
 
 
-def box_size(box: Box) -> int:
+def box_slices(box: Box) -> tuple[slice, ...]:
+    """The key that selects what lies inside `box`."""
+    return tuple([slice(lo, hi) for lo, hi in box])
+
+
+def box_size(box: Sequence[tuple[int, int]]) -> int:
     """The number of elements inside `box`."""
     return prod(hi - lo for lo, hi in box)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
 from spartan_ng.backends.holdings import CHECK_S, Holdings
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats
@@ -362,5 +362,5 @@ def _fill_values(results: Sequence[ArrayRef], done: JobDone) -> None:
         for rank, row in enumerate(tiles):
             box = ref.tiling.box_on(ref.shape, rank) if ref.tiling is not None else None
             if box is not None and row is not None:
-                value[tuple(slice(lo, hi) for lo, hi in box)] = row[i]
+                value[box_slices(box)] = row[i]
         ref.value = value

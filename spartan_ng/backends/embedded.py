@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spartan_ng import system
-from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_slices
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
 from spartan_ng.costs import Profile
@@ -151,7 +151,7 @@ class EmbeddedBackend:
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """A view of the value."""
-        return ref.value[tuple(slice(lo, hi) for lo, hi in box)]
+        return ref.value[box_slices(box)]
 
     def close(self) -> None:
         """Let the threads go."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, intersect, is_empty
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, box_slices, intersect, is_empty
 from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
@@ -414,7 +414,7 @@ def _users(ref: ArrayRef, held: Held) -> list[int]:
 
 def _slice(value: Any, box: Box) -> Any:
     """The part of a driver's array inside `box`."""
-    slices: tuple[Any, ...] = tuple(slice(lo, hi) for lo, hi in box)
+    slices: tuple[Any, ...] = box_slices(box)
     return value[(*slices, ...)] if isinstance(value, np.ndarray) else value[slices]  # 0-d stays an array
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import JobCancelled, MemoryBudgetError
@@ -125,7 +125,7 @@ class SimulatedBackend:
             if ref.value is None:
                 store.put(("driver", ref.serial), SourceTile(ref.source))
             elif box is not None:
-                part = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
+                part = ref.value[box_slices(box)]
                 store.put(("driver", ref.serial), np.asarray(part) if ref.format == "dense" else part)
         self._own(ref, tiling)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_size
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
@@ -268,7 +268,7 @@ def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int 
 
 def _steps_of(box: Sequence[tuple[int, int]]) -> int:
     """Into how many tasks a box is cut if it has too many elements for one."""
-    return min(prod(hi - lo for lo, hi in box) // _MOST_ELEMENTS, _MOST_STEPS)
+    return min(box_size(box) // _MOST_ELEMENTS, _MOST_STEPS)
 
 
 def is_one_block(span: tuple[int, int], size: int) -> bool:

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, sparse
+from spartan_ng.arrays import Box, box_of, sparse
 from spartan_ng.arrays.extent import box_shape
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_text
-from spartan_ng.kernels.rows import Evaluate, fills, function_of, is_ufunc, labelled_box
+from spartan_ng.kernels.rows import Evaluate, fills, function_of, is_ufunc, labelled_box, labelled_shape
 from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
 
 Cutter = Callable[[Any, Box], Any]
@@ -70,7 +70,7 @@ class Body:
         if found is None:
             if len(self._places) >= _SHAPES:
                 self._places.clear()
-            block = tuple([(0, n) for n in sizes])
+            block = box_of(sizes)
             found = [self._place(row, b, block) for row, b in zip(self.stage.rows, self.buffer, strict=True)]
             self._places[sizes] = found
         return found
@@ -244,4 +244,4 @@ def _whole(operand: Any, block: Box) -> Any:
 
 
 def _block_shape(read: Read, block: Box) -> tuple[int, ...]:
-    return tuple(hi - lo for lo, hi in labelled_box(read.labels, read.shape, block))
+    return labelled_shape(read.labels, read.shape, block)

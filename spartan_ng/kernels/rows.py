@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, sparse
+from spartan_ng.arrays import Box, box_shape, sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.choice import choose, has_bits
@@ -38,6 +38,11 @@ Evaluate = Callable[[list[Any], Box, Any], Any]
 def labelled_box(labels: Sequence[int], shape: Sequence[int], block: Box) -> Box:
     """The box of a value with `labels` and global `shape` that belongs to a block of the domain."""
     return tuple([block[d] if d != WHOLE else (0, n) for d, n in zip(labels, shape, strict=True)])
+
+
+def labelled_shape(labels: Sequence[int], shape: Sequence[int], block: Box) -> tuple[int, ...]:
+    """The shape of that box."""
+    return box_shape(labelled_box(labels, shape, block))
 
 
 def function_of(row: Row, stage: Fused, of_arrays: bool = False) -> Evaluate:
@@ -144,7 +149,7 @@ def _user_map(row: Row) -> Evaluate:
         # Of this call alone: threads share the function.
         options = {"extent": labelled_box(row.labels, row.shape, block)} if extent else {}
         value = call_user(user, "map", *[dense(regs[a]) for a in row.args], taken=np.asarray, **options)
-        shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        shape = labelled_shape(row.labels, row.shape, block)
         if value.shape != shape:
             raise UserFunctionError(
                 f"map: {user} (at {user.origin}) made a tile of shape {value.shape} "
@@ -203,7 +208,7 @@ def _matrices(row: Row) -> Evaluate:
     name, batch, _, keywords = row.params
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
-        shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        shape = labelled_shape(row.labels, row.shape, block)
         operands = [dense(regs[a]) for a in row.args]
         return evaluate_matrices(name, operands, shape[:batch], shape[-1], row.dtype, keywords)
 
@@ -241,15 +246,13 @@ def _transpose(row: Row) -> Evaluate:
 def _broadcast(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.broadcast_to(
-        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+        dense(regs[a]), labelled_shape(row.labels, row.shape, block)
     )
 
 
 def _reshape(row: Row) -> Evaluate:
     (a,) = row.args
-    return lambda regs, block, out: np.reshape(
-        dense(regs[a]), tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
-    )
+    return lambda regs, block, out: np.reshape(dense(regs[a]), labelled_shape(row.labels, row.shape, block))
 
 
 def _iota(row: Row) -> Evaluate:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_slices
 from spartan_ng.sinks.places import mode_of, new_file, set_aside
 from spartan_ng.sinks.sink import Sink
 
@@ -49,7 +49,7 @@ class NpyFile(Sink):
 
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """Through a map of the file, which takes no memory that cannot be taken back."""
-        self._map()[tuple(slice(lo, hi) for lo, hi in box)] = block
+        self._map()[box_slices(box)] = block
 
     def finish(self) -> None:
         """Rename it."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_slices
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sinks.places import new_folder, take_place
 from spartan_ng.sinks.sink import Sink
@@ -63,7 +63,7 @@ class ZarrStore(Sink):
 
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """Whole chunks at once; parts of chunks while nobody else writes to them."""
-        place = tuple(slice(lo, hi) for lo, hi in box)
+        place = box_slices(box)
         if self._is_whole(box):
             self._opened()[place] = block
             return

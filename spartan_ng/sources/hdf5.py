@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_slices
 from spartan_ng.sources.files import Path, absolute, is_url, needed, opened
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype
@@ -41,7 +41,7 @@ class Hdf5Dataset(OpenedSource):
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What the library says."""
         with self._serial:
-            return np.asarray(self.opened[tuple(slice(lo, hi) for lo, hi in box)])
+            return np.asarray(self.opened[box_slices(box)])
 
     def open(self) -> Any:
         """The library's dataset, whose file stays open as long as it lives."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_slices
 from spartan_ng.sources.source import Serial, Source, checked_dtype
 
 
@@ -37,7 +37,7 @@ class Indexed(Source):
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What the object has at the box."""
         with self._serial:
-            return np.asarray(self.of[tuple(slice(lo, hi) for lo, hi in box)])
+            return np.asarray(self.of[box_slices(box)])
 
     def __str__(self) -> str:
         return f"from_source: {type(self.of).__name__}"

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.sources.source import Source, checked_dtype
 
@@ -79,7 +79,7 @@ class MappedFile(Source):
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """A view of the map."""
-        return self.mapped()[tuple(slice(lo, hi) for lo, hi in box)]
+        return self.mapped()[box_slices(box)]
 
     def __str__(self) -> str:
         return self.path

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_slices
 from spartan_ng.sources.files import Path, absolute, needed
 from spartan_ng.sources.source import OpenedSource, checked_dtype
 
@@ -35,7 +35,7 @@ class ZarrArray(OpenedSource):
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """Zarr's own answer; it reads and unpacks chunks side by side."""
-        return np.asarray(self.opened[tuple(slice(lo, hi) for lo, hi in box)])
+        return np.asarray(self.opened[box_slices(box)])
 
     def open(self) -> Any:
         """Zarr's array."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.compressed import compress_columns
 from spartan_ng.compressed.groups import Coding
 from spartan_ng.compressed.matrix import CompressedMatrix
@@ -149,7 +150,7 @@ def test_kernels_keep_to_their_scratch(groups, columns, monkeypatch):
         scratch = kept[-1]
         longer = np.concatenate([scratch, np.full(behind, 0x5A5A5A5A)])
         made.append(longer)
-        lines[0, 6] = dictionaries._address(longer)
+        lines[0, 6] = address(longer)
         return lines, (kept, longer)
 
     monkeypatch.setattr(dictionaries, "_table", guarded)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.system import machine_bytes
 from spartan_ng.worker.memory.mapping import Mapping
@@ -167,9 +168,9 @@ class BufferPool:
     def locate(self, array: np.ndarray[Any, Any]) -> tuple[Segment, int] | None:
         """The segment an array lies in and its offset there, or None."""
         root = array.base if isinstance(array.base, np.ndarray) else array
-        start = _address(root)
+        start = address(root)
         segment = self._live.get(start)
-        return None if segment is None else (segment, _address(array) - start)
+        return None if segment is None else (segment, address(array) - start)
 
     def collect(self) -> None:
         """Take back the buffers whose last array has died."""
@@ -210,7 +211,7 @@ class BufferPool:
         root = segment.map.array(nbytes)
         segment.nbytes = nbytes
         segment.resident = max(segment.resident, nbytes)
-        start = _address(root)
+        start = address(root)
         self._live[start] = segment
         # Finalizers run anywhere, also inside our own locked parts: they only append.
         weakref.finalize(root, self._returned.append, (start, segment)).atexit = False
@@ -252,7 +253,3 @@ def size_class(nbytes: int) -> int:
     """The least of 1, 1.25, 1.5, 1.75 times a power of two, in whole pages, that holds `nbytes`."""
     step = max(4096, 1 << max(0, (nbytes - 1).bit_length() - 3))
     return -(-nbytes // step) * step
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.system import machine_bytes
 from spartan_ng.worker.memory.pool import size_class
 
@@ -39,7 +40,7 @@ class Recycler:
     def owns(self, array: np.ndarray[Any, Any]) -> bool:
         """Whether the array lies in one of these buffers."""
         root = array.base if isinstance(array.base, np.ndarray) else array
-        return root.nbytes >= LEAST_BYTES and _address(root) in self._live
+        return root.nbytes >= LEAST_BYTES and address(root) in self._live
 
     @property
     def free_bytes(self) -> int:
@@ -54,7 +55,7 @@ class Recycler:
         if nbytes < LEAST_BYTES or dtype.hasobject:
             return np.empty(shape, dtype)
         storage = self._take(size_class(nbytes))
-        self._live.add(_address(storage))
+        self._live.add(address(storage))
         root: np.ndarray[Any, Any] = np.frombuffer(storage.data, np.uint8, nbytes)
         # Finalizers run anywhere, also inside our own locked parts: they only append.
         weakref.finalize(root, self._returned.append, storage).atexit = False
@@ -76,7 +77,7 @@ class Recycler:
         while self._returned:
             storage = self._returned.popleft()
             self.used_bytes -= storage.nbytes
-            self._live.discard(_address(storage))
+            self._live.discard(address(storage))
             self._free.append(storage)
         self._trim()
 
@@ -88,7 +89,3 @@ class Recycler:
 
     def _kept(self) -> int:
         return sum(s.nbytes for s in self._free)
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])

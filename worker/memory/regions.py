@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, sparse
+from spartan_ng.arrays import Box, box_of, box_slices, sparse
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.plan.plan import WHOLE, Read, Slot
 from spartan_ng.worker.memory.store import Region
@@ -164,7 +164,7 @@ def identity(slot: int, box: Box, of: Slot, rank: int) -> Operand:
 def pieces(slot: Slot, region: Region, rank: int) -> tuple[Piece, ...]:
     """The parts of the global `region` that lie in each tile; a duplicate is read on the spot."""
     if slot.tiling.duplicate:
-        return (Piece(rank, region, tuple(slice(0, n) for n in region_shape(region))),)
+        return (Piece(rank, region, box_slices(box_of(region_shape(region)))),)
     within = tuple((start, stop) for start, stop, _ in region)
     out = []
     for owner, tile in slot.tiling.tiles(slot.shape, within):

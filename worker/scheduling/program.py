@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_of, box_shape, box_size, box_slices
 from spartan_ng.arrays import cut as cut_axis
 from spartan_ng.costs.operations import flops
 from spartan_ng.costs.tuned import LENT_FLOPS
@@ -180,7 +180,7 @@ def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
     if box is None:
         return Task(None)
     if isinstance(stage, Combine):
-        lead = [tuple((0, n) for n in plan.slots[s].shape[: stage.lead]) for s in stage.states]
+        lead = [box_of(plan.slots[s].shape[: stage.lead]) for s in stage.states]
         states = [
             identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)
         ]
@@ -275,7 +275,7 @@ def _join_task(plan: Plan, stage: Join, box: Box, rank: int) -> Task:
         return task
     reads = stage.reads[1:] if stage.how == "compress" else stage.reads
     for i, read in enumerate(reads):
-        own = box if stage.how == "scatter" and i == 0 else tuple((0, n) for n in read.shape)
+        own = box if stage.how == "scatter" and i == 0 else box_of(read.shape)
         task.operands.append(resolve(read, own, plan.slots[read.slot], rank))
     return task
 
@@ -307,7 +307,7 @@ def _concatenate_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> S
 def _assign_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
     """The base's box, then the part of the value that falls into it."""
     base, value = stage.reads
-    yield base, box, tuple(slice(0, hi - lo) for lo, hi in box)
+    yield base, box, box_slices(box_of(box_shape(box)))
     own, place = [], []
     for (start, step), n, (lo, hi) in zip(stage.params, value.shape, box, strict=True):
         k0 = max(0, -(-(lo - start) // step))
@@ -384,7 +384,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
-        task.flops = _operations(stage, prod(hi - lo for lo, hi in task.box))
+        task.flops = _operations(stage, box_size(task.box))
         reducers = [w.reducer for w in stage.writes if w.reducer is not None]
         task.blas = any(row.kind in ("contract", "matrices") for row in (*stage.rows, *reducers))
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape, intersect
+from spartan_ng.arrays import Box, box_of, box_shape, intersect
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
@@ -41,7 +41,7 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
     read = stage.reads[0]
-    box = (*((0, n) for n in mask.shape), *task.box[1:])
+    box = (*box_of(mask.shape), *task.box[1:])
     whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
     is_read = run.plan.slots[read.slot].chunks is not None
     if not is_read and all(p.rank == ex.rank for p in whole.pieces):
@@ -54,7 +54,7 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     places = np.flatnonzero(mask)[lo:hi]
     if places.size:
         inner = prod(mask.shape[1:])
-        rest = [(0, n) for n in mask.shape[1:]] + list(task.box[1:])
+        rest = [*box_of(mask.shape[1:]), *task.box[1:]]
         part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
         flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
         np.take(flat, rows * inner + places % inner, axis=0, out=out)

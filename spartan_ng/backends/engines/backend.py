@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
 from spartan_ng.backends.engines.jobs import Job, StageReads, Tile, Tiles, stage_reads
 from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
 from spartan_ng.backends.protocol import Progress, RunStats
@@ -88,7 +88,7 @@ class EngineBackend:
                 tile = SourceTile(ref.source)
                 tiles[rank] = Tile(self.engine.submit("upload", Made, {0: tile}), 0, alone=True)
             elif box is not None:
-                value = ref.value[tuple(slice(lo, hi) for lo, hi in box)]
+                value = ref.value[box_slices(box)]
                 part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
                 tiles[rank] = Tile(self.engine.submit("upload", Made, {0: part}), 0, alone=True)
         self._keep(ref, tiling, tiles)

@@ -9,7 +9,7 @@ import dask
 import dask.array
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.arrays import ArrayRef, Tiling, box_shape
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.kinds.dask import DaskEngine
 from spartan_ng.backends.protocol import Backend
@@ -47,7 +47,7 @@ def given(backend: Backend, ref: ArrayRef) -> dask.array.Array:
     for index in product(*map(range, tiling.parts)):
         tile = tiles[0 if tiling.duplicate else tiling.rank(index)]
         future = engine.future(engine.submit("to_dask", read, tile.handle, tile.number, None))
-        shape = tuple(hi - lo for lo, hi in tiling.box(ref.shape, index))
+        shape = box_shape(tiling.box(ref.shape, index))
         blocks[index] = dask.array.from_delayed(dask.delayed(future), shape, ref.dtype)
     return dask.array.block(blocks.tolist()) if ref.shape else blocks[()]
 

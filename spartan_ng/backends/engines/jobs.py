@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 
+from spartan_ng.arrays import box_size
 from spartan_ng.backends.engines.protocol import Engine, Handle
 from spartan_ng.backends.protocol import Progress
 from spartan_ng.plan.estimate import read_slots, written_slots
@@ -145,7 +145,7 @@ class Job:
         if not tile.alone or slot.format != "dense":
             return False
         box = slot.tiling.box_on(slot.shape, wanted.rank)
-        size = prod(hi - lo for lo, hi in box or ())
+        size = box_size(box or ())
         return size * slot.dtype.itemsize <= _WHOLE_BYTES or elements(wanted) == size
 
     def _part(self, tile: Tile, wanted: Wanted) -> Handle:

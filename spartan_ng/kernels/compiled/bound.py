@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.body import slicer
 from spartan_ng.kernels.rows import KINDS
 from spartan_ng.plan.plan import Row
@@ -74,7 +75,7 @@ class Lines:
     def at(self, arrays: list[Any]) -> Any:
         """The table for these arrays, one for each column of addresses."""
         others = [0] * (self.table.shape[1] - len(arrays))
-        return self.table + np.array([*map(_address, arrays), *others], np.int64)
+        return self.table + np.array([*map(address, arrays), *others], np.int64)
 
 
 class Tables:
@@ -269,10 +270,6 @@ def _with_rows(body: Sampled, operands: list[Any]) -> list[Any]:
         row = body.stage.rows[register - first]
         registers[register] = np.asarray(KINDS[row.kind](row)(registers, body.tile, None))
     return registers
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def _strides(x: Any) -> tuple[int, int]:

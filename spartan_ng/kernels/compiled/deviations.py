@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
@@ -64,7 +65,7 @@ def _folded(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any])
     total, mean, rest, squares = (np.zeros(shape, out) for _ in range(4))
     # Were the buffers `local`, LLVM would take four times as long over the loops.
     buffers = _aligned(4 * _PANEL * out.itemsize)
-    addresses = map(_address, (x, total, mean, rest, squares, buffers))
+    addresses = map(address, (x, total, mean, rest, squares, buffers))
     kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses]], np.int64))
     return (total,), (np.full(shape, rows, np.float64), mean, rest, squares)
 
@@ -72,9 +73,5 @@ def _folded(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any])
 def _aligned(nbytes: int) -> Any:
     """So many bytes from the beginning of a line on."""
     memory = np.empty(nbytes + _LINE_BYTES, np.uint8)
-    first = -_address(memory) % _LINE_BYTES
+    first = -address(memory) % _LINE_BYTES
     return memory[first : first + nbytes]
-
-
-def _address(a: Any) -> int:
-    return int(a.__array_interface__["data"][0])

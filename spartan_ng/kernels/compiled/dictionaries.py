@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.compressed.groups import Coding
 from spartan_ng.compressed.layouts import Codes, Layout, Offsets
 from spartan_ng.compressed.matrix import CompressedMatrix
@@ -66,7 +67,7 @@ def _product(kernel: Function, a: CompressedMatrix, b: Any, number: str) -> Any:
     table, _alive = _table(a, words, right, out, columns)
     if a.turned and number == "float64" and not np.isfinite(words).all():
         counts = [np.ascontiguousarray(c, np.int64) for c in a.counts()]
-        table[1:, _COUNTS] = [_address(counts[g]) for g in _order(a.coding)]
+        table[1:, _COUNTS] = [address(counts[g]) for g in _order(a.coding)]
     kernel(table)
     _add_plain(a, right, out)
     return out[:, 0] if b.ndim == 1 else out
@@ -133,8 +134,8 @@ def _table(a: CompressedMatrix, words: Any, b: Any, out: Any, columns: int) -> t
     distinct = table[1:, _DISTINCT]
     listed = distinct[table[1:, 0] == _LISTED].max(initial=1)
     scratch = np.zeros(loops.scratch_numbers(len(table), int(listed), int(distinct.sum()), columns), np.int64)
-    table[0, :7] = a.lo, a.hi, a.width, columns, _address(b), _address(out), _address(scratch)
-    table[1:, -1] = _address(words) + places * words.itemsize
+    table[0, :7] = a.lo, a.hi, a.width, columns, address(b), address(out), address(scratch)
+    table[1:, -1] = address(words) + places * words.itemsize
     return table, (kept, words, b, out, scratch)
 
 
@@ -165,8 +166,8 @@ def _lines(coding: Coding) -> tuple[Any, Any, list[Any]]:
             main, starts, listed = layout.codes, layout.starts, len(layout.codes)
         main, starts, columns = (np.ascontiguousarray(x) for x in (main, starts, np.array(g.columns)))
         kept += [main, starts, columns]
-        addresses = _address(main), _address(starts)
-        line[:9] = *_kind(layout), *addresses, listed, g.distinct, 0, _address(columns), len(columns)
+        addresses = address(main), address(starts)
+        line[:9] = *_kind(layout), *addresses, listed, g.distinct, 0, address(columns), len(columns)
     return lines, np.array([first[k] for k in order], np.int64), kept
 
 
@@ -179,7 +180,3 @@ def _add_plain(a: CompressedMatrix, b: Any, out: Any) -> None:
             out[columns] = plain.T @ b
         else:
             out += plain @ b[columns]
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
@@ -43,6 +44,6 @@ def _flaw(kernel: Function, name: str, x: Any) -> str:
 
 def _state(kernel: Function, x: Any) -> tuple[Any, Any]:
     state = np.empty(2, x.dtype)
-    addresses = [int(a.__array_interface__["data"][0]) for a in (x, state)]
+    addresses = [address(a) for a in (x, state)]
     kernel(np.array([[addresses[0], x.size, addresses[1]]], np.int64))
     return state[0], state[1]

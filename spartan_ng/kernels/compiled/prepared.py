@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_of, box_shape, box_size
 from spartan_ng.kernels.blocks import is_one_block
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
-from spartan_ng.kernels.rows import fills, labelled_box
+from spartan_ng.kernels.rows import fills, labelled_box, labelled_shape
 from spartan_ng.kernels.sequences import Run
 from spartan_ng.plan.plan import WHOLE, Fused, Read
 
@@ -77,7 +77,7 @@ class Compiled:
         self.shared = self.is_whole and len(stage.writes) > 1
         """Whether loops put reduced results into states of the tile's size, and not of a block's."""
         self.walks = [_walk(r, tile, o) for r, o in zip(stage.reads, operands, strict=True)]
-        box = tuple((0, n) for n in sizes)
+        box = box_of(sizes)
         self.loops = {i: self._loop(s, box) for i, s in enumerate(self.steps) if isinstance(s, Segment)}
         self.buffers = _Buffers(self)
         parts = [(loop.segment, loop.layout) for loop in self.loops.values()]
@@ -129,12 +129,12 @@ class Compiled:
 
     def allocate(self) -> list[np.ndarray[Any, Any]]:
         """One thread's buffers."""
-        box = tuple((0, n) for n in self.sizes)
+        box = box_of(self.sizes)
         nbytes = [0] * self.buffers.count
         for register, b in self.buffers.numbers.items():
             row = self.stage.rows[register - self.first]
             shape = labelled_box(row.labels, row.shape, box)
-            nbytes[b] = max(nbytes[b], prod(hi - lo for lo, hi in shape) * row.dtype.itemsize)
+            nbytes[b] = max(nbytes[b], box_size(shape) * row.dtype.itemsize)
         return [np.empty(n, np.uint8) for n in nbytes]
 
     @property
@@ -209,7 +209,7 @@ class Compiled:
         row = self.stage.rows[register - self.first]
         if register in self.plain:
             box = self.tile  # it lies in the tile's result
-        shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, box))
+        shape = labelled_shape(row.labels, row.shape, box)
         return _packed(shape, row.dtype.itemsize)
 
 
@@ -307,7 +307,7 @@ def build_table(body: Compiled, blocks: Blocks) -> RunTable:
     shapes: dict[tuple[int, ...], list[BlockTable]] = {}
     lines = []
     for block in blocks:
-        key = tuple(hi - lo for lo, hi in block)
+        key = box_shape(block)
         if key not in shapes:
             shapes[key] = [BlockTable(body, loop, block) for loop in body.loops.values()]
         lines.append(np.concatenate([t.table for t in shapes[key]]))

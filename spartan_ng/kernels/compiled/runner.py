@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.body import slicer
 from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment
 from spartan_ng.kernels.compiled.whole import first_state
 from spartan_ng.kernels.reducers import Reducer, block_states, sums_on_the_way
-from spartan_ng.kernels.rows import fills, function_of, labelled_box
+from spartan_ng.kernels.rows import fills, function_of, labelled_shape
 from spartan_ng.ops.folds import State
 
 
@@ -30,7 +31,7 @@ class CompiledRunner:
         self.reducers = reducers
         self._sums = sums_on_the_way(body.stage.writes)
         self._operands = operands
-        self._bases = [o.__array_interface__["data"][0] for o in operands]
+        self._bases = [address(o) for o in operands]
         self._cutters = [slicer(r, body.tile, o) for r, o in zip(body.stage.reads, operands, strict=True)]
         self._evaluates = {
             s.register: function_of(row, body.stage)
@@ -46,14 +47,14 @@ class CompiledRunner:
 
     def _shaped(self, block: Box) -> tuple[dict[int, Any], dict[int, BlockTable]]:
         """Buffers and tables for blocks of this shape."""
-        key = tuple(hi - lo for lo, hi in block)
+        key = box_shape(block)
         found = self._shapes.get(key)
         if found is None:
             body = self.body
             buffers = {}
             for register, b in body.buffers.numbers.items():
                 row = body.stage.rows[register - body.first]
-                shape = tuple(hi - lo for lo, hi in labelled_box(row.labels, row.shape, block))
+                shape = labelled_shape(row.labels, row.shape, block)
                 nbytes = prod(shape) * row.dtype.itemsize
                 buffers[register] = self._scratch[b][:nbytes].view(row.dtype).reshape(shape)
             tables = {i: BlockTable(body, loop, block) for i, loop in body.loops.items()}
@@ -109,10 +110,10 @@ class CompiledRunner:
         for register in segment.stores:
             out = buffers[register] if register in buffers else results[register]
             self._registers[register] = out
-            fields[next(places)] = out.__array_interface__["data"][0]
+            fields[next(places)] = address(out)
         for e in segment.endings:
             out = self._ending(e, block, buffers, results)
-            fields[next(places)] = out.__array_interface__["data"][0]
+            fields[next(places)] = address(out)
         assert kernel.function is not None, "chosen only when compiled"
         kernel.function(fields[None])
 
@@ -125,7 +126,7 @@ class CompiledRunner:
         if not placed and not (value.flags.c_contiguous and value.dtype == dtype):
             value = np.ascontiguousarray(value, dtype)
         self._registers[register] = value
-        return int(value.__array_interface__["data"][0])
+        return address(value)
 
     def _ending(self, e: Ending, block: Box, buffers: dict[int, Any], results: dict[int, Any]) -> Any:
         """The array a fold goes to; that of a reduced result holds the fold's start."""

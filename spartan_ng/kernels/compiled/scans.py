@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_size
+from spartan_ng.arrays.copying import address
 from spartan_ng.config import config
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
@@ -116,7 +117,7 @@ def prepare_scan(
     reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], out: Any, cut: Cut
 ) -> CompiledScan | None:
     """As `compiled_scan`, its kernels compiled or not; None where none are wanted, or there are none."""
-    if not config.compiles or prod(hi - lo for lo, hi in cut.box) < LEAST:
+    if not config.compiles or box_size(cut.box) < LEAST:
         return None
     if any(type(x) is not np.ndarray for x in operands):
         return None
@@ -137,7 +138,7 @@ def _walked(labels: tuple[int, ...], x: Any, box: Box) -> _Array | None:
         if label == WHOLE or n != box[label][1] - box[label][0]:
             return None
         strides[label] += stride
-    return _Array(_address(x), tuple(strides), box)
+    return _Array(address(x), tuple(strides), box)
 
 
 class CompiledScan:
@@ -226,7 +227,7 @@ class CompiledScan:
                 waiting += self._rows[register - first].args if register >= first else ()
         rows = [(i, r) for i, r in enumerate(self._rows, first) if i in needed]
         used = sorted(needed & self._arrays.keys())
-        line = prod(hi - lo for lo, hi in self.box[self.axis + 1 :]) == 1
+        line = box_size(self.box[self.axis + 1 :]) == 1
         text = Text(
             str(self._rows[self.scan - first].fn),
             self.scan,
@@ -293,7 +294,7 @@ class CompiledScan:
         size = [hi - lo for lo, hi in spot]
         corner = tuple(lo for lo, _ in spot)
         lows = tuple((c, c + 1) if d == self.axis else piece[d] for d, c in enumerate(corner))
-        state = [_Array(_address(s), s.strides, lows) for s in states]
+        state = [_Array(address(s), s.strides, lows) for s in states]
         outer = prod(size[d] for d in self._outer)
         inner = prod(size[d] for d in self._inner)
         fields = [outer, size[self.axis], inner, int(lift)]
@@ -305,7 +306,3 @@ class CompiledScan:
             fields.append(array.strides[self.axis])
             fields.append(array.strides[self._inner[-1]] if self._inner else 0)
         return fields
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -16,12 +16,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_of, box_size
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
 from spartan_ng.error_state import is_strict
@@ -83,7 +82,7 @@ class Tier:
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
         self._is_left = bool(exact_obstacle(stage))
-        self._is_small = prod(hi - lo for lo, hi in tile) < LEAST
+        self._is_small = box_size(tile) < LEAST
         self._seconds = 0.0
         self._lock = threading.Lock()
 
@@ -329,6 +328,6 @@ def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
         np.broadcast_to(np.empty((), d), r.shape) for d, r in zip(dtypes, stage.reads, strict=True)
     ]
     operands[stage.driver] = csr_array(stage.reads[stage.driver].shape, dtype=dtypes[stage.driver])
-    found = prepare_sampled(stage, tuple((0, n) for n in stage.domain), operands)
+    found = prepare_sampled(stage, box_of(stage.domain), operands)
     names = " > ".join(str(r.fn) if r.fn is not None else "matmul" for r in stage.rows if r.sampled)
     return [f"{names}: {'interpreted' if found is None else 'compiled'}, at non-zeros alone"]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows, unequal
@@ -65,8 +66,8 @@ class SparseProduct:
         """Fill a range of rows of `out`, and the same columns of `flipped`, its transpose."""
         a, (n, inner) = self.a, self.a.shape
         arrays = (a.data, a.indices, a.indptr, self.b, out)
-        addresses = [array.__array_interface__["data"][0] for array in arrays]
-        addresses.append(0 if flipped is None else flipped.__array_interface__["data"][0])
+        addresses = [address(array) for array in arrays]
+        addresses.append(0 if flipped is None else address(flipped))
         line = [*addresses, n, a.nnz, self.b.shape[1], inner, int(self.turned), *rows]
         self.kernel(np.array([line], np.int64))
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.folds import PRODUCT, start
 from spartan_ng.kernels.compiled.prepared import Blocks, Compiled, extents_of
 from spartan_ng.ops.folds import State
@@ -23,9 +24,9 @@ class WholeRunner:
     def __init__(self, body: Compiled, operands: list[Any], outs: list[Any]) -> None:
         self.body = body
         self._scratch = body.allocate()
-        self._bases = {i: _address(o) for i, o in enumerate(operands)}
-        self._bases |= {r: _address(self._scratch[b]) for r, b in body.buffers.numbers.items()}
-        self._bases |= {-1 - k: _address(o) for k, o in enumerate(outs) if o is not None}
+        self._bases = {i: address(o) for i, o in enumerate(operands)}
+        self._bases |= {r: address(self._scratch[b]) for r, b in body.buffers.numbers.items()}
+        self._bases |= {-1 - k: address(o) for k, o in enumerate(outs) if o is not None}
         self._own = [r for r in body.reduced if outs[-1 - r] is None]
         self._operands = (operands, outs)  # kept alive: the kernel sees only addresses
 
@@ -37,7 +38,7 @@ class WholeRunner:
         bases = dict(self._bases) if self._own else self._bases
         for register in self._own:
             state = first_state(body, register, body.tile if body.shared else blocks[0])
-            bases[register] = _address(state)
+            bases[register] = address(state)
             states[-1 - register] = (state,)
         addresses = np.zeros(table.shape[1], np.int64)
         addresses[columns] = [bases[r] for r in registers]
@@ -45,10 +46,6 @@ class WholeRunner:
         assert kernel.function is not None, "chosen only when compiled"
         kernel.function(table + addresses)
         return states
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def first_state(body: Compiled, register: int, box: Box) -> np.ndarray[Any, Any]:
