@@ -385,3 +385,18 @@ def test_moves_of_operands_and_of_results_do_not_cancel() -> None:
         found = runs.values()["a1"]
         assert (found.plain != found.up).all()
         assert (found.plain != found.down).all()
+
+
+@pytest.mark.parametrize("function", ["square({0})", "multiply({0}, {0})", "sinh({0})"])
+def test_what_numpy_rounds_by_how_it_lies_is_judged_by_rounding(function):
+    """NumPy's loops over what lies backwards have other last bits: so may any other's."""
+    text = f"np.{function.format('a1')}"
+    runs = Triplet(0, 1000)
+    assert runs.run(Line("a0 = (N.random.default_rng(1).random(64) * (1 - 2j) + 0.3).astype('c8')"))
+    assert runs.run(Line("a1 = a0[::-1]"))
+    assert runs.run(Line(f"a2 = {text}"))
+    lies_apart, lies_together = (
+        eval(text, {"np": numpy, "a1": a}) for a in (runs.plain["a1"], runs.plain["a1"].copy())
+    )
+    assert mismatch(lies_together, runs.values()["a2"]) is None
+    assert mismatch(lies_apart * (1 + 1e-4), runs.values()["a2"]) is not None

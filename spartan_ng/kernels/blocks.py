@@ -143,7 +143,22 @@ def _cached_sizes(
         others = [d for d in wide if d != last] or wide
         largest = max(others, key=lambda d: (sizes[d], -d))
         sizes[largest] = -(-sizes[largest] // 2)
+    if held is not None and not product:
+        _shorten_chains(stage, sizes, int(most) // 2, free)
     return tuple(sizes)
+
+
+def _shorten_chains(stage: Fused, sizes: list[int], longest: int, free: list[int]) -> None:
+    """Let no element of a block's result be a fold of more than one that streams past would be of: compiled
+    loops add one partial sum after the other within a block, and operands may have few bytes for very many
+    elements, which are broadcast."""
+    for write in stage.writes:
+        if write.reducer is None:
+            continue
+        reduced = [d for d in free if d not in write.labels]
+        while reduced and prod(sizes[d] for d in reduced) > longest:
+            most = max(reduced, key=lambda d: sizes[d])
+            sizes[most] = -(-sizes[most] // 2)
 
 
 def _written_chunks(stage: Fused) -> dict[int, int] | None:

@@ -22,7 +22,7 @@ from tests.fuzz.program import Line, Rounding, execute, numpys
 
 _UNITS = {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52, 16: 2.0**-52}
 """The last bit of 1.0, by the bytes of a real number."""
-_OWN = {Rounding.SUMS: 1, Rounding.ALWAYS: 8}
+_OWN = {Rounding.NEVER: 1, Rounding.SUMS: 1, Rounding.ALWAYS: 8}
 """By how many units results are moved, relative to the largest of them, whatever their operands."""
 _SOUND = {2: 2.0**-4, 4: 2.0**-8, 8: 2.0**-18, 16: 2.0**-18}
 """By how much of the largest element two runs may differ: beyond it a program is too badly conditioned."""
@@ -60,18 +60,30 @@ def size_of(a: Any) -> float:
     return most if most < numpy.inf else float(magnitudes[numpy.isfinite(magnitudes)].max(initial=0.0))
 
 
-def is_moved(line: Line, operands: list[Any], result: Any) -> bool:
+def is_moved(line: Line, operands: dict[str, Any], result: Any) -> bool:
     """Whether a result may be another's by rounding."""
     dtype = numpy.asarray(result).dtype
-    if line.rounding is Rounding.NEVER or dtype.kind not in "fc":
+    if dtype.kind not in "fc":
         return False
+    if line.rounding is Rounding.NEVER:
+        return _hangs_on_layout(line, operands, numpy.asarray(result))
     if line.rounding is Rounding.ALWAYS:
         return True
-    inexact = [numpy.asarray(a) for a in operands if numpy.asarray(a).dtype.kind in "fciub"]
+    inexact = [numpy.asarray(a) for a in operands.values() if numpy.asarray(a).dtype.kind in "fciub"]
     most = max((size_of(a) for a in inexact), default=1.0)
     count = max((a.size for a in inexact), default=1)
     exact = 2.0 ** {2: 10, 4: 23, 8: 52, 16: 52}[real_bytes(dtype)]
     return not (all(map(_on_grid, inexact)) and max(count, 1) * max(most, 1.0) ** 2 * 16 < exact)
+
+
+def _hangs_on_layout(line: Line, operands: dict[str, Any], result: Any) -> bool:
+    """Whether NumPy itself gives other bits for copies of the operands, which lie one after the other:
+    its loops over what lies backwards or apart round products of complex numbers otherwise."""
+    environment = {**numpys(), **operands}
+    if execute(line, environment) is not None or line.defines is None:
+        return False
+    found = numpy.asarray(environment[line.defines])
+    return found.shape == result.shape and found.dtype == result.dtype and not _same(found, result)
 
 
 def _on_grid(a: Any) -> bool:

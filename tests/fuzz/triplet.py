@@ -55,7 +55,7 @@ class Triplet:
                 return False
             if any(numpy.shape(e[name]) != numpy.shape(result) for e in (self.up, self.down)):
                 return False
-            if is_moved(line, list(operands.values()), result):
+            if is_moved(line, operands, result):
                 noise = noise_for(line, operands, result, self._random)
                 if noise is None:
                     return False

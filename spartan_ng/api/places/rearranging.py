@@ -254,8 +254,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     kept = constants.ones(n, bool)
     if isinstance(obj, slice):
         kept[obj] = False
-    elif not isinstance(obj, list | tuple) or obj:
-        gone = as_handle(obj)
+    elif (gone := as_handle(obj)).size or not isinstance(obj, list | tuple):  # empty lists name none
         if gone.dtype == bool and gone.shape != (n,) and gone.ndim:
             raise ValueError(
                 "boolean array argument obj to delete must be one dimensional and match the axis length of "

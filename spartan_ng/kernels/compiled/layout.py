@@ -39,6 +39,7 @@ def lay_out(
     axes = [k for k, (_, n) in enumerate(segment.space) if n > 1]
     if axes:
         inner = max(axes, key=lambda k: (_votes(k, strides, widths), k))
+        inner = _longer_fold(segment, strides[: len(segment.operands)], sizes, axes, inner)
         axes = [*(k for k in axes if k != inner), inner]
     loops: list[tuple[int, ...]] = []
     for k in axes:
@@ -55,6 +56,20 @@ def lay_out(
         kinds.append("z" if step == 0 else "c" if step == width else "s")
     reduced = tuple(tuple(bool(loop) and loop[-1] not in e.kept for loop in loops) for e in segment.endings)
     return Layout(tuple(loops), tuple(kinds), reduced)
+
+
+def _longer_fold(
+    segment: Segment, operands: list[Strides], sizes: tuple[int, ...], axes: list[int], inner: int
+) -> int:
+    """The innermost axis where `inner` would have the loop add one element after the other in memory, for an
+    operand that is broadcast: one that is folded and no shorter, where NumPy takes it, too. Sums are then
+    made in registers, side by side, and round no more often than NumPy's."""
+    if segment.stores or not segment.endings:
+        return inner
+    folded = [k for k in axes if all(k not in e.kept for e in segment.endings)]
+    longer = [k for k in folded if sizes[k] >= sizes[inner] and (k > inner or inner in folded)]
+    free = [k for k in longer if not any(s[k] and s[inner] for s in operands)]
+    return max(free, key=lambda k: sizes[k], default=inner)
 
 
 def _votes(axis: int, strides: list[Strides], widths: list[int]) -> int:
