@@ -36,7 +36,7 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("running", "part failed"): "stopping",
     ("running", "last part failed"): "gone",
     ("running", "cancelled"): "stopping",
-    ("running", "worker lost"): "stopping",
+    ("running", "worker lost"): "saving",
     ("running", "last worker lost"): "gone",
     ("running", "client lost"): "stopping",
     ("running", "timed out"): "stopping",
@@ -49,8 +49,25 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("stopping", "last worker lost"): "gone",
     ("stopping", "client lost"): "stopping",
     ("stopping", "timed out"): "stopping",
+    ("saving", "part failed"): "saving",
+    ("saving", "last part failed"): "saved",
+    ("saving", "worker lost"): "saving",
+    ("saving", "last worker lost"): "saved",
+    ("saving", "cancelled"): "stopping",
+    ("saving", "client lost"): "stopping",
+    ("saving", "waited for too long"): "late",
+    ("late", "part failed"): "late",
+    ("late", "last part failed"): "gone",
+    ("late", "worker lost"): "late",
+    ("late", "last worker lost"): "gone",
+    ("late", "cancelled"): "late",
+    ("late", "client lost"): "stopping",
 }
-"""`(state, event) → state` of a job. "last" means that no worker has a part left to report."""
+"""`(state, event) → state` of a job. "last" means that no worker has a part left to report. Where a worker is
+lost, what its peers have of the job is saved for its client."""
+
+SAVE_S = 1.0
+"""A client whose job has lost a worker waits so long at most for what the others have left of it."""
 
 
 @dataclass(slots=True)
@@ -72,6 +89,11 @@ class Job:
     """What workers have been at for a while."""
     observed: bool = False
     """Whether its client wants to know what happens."""
+    left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    """What workers have kept of it, where one was lost,"""
+    loss: str = ""
+    """and what is to be said of that; it was"""
+    lost_s: float = 0.0
 
     def described(self, now_s: float) -> str:
         """How long it has run, and who waits for whom."""
@@ -137,6 +159,8 @@ class Jobs:
             elif record.state == "running" and 0 < record.deadline_s <= now_s - record.since_s:
                 text = f"the job has run for more than {record.deadline_s:g} s: {record.described(now_s)}"
                 out += self._step(job, "timed out", "JobTimeout", text)
+            elif record.state == "saving" and now_s - record.lost_s >= SAVE_S:
+                out += self._step(job, "waited for too long")
         return out
 
     def cancel(self, peer: str, message: Cancel) -> Instructions:
@@ -149,8 +173,8 @@ class Jobs:
     def finished(self, peer: str, message: JobFinished) -> Instructions:
         """A worker's part is done."""
         record = self._jobs.get(message.job)
-        if record is None or peer not in record.waiting:
-            return []
+        if record is None or peer not in record.waiting or record.state in ("saving", "late"):
+            return []  # an answer to the order that it has not heard yet follows
         if any(_form(part) != _form(message) for part in record.parts.values()):
             raise ValueError(f"the parts of job {message.job} differ in their form")
         record.waiting.discard(peer)
@@ -163,6 +187,8 @@ class Jobs:
         if record is None or peer not in record.waiting:
             return []
         record.waiting.discard(peer)
+        if record.state == "saving":
+            record.left[peer] = message.left
         event = "part failed" if record.waiting else "last part failed"
         return self._step(message.job, event, message.kind, message.message)
 
@@ -173,11 +199,15 @@ class Jobs:
             record = self._jobs[job]
             needed = peer in record.waiting or record.state == "running"
             record.waiting.discard(peer)
-            if needed:
+            record.left.pop(peer, None)
+            if record.state == "running":  # who has done its part has something left of it, too
+                record.waiting = {name for name in record.names if name in self._workers}
                 rank = record.names.index(peer)
-                text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
+                record.loss = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
+                record.lost_s = self._now_s
+            if needed:
                 event = "worker lost" if record.waiting else "last worker lost"
-                out += self._step(job, event, "WorkerDied", text)
+                out += self._step(job, event, "WorkerDied", record.loss)
         return out
 
     def client_lost(self, peer: str) -> Instructions:
@@ -226,17 +256,22 @@ class Jobs:
         out: Instructions = []
         if record.state == "done":
             out.append((record.client, record.summary(job)))
-        if before == "running" and record.state in ("stopping", "gone"):
-            if record.client in self._clients:
-                out.append((record.client, JobFailed(job, kind, text)))
-            out += [(n, CancelJob(job)) for n in record.names if n in record.waiting]
+        if before == "saving" and record.state in ("saved", "late"):
+            left = tuple(record.left.get(name, ()) for name in record.names)
+            out.append((record.client, JobFailed(job, "WorkerDied", record.loss, left)))
+        fails = before in ("running", "saving") and record.state in ("stopping", "gone")
+        if fails and record.client in self._clients:
+            out.append((record.client, JobFailed(job, kind, text)))
+        if before == "running" and record.state in ("stopping", "saving", "gone"):
+            keeps = record.outputs if record.state == "saving" else ()
+            out += [(n, CancelJob(job, keeps)) for n in record.names if n in record.waiting]
             for name in record.names:  # who has finished may do the work of others
                 if name in self._workers:
                     self._workers[name].tell(self._now_s)
-        if record.state == "gone":
+        if record.state == "gone" and before != "late":
             discard = Discard(record.outputs, (job,))
             out += [(n, discard) for n in record.names if n in self._workers]
-        if record.state in ("done", "gone"):
+        if record.state in ("done", "saved", "gone"):
             del self._jobs[job]
         return out
 

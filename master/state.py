@@ -26,6 +26,7 @@ from spartan_ng.wire.messages import (
     Back,
     Bye,
     Cancel,
+    CancelJob,
     Discard,
     Doing,
     Drain,
@@ -274,8 +275,10 @@ class MasterState:
             del self._leaving[peer]
         else:
             self._vacate(peer)
-        out = self._tell_members((member,))
-        return out + self._jobs.worker_lost(peer, member)
+        stopped = self._jobs.worker_lost(peer, member)
+        orders = [(name, m) for name, m in stopped if isinstance(m, CancelJob)]  # before reads there fail
+        rest = [(name, m) for name, m in stopped if not isinstance(m, CancelJob)]
+        return orders + self._tell_members((member,)) + rest
 
     def _leaves(self, peer: str, message: Leaving) -> Instructions:
         """A worker gets no more work, and goes when nobody needs it."""

@@ -28,6 +28,9 @@ NumPy keeps catching it. Wrong axes and dtypes raise NumPy's own `AxisError` and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from spartan_ng.tracebacks import folded
 
 
@@ -69,6 +72,11 @@ class WorkerLost(EvaluationError):
 
 class WorkerDied(WorkerLost):
     """A worker died while it ran its part of the job."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.left: Mapping[int, Any] = {}
+        """What the others have left of the job: arrays, of which tiles may be missing, by their slots."""
 
 
 class WorkersChanged(WorkerLost):

@@ -33,10 +33,11 @@ from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
-from spartan_ng.plan.lower import lower, weigh
+from spartan_ng.plan.lower import lower, stored_nodes, weigh
 from spartan_ng.plan.peak import check
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.salvage import over_what_is_left
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
@@ -156,6 +157,14 @@ class Planner:
             tuple((key, self._measured.get(key)) for key in subjects(plan)),
             Recipe.of(roots, leaves) if self._recipes else None,
         )
+
+    def what_is_left(self, roots: Sequence[Node], plan: Plan, left: Mapping[int, ArrayRef]) -> list[Node]:
+        """`roots` over the arrays that are `left` of a run of their `plan`, by their slots."""
+        settings, _ = self._settle(plan.workers)
+        rewritten = run_passes(PASSES, roots, _left_out())
+        distinct = list(dict.fromkeys(rewritten))
+        nodes = stored_nodes(plan, topological(rewritten), distinct, settings, self._measured)
+        return over_what_is_left(rewritten, {nodes[n]: ref for n, ref in left.items() if n < len(nodes)})
 
     def _weigh(self, roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
         """What other grids of the plan's stages would cost."""

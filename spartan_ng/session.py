@@ -11,7 +11,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from spartan_ng import telemetry
@@ -51,6 +52,8 @@ from spartan_ng.replicas import Replicas
 _log = logging.getLogger(__name__)
 _PLANNED = 8
 """Plans made for one evaluation, while workers come and go faster than it begins."""
+SAVED_S = 0.2
+"""A run that a worker's death ends earlier is begun again: to look for what is left of it takes as long."""
 
 
 class Session:
@@ -84,7 +87,9 @@ class Session:
         self._watch.note(time.perf_counter() - begun, self.worked_s - before)
         return values
 
-    def _evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef]:
+    def _evaluate(
+        self, nodes: Sequence[Node], order: Sequence[Node] | None, died: list[WorkerDied] | None = None
+    ) -> list[ArrayRef]:
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
         for node in order:
@@ -110,28 +115,29 @@ class Session:
             if config.debug:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
-            planned, refs = self._plan_and_run(wanted, order if same else None)
-            values.update(zip(wanted, [refs[i] for i in planned.outputs], strict=True))
+            refs = self._plan_and_run(wanted, order if same else None, [] if died is None else died)
+            values.update(zip(wanted, refs, strict=True))
         return [values[r] for r in roots]
 
     def _plan_and_run(
-        self, wanted: list[Node], order: Sequence[Node] | None
-    ) -> tuple[Planned, list[ArrayRef]]:
-        """A plan and its results; another plan where workers came or went before it ran.
+        self, wanted: list[Node], order: Sequence[Node] | None, died: list[WorkerDied]
+    ) -> list[ArrayRef]:
+        """The values of `wanted` by a plan; by another one where workers came or went before it ran.
 
-        Where workers are lost, arrays that went with them are computed again, and the program is planned for
-        who is left. Users' functions under which two workers died are not called a third time.
+        Where workers are lost, arrays that went with them are computed again, and what was not done yet is
+        planned for who is left. Users' functions under which two workers died are not called a third time;
+        `died` tells of workers that did before, and takes more.
         """
         if self._replicas is not None:  # of what is still needed: the last step has let go of the one before
             self._replicas.make_in_time(self.worked_s, lambda: self.backend.profile, self._evaluate_plain)
-        died: list[WorkerDied] = []
         changed = lost = 0
-        while True:
+        while todo := [node for node in dict.fromkeys(wanted) if node.data is None]:
             planned = None
+            left: Mapping[int, ArrayRef] = {}
             try:
                 begun = time.perf_counter()
                 with happened.span("plan"):
-                    planned, leaves = self.plan(wanted, order)
+                    planned, leaves = self.plan(todo, order)
                 begin = time.perf_counter()
                 with happened.span("run"):
                     refs = self._run(planned, [leaves[i] for i in planned.leaves])
@@ -146,22 +152,30 @@ class Session:
                 if isinstance(error, WorkerUnreachable):  # it lives, and nobody else has its tiles
                     raise
                 if isinstance(error, WorkerDied):
-                    self.worked_s += time.perf_counter() - begin  # in vain, but no cost of planning
+                    ran_s = time.perf_counter() - begin
+                    self.worked_s += ran_s
                     died.append(error)
+                    left, error.left = error.left, {}
                     if len(died) > 1 and users_of(planned.plan.stages):
                         raise _blamed(planned.plan, *died[-2:]) from error
                 if lost > config.retries or self._losing is None:
                     raise
                 happened.mark("lost", str(error))
                 _log.warning("%s; computing again what it took (%d of %d)", error, lost, config.retries)
-                if not self._recover([n.data for n in topological(wanted) if n.data is not None]):
+                if left and ran_s >= SAVED_S:
+                    rest = dict(zip(todo, self.planner.what_is_left(todo, planned.plan, left), strict=True))
+                    wanted, order = [rest.get(node, node) for node in wanted], None
+                if not self._recover([n.data for n in topological(wanted) if n.data is not None], died):
                     raise
             else:
                 if config.debug:
-                    self._tell(wanted, planned, begin - begun)
+                    self._tell(todo, planned, begin - begun)
+                results = [refs[n] for n in planned.outputs]
                 if planned.recipe is not None:
-                    record(planned.recipe, leaves, [refs[n] for n in planned.outputs])
-                return planned, refs
+                    record(planned.recipe, leaves, results)
+                values = dict(zip(todo, results, strict=True))
+                return [values[node] if node.data is None else node.data for node in wanted]
+        return [node.data for node in wanted if node.data is not None]
 
     def replicate(self, refs: Sequence[ArrayRef]) -> None:
         """Have arrays on workers kept by other workers, too; OptionError where there are none."""
@@ -175,8 +189,9 @@ class Session:
         plan, stats = self.last_run
         tell_run(config.debug, plan, stats, planning_s, lambda: self.planner.explain(wanted, plan, stats))
 
-    def _recover(self, refs: Sequence[ArrayRef]) -> bool:
-        """Have those of `refs` computed again that lost workers took with them; whether that was possible."""
+    def _recover(self, refs: Sequence[ArrayRef], died: list[WorkerDied] | None = None) -> bool:
+        """Have those of `refs` computed again that lost workers took with them; whether that was possible.
+        `died` as in `_plan_and_run`."""
         losing = self._losing
         assert losing is not None, "only lost arrays are recovered"
         assert self._replicas is not None, "there are some where arrays may be lost"
@@ -187,7 +202,8 @@ class Session:
                 return True
             try:
                 with happened.span("recover"):
-                    found = computed_again(lost, losing, self._evaluate_plain, self._replicas.copies)
+                    evaluate = partial(self._evaluate, order=None, died=died)
+                    found = computed_again(lost, losing, evaluate, self._replicas.copies)
             except WorkerUnreachable:
                 raise
             except WorkerLost:  # tiles that were left have gone meanwhile

@@ -28,6 +28,7 @@ from spartan_ng.wire.messages import (
     Back,
     Hello,
     Here,
+    JobError,
     Leaving,
     Members,
     Printed,
@@ -54,6 +55,7 @@ from spartan_ng.worker.scheduling.state import (
     StartPart,
     StopPart,
     Tell,
+    TellLeft,
     UsePeers,
     WorkerState,
 )
@@ -309,6 +311,9 @@ class WorkerServer:
                         self.store.drop(key)
                     for owner in instruction.owners:
                         self.store.drop_owner(owner)
+                case TellLeft(job, results, kind, text):
+                    left = (*self.store.pin(job), *(key for key in results if self.store.holds(key)))
+                    self._tell(JobError(job, kind, text, left))
                 case DropPlans():
                     self._drop_plans(instruction.client, instruction.plan_key)
                 case Retain():

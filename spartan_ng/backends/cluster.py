@@ -25,7 +25,7 @@ from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.callers import user_place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import ConnectionFailed, WorkerLost, WorkersChanged, WorkerUnreachable
+from spartan_ng.errors import ConnectionFailed, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
@@ -192,9 +192,14 @@ class ClusterBackend:
         try:
             begin = partial(self._link.submit, plan, submit, drops)
             done = self._await(submit.job, begin, len(plan.stages), progress)
-        except BaseException:
-            for _, number in keys:  # of parts that were done when the master was lost
-                self._link.release(number)
+            if isinstance(done, JobFailed):
+                raise self._failure(done, plan, keys, members)
+        except BaseException as error:
+            left = error.left.values() if isinstance(error, WorkerDied) else ()
+            kept = {self._held[ref].key for ref in left}
+            for key in keys:  # of parts that were done when the master was lost
+                if key not in kept:
+                    self._link.release(key[1])
             raise
         for i, _ in small:
             self._held[inputs[i]].value = None
@@ -206,6 +211,20 @@ class ClusterBackend:
             _fill_values(results, done)
         stages = [StageStats(*costs) for costs in done.stats]
         return results, RunStats(time.perf_counter() - start, stages, submit.job)
+
+    def _failure(
+        self, failed: JobFailed, plan: Plan, outputs: Sequence[Key], members: tuple[Member, ...]
+    ) -> Exception:
+        """What to raise for a job that has failed; with what is left of it, where a worker died."""
+        error = rebuild(failed.kind, failed.message)
+        if isinstance(error, WorkerDied):
+            keys: list[Key] = [(failed.job, number) for number in range(len(plan.slots))]
+            for number, key in zip(plan.outputs, outputs, strict=True):
+                keys[number] = key
+            told = [frozenset(tiles) for tiles in failed.left]
+            slots = list(zip(plan.slots, keys, strict=True))
+            error.left = self._held.left_of(failed.job, slots, members, told)
+        return error
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""
@@ -287,7 +306,7 @@ class ClusterBackend:
 
     def _await(
         self, job: str, begin: Callable[[JobEvents], None], stages: int, progress: Progress | None
-    ) -> JobDone:
+    ) -> JobDone | JobFailed:
         """Begin a job and wait for its end; an interrupt stops it first, whenever it comes."""
         events: JobEvents = queue.SimpleQueue()
         try:
@@ -309,17 +328,16 @@ class ClusterBackend:
         except BaseException:
             self._cancel(job, events)
             raise
-        if isinstance(event, JobFailed):
-            raise rebuild(event.kind, event.message)
         if isinstance(event, ConnectionFailed):
             raise event
-        if progress is not None:
+        if progress is not None and isinstance(event, JobDone):
             progress(stages, stages)
         return event
 
     def _cancel(self, job: str, events: JobEvents) -> None:
         """Stop a job and wait, for a while, for the news that it has."""
         self._link.cancel(job)
+        self._link.end(job)
         deadline = time.monotonic() + _CANCEL_S
         while time.monotonic() < deadline:
             try:

@@ -25,6 +25,7 @@ from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
 from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
+from spartan_ng.plan.plan import Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.wire.messages import Key, Member, Members
 
@@ -54,6 +55,8 @@ class Held:
     """Which worker took tiles with it."""
     is_spare: bool = False
     """Whether its tiles are copies, or those of another array: nobody brings it home."""
+    there: frozenset[int] | None = None
+    """The ranks that have their tile, where others have not: what a job has left; None for all."""
 
 
 class Holdings:
@@ -68,6 +71,8 @@ class Holdings:
         """By the array's serial number."""
         self._numbers = count(1)
         self._numbering = threading.Lock()
+        self._left: dict[str, set[int]] = {}
+        """By job: the slots that somebody needs of what a job under which a worker died has left."""
         self._making: set[int] = set()
         """Arrays whose tiles are on their way to the workers, or are being computed there."""
         self._lock = threading.RLock()
@@ -123,7 +128,8 @@ class Holdings:
             for rank, member in enumerate(held.members):
                 box = cut.box_on(ref.shape, rank)
                 if box is not None and not is_empty(box):
-                    is_there = member in self.settled.members
+                    is_made = held.there is None or rank in held.there
+                    is_there = is_made and member in self.settled.members
                     found[box] = self._tile(ref, held, rank, box) if is_there else None
             return found
 
@@ -157,14 +163,55 @@ class Holdings:
         backend = self._backend()
         assert backend is not None, "arrays are made by a backend that is there"
         if ref.backend is not backend:
-            link, arrays = self._link, self._arrays
+            arrays, give_back = self._arrays, self._give_back
 
             def release(serial: int) -> None:
                 held = arrays.pop(serial, None)
                 if held is not None:
-                    link.release(held.key[1])
+                    give_back(held.key)
 
             ref.on_release(backend, release)
+
+    def left_of(
+        self,
+        job: str,
+        slots: Sequence[tuple[Slot, Key]],
+        members: tuple[Member, ...],
+        told: Sequence[frozenset[Key]],
+    ) -> dict[int, ArrayRef]:
+        """The dense arrays of a job, given as they were to be, of which ranks have `told` that they have
+        tiles; by their numbers. They keep what is left of it."""
+        found: dict[int, ArrayRef] = {}
+        for number, (slot, key) in enumerate(slots):
+            there = frozenset(rank for rank, keys in enumerate(told) if key in keys)
+            if not there or slot.format != "dense":
+                continue
+            tiling, users = slot.tiling, there
+            if tiling.duplicate:
+                tiling = Tiling.single(len(slot.shape), min(there))
+            else:
+                users = frozenset(r for r in range(len(members)) if tiling.box_on(slot.shape, r) is not None)
+            ref = found[number] = ArrayRef(slot.shape, slot.dtype, tiling=tiling)
+            self.keep(ref, key, members)
+            held = self._arrays[ref.serial]
+            held.there = there
+            held.lost = None if users <= there else "a worker whose job ended"
+        scratch = {key[1] for _, key in slots if key[0] == job}
+        self._left[job] = scratch & {self[ref].key[1] for ref in found.values()}
+        self._give_back((job, -1))
+        return found
+
+    def _give_back(self, key: Key) -> None:
+        """Let the workers drop tiles: an array's, or with the last that is needed of a job what is left of
+        it. For finalizers: takes no lock."""
+        owner, number = key
+        if owner == self._link.name:
+            self._link.release(number)
+            return
+        left = self._left.get(owner, set())
+        left.discard(number)
+        if not left and self._left.pop(owner, None) is not None:
+            self._link.end(owner)
 
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
@@ -172,7 +219,7 @@ class Holdings:
             before, held = self._arrays.pop(ref.serial, None), self._arrays.get(by.serial)
             is_own_tile = before is not None and held is not None and held.key == before.key
             if before is not None and not is_own_tile:
-                self._link.release(before.key[1])
+                self._give_back(before.key)
             ref.also = ()
             ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
             if held is None:
@@ -320,7 +367,7 @@ class Holdings:
         """Leave an array to the driver, which has its value."""
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
-        self._link.release(held.key[1])
+        self._give_back(held.key)
 
     # --- what the link's threads ask
 
@@ -348,7 +395,11 @@ class Holdings:
         with self._numbering:
             last = next(self._numbers)
             making = list(self._making)  # first: what is made meanwhile is among those that are there
-        return making + [held.key[1] for held in list(self._arrays.values())], last
+        every = list(self._arrays.values())
+        for held in every:
+            if held.key[0] in self._left:  # of jobs that were, nothing is left
+                held.lost = _LOST_WITH
+        return making + [held.key[1] for held in every if held.key[0] == self._link.name], last
 
     def _let_all_go(self) -> None:
         """The workers have nothing of ours any more; no lock, since the link's thread says so."""

@@ -100,7 +100,7 @@ class Link:
         self._jobs: dict[str, JobEvents] = {}
         self._plans: OrderedDict[str, None] = OrderedDict()
         self._dead: deque[int] = deque()
-        self._over: list[str] = []
+        self._over: deque[str] = deque()
         self._numbers = count(1)
         self._status: deque[Future[Status]] = deque()
         self._clock = Clock(is_ours=False)
@@ -209,6 +209,10 @@ class Link:
     def release(self, number: int) -> None:
         """Drop the tiles called so some time soon. For finalizers: takes no lock, sends nothing."""
         self._dead.append(number)
+
+    def end(self, job: str) -> None:
+        """Drop what is left of a job some time soon. For finalizers, as `release`."""
+        self._over.append(job)
 
     def flush(self) -> None:
         """Give back the arrays that died, now."""
@@ -373,7 +377,7 @@ class Link:
 
     def _take_dead(self) -> Release:
         serials = tuple(self._dead.popleft() for _ in range(len(self._dead)))
-        jobs, self._over = tuple(self._over), []
+        jobs = tuple(self._over.popleft() for _ in range(len(self._over)))
         return Release(serials, jobs)
 
     def _connection_event(self, event: int) -> None:

@@ -159,6 +159,20 @@ def lower(
     return plan
 
 
+def stored_nodes(
+    plan: Plan,
+    order: list[Node],
+    roots: Sequence[Node],
+    settings: Settings,
+    measured: Mapping[Hashable, int] = NOTHING_MEASURED,
+) -> list[Node]:
+    """The nodes whose values the first slots of a `plan` hold, which was made of these arguments; none where
+    another plan would be made of them by now."""
+    with collected_later():
+        lowering, choice = _chosen(order, roots, settings, measured)
+        return lowering.nodes if lowering.plan(plan.key, choice) == plan else []
+
+
 def _chosen(
     order: list[Node], roots: Sequence[Node], settings: Settings, measured: Mapping[Hashable, int]
 ) -> tuple[Lowering, Choice]:

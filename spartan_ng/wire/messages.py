@@ -239,9 +239,11 @@ class Cancel(Message, frozen=True):
 
 
 class CancelJob(Message, frozen=True):
-    """A worker's order to stop its part of a job."""
+    """A worker's order to stop its part of a job. Where results are to be kept, so is the job's scratch: the
+    answer is a `JobError` that says what is left, also where the part had ended."""
 
     job: str
+    keeps: tuple[Key, ...] = ()
 
 
 class StagesDone(Message, frozen=True):
@@ -301,19 +303,23 @@ class JobDone(Message, frozen=True):
 
 
 class JobError(Message, frozen=True):
-    """A worker's part failed with the error `kind` (see `wire.failures`)."""
+    """A worker's part failed with the error `kind` (see `wire.failures`); the tiles that are `left` of what
+    it was to keep."""
 
     job: str
     kind: str
     message: str
+    left: tuple[Key, ...] = ()
 
 
 class JobFailed(Message, frozen=True):
-    """The job failed as a whole."""
+    """The job failed as a whole. What a lost worker's peers have `left` of it, by their ranks, stays there
+    until the client says that the job is over."""
 
     job: str
     kind: str
     message: str
+    left: tuple[tuple[Key, ...], ...] = ()
 
 
 class Release(Message, frozen=True):

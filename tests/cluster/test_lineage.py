@@ -158,6 +158,15 @@ def test_a_job_under_which_a_worker_dies_goes_on(cluster, tmp_path):
         numpy.testing.assert_array_equal(np.map(slow, x, dtype=float), X * 2 + 1)
 
 
+def test_stages_that_were_done_are_run_again_for_what_was_lost_only(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "SAVED_S", 0.0)
+    with killing_one(tmp_path / "gate") as adds_one, config.override(tiling="row"):
+        z = np.map(adds_one, np.sort(np.array(X), axis=0), dtype=float)
+        numpy.testing.assert_array_equal(z, numpy.sort(X, axis=0) + 1)
+    amount = session.current().recovered
+    assert amount.computed == amount.lost > 0
+
+
 def test_workers_may_die_one_after_the_other(cluster):
     y = (np.array(X) * 2).persist()
     for number in (0, 1):

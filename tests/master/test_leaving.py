@@ -2,7 +2,18 @@
 
 import pytest
 
-from spartan_ng.wire.messages import PROTOCOL, Drain, Hello, JobDone, Leaving, Members, Moved, RunJob, Stop
+from spartan_ng.wire.messages import (
+    PROTOCOL,
+    Drain,
+    Hello,
+    JobDone,
+    JobError,
+    Leaving,
+    Members,
+    Moved,
+    RunJob,
+    Stop,
+)
 from tests.master.test_state import finish, master, sent, submit
 
 
@@ -57,9 +68,8 @@ def test_a_worker_that_dies_while_it_leaves_fails_its_jobs():
     state = master(2)
     submit(state, world=2)
     state.handle("w1", Leaving())
-    out = state.lost("w1")
-    assert "died while the job ran" in str(out)
-    assert told(out, "c").leaving == ()
+    assert told(state.lost("w1"), "c").leaving == ()
+    assert "died while the job ran" in str(state.handle("w0", JobError("c/1", "JobCancelled", "")))
 
 
 def test_an_admin_has_workers_leave():

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from spartan_ng.events import Event
-from spartan_ng.master.jobs import JOB_STEPS
+from spartan_ng.master.jobs import JOB_STEPS, SAVE_S
 from spartan_ng.master.peers import SILENT_S
 from spartan_ng.master.state import MasterState
 from spartan_ng.wire.codec import Blob
@@ -202,11 +202,67 @@ def test_nobody_cancels_anothers_job():
 def test_a_lost_worker_fails_its_jobs_by_name():
     state = master(3)
     submit(state)
-    out = state.lost("w1")
-    ((_, failed),) = sent(out, JobFailed)
+    assert {to for to, _ in sent(state.lost("w1"), CancelJob)} == {"w0", "w2"}
+    leave(state, "w0")
+    ((_, failed),) = sent(leave(state, "w2"), JobFailed)
     assert failed.kind == "WorkerDied"
     assert "worker 1 (label 1)" in failed.message
-    assert {to for to, _ in sent(out, CancelJob)} == {"w0", "w2"}
+
+
+def leave(state, worker, left=(), job="c/1"):
+    return state.handle(worker, JobError(job, "JobCancelled", "", left))
+
+
+def test_what_the_others_have_left_of_a_job_stays_for_its_client():
+    state = master(3)
+    submit(state)
+    finish(state, "w0")
+    out = state.lost("w1")
+    assert sent(out, CancelJob) == [(w, CancelJob("c/1", (("c", 5),))) for w in ("w0", "w2")]
+    assert not sent(out, JobFailed)
+    heard = [type(m) for to, m in out if to == "w0"]
+    assert heard == [CancelJob, Members], (
+        "reads from a lost worker fail what has not been told to keep its tiles"
+    )
+    first, second = (("c/1", 0), ("c", 5)), (("c/1", 1),)
+    assert finish(state, "w2") == [], "its answer to the order is under way"
+    assert leave(state, "w2", second) == []
+    ((to, failed),) = leave(state, "w0", first)
+    assert (to, failed.left) == ("c", (first, (), second))
+    assert submit(state, "c/2", world=2, plan=Blob())
+
+
+def test_of_a_worker_that_is_lost_later_nothing_is_left():
+    state = master(3)
+    submit(state)
+    state.lost("w1")
+    leave(state, "w0", (("c/1", 0),))
+    ((_, failed),) = sent(state.lost("w2"), JobFailed)
+    assert failed.left == ((("c/1", 0),), (), ())
+
+
+def test_a_client_waits_for_a_moment_only_for_what_is_left():
+    state = master(3)
+    state.tick(100.0)
+    submit(state)
+    state.tick(100.0)
+    state.lost("w1")
+    leave(state, "w0", (("c/1", 0),))
+    assert state.tick(100.0 + SAVE_S / 2) == []
+    ((to, failed),) = state.tick(100.0 + SAVE_S)
+    assert (to, failed.left) == ("c", ((("c/1", 0),), (), ()))
+    assert leave(state, "w2", (("c/1", 0),)) == []
+    assert state.handle("c", Release((), ("c/1",))), "it goes when its client says so"
+
+
+def test_what_is_left_of_a_job_that_nobody_wants_goes():
+    state = master(3)
+    submit(state)
+    state.lost("w1")
+    leave(state, "w0")
+    ((_, failed),) = sent(state.handle("c", Cancel("c/1")), JobFailed)
+    assert failed.kind == "JobCancelled"
+    assert {to for to, _ in sent(leave(state, "w2"), Discard)} == {"w0", "w2"}
 
 
 def test_a_job_that_does_not_use_the_lost_worker_goes_on():
@@ -249,8 +305,8 @@ def test_a_lost_client_leaves_nothing():
 def test_a_worker_that_says_hello_again_has_lost_its_tiles():
     state = master(2)
     submit(state, world=2)
-    out = state.greet("w0", "worker", Hello(PROTOCOL, "worker"))
-    assert sent(out, JobFailed)[0][1].kind == "WorkerDied"
+    state.greet("w0", "worker", Hello(PROTOCOL, "worker"))
+    assert sent(leave(state, "w1"), JobFailed)[0][1].kind == "WorkerDied"
     assert [m.name for m in state.members().members] == ["w1", "w0"]
 
 
@@ -335,7 +391,10 @@ def test_every_job_state_answers_every_event():
     events = {"cancelled", "client lost", "timed out"} | {
         prefix + e for prefix in ("", "last ") for e in ("part finished", "part failed", "worker lost")
     }
-    assert set(JOB_STEPS) == set(itertools.product(("running", "stopping"), events))
+    both = set(itertools.product(("running", "stopping"), events))
+    while_saving = events - {"timed out", "part finished", "last part finished"}
+    saving = set(itertools.product(("saving", "late"), while_saving)) | {("saving", "waited for too long")}
+    assert set(JOB_STEPS) == both | saving
 
 
 def test_a_worker_that_was_told_to_stop_and_says_nothing_is_held_up():

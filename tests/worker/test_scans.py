@@ -296,6 +296,21 @@ def test_a_dying_input_is_scanned_in_place() -> None:
     np.testing.assert_allclose(value, np.cumprod(np.cumsum(x, 0), 0), rtol=1e-9)
 
 
+def test_a_tile_that_is_overwritten_is_nobodys_meanwhile(monkeypatch) -> None:
+    """A job that stops then keeps no tile that is half another array's."""
+    scan, held = worker_scans._scan, []
+
+    def looked(ex, run, *rest):
+        stage = run.plan.stages[run.index]
+        held.append(ex.store.holds(run.keys[stage.reads[0].slot]))
+        return scan(ex, run, *rest)
+
+    monkeypatch.setattr(worker_scans, "_scan", looked)
+    first = build.scan("add", leaf(np.random.default_rng(3).random((60, 8))), 1)
+    run(build.scan("multiply", first, 1), 1, "row")
+    assert held == [True, False]
+
+
 def test_a_product_of_a_scan_is_a_stage_of_its_own() -> None:
     """A scan's pass stores or folds its value; what multiplies it with another array reads it."""
     x, y = np.random.default_rng(4).random((2, 30))

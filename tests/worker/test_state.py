@@ -1,8 +1,25 @@
 """A worker's decisions about jobs, event by event, without a socket."""
 
 from spartan_ng.wire.codec import NOTHING, Blob
-from spartan_ng.wire.messages import CancelJob, DropOwner, JobError, JobFinished, Member, Members, RunJob
-from spartan_ng.worker.scheduling.state import Drop, DropPlans, StartPart, StopPart, Tell, WorkerState
+from spartan_ng.wire.messages import (
+    CancelJob,
+    Discard,
+    DropOwner,
+    JobError,
+    JobFinished,
+    Member,
+    Members,
+    RunJob,
+)
+from spartan_ng.worker.scheduling.state import (
+    Drop,
+    DropPlans,
+    StartPart,
+    StopPart,
+    Tell,
+    TellLeft,
+    WorkerState,
+)
 
 
 def worker():
@@ -52,6 +69,28 @@ def test_a_cancelled_part_stops_and_leaves_nothing_even_if_it_was_done():
     drop, tell = state.finished("c/1", (), (), NOTHING)
     assert drop == Drop((("c", 9),), ("c/1",))
     assert tell.message.kind == "JobCancelled"
+
+
+def test_a_part_that_is_stopped_for_a_lost_worker_leaves_its_tiles():
+    state = worker()
+    state.handle(run())
+    (stop,) = state.handle(CancelJob("c/1", (("c", 9),)))
+    assert isinstance(stop, StopPart)
+    assert state.failed("c/1", "JobCancelled", "no") == [TellLeft("c/1", (("c", 9),), "JobCancelled", "no")]
+
+
+def test_a_part_that_had_ended_when_a_worker_was_lost_tells_what_is_left_of_it():
+    (told,) = worker().handle(CancelJob("c/1", (("c", 9),)))
+    assert (told.job, told.results) == ("c/1", (("c", 9),))
+
+
+def test_a_part_leaves_nothing_to_a_client_that_waits_no_longer():
+    state = worker()
+    state.handle(run())
+    state.handle(CancelJob("c/1", (("c", 9),)))
+    state.handle(Discard((), ("c/1",)))
+    drop, _ = state.finished("c/1", (), (), NOTHING)
+    assert drop == Drop((("c", 9),), ("c/1",))
 
 
 def test_reads_that_another_job_waits_for_are_not_stopped():

@@ -89,6 +89,18 @@ def test_counted_reads_drop_the_tile_after_the_last():
     store.release(("c/1", 1))
 
 
+def test_a_pinned_owners_tiles_stay_whoever_has_read_them():
+    store = Store()
+    store.put(("c/1", 1), np.zeros(3), reads=1)
+    store.put(("c/2", 1), np.zeros(3), reads=0)
+    assert store.pin("c/1") == [("c/1", 1)]
+    for key in (("c/1", 1), ("c/2", 1)) * 3:
+        store.release(key)
+    assert store.complete() == [("c/1", 1)]
+    store.drop_owner("c/1")
+    assert store.complete() == []
+
+
 def test_uncounted_tiles_stay():
     store = Store()
     tile = np.zeros(3)

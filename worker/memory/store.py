@@ -152,6 +152,14 @@ class Store:
             if held.left == 0:
                 self._forget(self._tiles.pop(key))
 
+    def pin(self, owner: str) -> list[Key]:
+        """Have an owner's tiles stay until they are dropped, whoever has read them; their keys."""
+        with self._lock:
+            found = [key for key in self._tiles if key[0] == owner]
+            for key in found:
+                self._tiles[key].left = None
+            return found
+
     def drop(self, key: Key) -> None:
         """Forget a tile, and the reads that are parked for it."""
         with self._lock:

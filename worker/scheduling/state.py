@@ -66,6 +66,17 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class TellLeft:
+    """Have tiles of a job that has lost a worker stay until they are dropped, its results among them; tell
+    the master that the part has ended, and which they are."""
+
+    job: str
+    results: tuple[Key, ...]
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropPlans:
     """Forget one plan of a client, or all of them (`plan_key` is None)."""
 
@@ -87,13 +98,15 @@ class Tell:
     message: Any
 
 
-Instruction = StartPart | StopPart | Drop | Retain | DropPlans | UsePeers | Tell
+Instruction = StartPart | StopPart | Drop | TellLeft | Retain | DropPlans | UsePeers | Tell
 
 
 @dataclass(slots=True)
 class _Part:
     run: RunJob
     state: str = "running"
+    keeps: tuple[Key, ...] = ()
+    """Results that stay when it is stopped, and with them all its tiles."""
 
 
 class WorkerState:
@@ -139,12 +152,20 @@ class WorkerState:
 
     def _cancel(self, message: CancelJob) -> list[Instruction]:
         if message.job not in self._parts:
-            return []
+            ended = TellLeft(message.job, message.keeps, "JobCancelled", "the part had ended")
+            return [ended] if message.keeps else []
+        self._parts[message.job].keeps = message.keeps
         run = self._step(message.job, "cancelled").run
         others = {
             k for p in self._parts.values() if p.run is not run for k in (*p.run.inputs, *p.run.outputs)
         }
         return [StopPart(run.job, tuple(k for k in (*run.inputs, *run.outputs) if k not in others))]
+
+    def _discard(self, message: Discard) -> list[Instruction]:
+        for job in message.owners:
+            if job in self._parts:  # its client waits no longer for what it leaves
+                self._parts[job].keeps = ()
+        return [Drop(message.keys, message.owners)]
 
     def _members(self, message: Members) -> list[Instruction]:
         self._names = tuple(m.name for m in message.members)
@@ -158,6 +179,8 @@ class WorkerState:
         return part
 
     def _clean(self, part: _Part, kind: str, message: str) -> list[Instruction]:
+        if part.keeps:
+            return [TellLeft(part.run.job, part.keeps, kind, message)]
         return [Drop(part.run.outputs, (part.run.job,)), Tell(JobError(part.run.job, kind, message))]
 
 
@@ -165,7 +188,7 @@ _HANDLERS: dict[type, Callable[[WorkerState, Any], list[Instruction]]] = {
     RunJob: WorkerState._run,
     CancelJob: WorkerState._cancel,
     Members: WorkerState._members,
-    Discard: lambda _, m: [Drop(m.keys, m.owners)],
+    Discard: WorkerState._discard,
     DropOwner: lambda _, m: [Drop((), (m.owner,)), DropPlans(m.owner, None)],
     Retain: lambda _, m: [m],
     ForgetPlan: lambda _, m: [DropPlans(m.owner, m.plan_key)],

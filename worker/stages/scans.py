@@ -77,7 +77,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
         return
     operands = [dense(x) for x in ex.load_all(run, task.operands)]
     before = _before(ex, run, task, stage.axis)
-    own = None if task.dying is None else _own(ex, run, operands[task.dying])
+    own = None if task.dying is None else _own(ex, run, stage.reads[task.dying].slot, operands[task.dying])
     places = Places(ex, run, stage.writes, task.box, own)
     known = None if stage.totals is None else run.chunks.pop(stage.totals)
     states = _scan(ex, run, task, operands, places, before, known)
@@ -88,13 +88,16 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
             finish(ex, run, task, k, merged(k, states), places)
 
 
-def _own(ex: Executor, run: Run, operand: Any) -> Any | None:
+def _own(ex: Executor, run: Run, slot: int, operand: Any) -> Any | None:
     """The tile of a dying operand, to be scanned in place, unless it is (part of) somebody's input."""
     if type(operand) is not np.ndarray or not (operand.flags.c_contiguous and operand.flags.writeable):
         return None
     given = [ex.store.get(run.keys[s]) for s in run.plan.inputs if ex.store.holds(run.keys[s])]
     shared = any(isinstance(g, np.ndarray) and np.may_share_memory(g, operand) for g in given)
-    return None if shared else operand
+    if shared:
+        return None
+    ex.store.drop(run.keys[slot])  # a job that is stopped now leaves half of it overwritten
+    return operand
 
 
 def _before(ex: Executor, run: Run, task: Task, axis: int) -> State | None:
