@@ -20,13 +20,14 @@ import click
 from scipy import sparse
 
 import spartan_ng as np
-from spartan_ng import session, system
+from spartan_ng import session
 from spartan_ng.apps.errors import ConvergenceWarning
 from spartan_ng.apps.table import App
 from spartan_ng.backends import engines
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import ENGINES, MASTER_VARIABLE
+from spartan_ng.system import machine
 
 _SPELLINGS = {
     "A": "--data",
@@ -201,7 +202,7 @@ def _where(workers: int | None, engine: str | None) -> Iterator[None]:
             raise click.UsageError(f"--on {engine} needs --workers")
         yield
         return
-    threads = max(1, system.cores() // workers)
+    threads = max(1, machine.cores() // workers)
     try:
         if engine is None:
             with LocalCluster(workers, threads=threads) as cluster:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.clocks import Clock, on_our_clock
-from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.messages import Happened, Here
 
 

@@ -17,9 +17,9 @@ from spartan_ng.master.clocks import Clocks
 from spartan_ng.master.jobs import Instructions
 from spartan_ng.master.journal import Journal
 from spartan_ng.master.state import MasterState
+from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access, is_local, leave, own_address
 from spartan_ng.wire.codec import encode
-from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop
 from spartan_ng.wire.messages import (
     FROM_ADMIN,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spartan_ng import system
 from spartan_ng.config import (
     ENGINES,
     LOG_JSON_VARIABLE,
@@ -30,6 +29,8 @@ from spartan_ng.launchers.children import LEAVE_S, mind_worker, run_script
 from spartan_ng.launchers.command import COMMANDS
 from spartan_ng.launchers.options import Bytes, access_of, insecurely, of_each_worker, warn_of, with_keys
 from spartan_ng.logs import LEVELS, set_up
+from spartan_ng.system import machine
+from spartan_ng.system.processes import after_fork
 
 if TYPE_CHECKING:
     from spartan_ng.master.server import MasterServer
@@ -144,7 +145,7 @@ def master(
         spartan-ng master --address tcp://10.0.0.1:7077 --keys ~/keys --page
     """
     from spartan_ng.master.server import MasterServer
-    from spartan_ng.wire.heap import limit_heaps
+    from spartan_ng.system.heap import limit_heaps
 
     set_up(log_level, log_json)
     limit_heaps()
@@ -220,13 +221,13 @@ def worker(
     set_up(log_level, log_json)
     if nannied is not None:
         os.set_inheritable(nannied, False)
+    from spartan_ng.system.heap import limit_heaps
     from spartan_ng.wire.access import own_address
-    from spartan_ng.wire.heap import limit_heaps
     from spartan_ng.worker.prints import Prints
     from spartan_ng.worker.scheduling.blas import limit_blas
     from spartan_ng.worker.server import WorkerServer
 
-    cores = system.cores()
+    cores = machine.cores()
     limit_heaps(threads or cores)
     limit_blas(threads or cores)  # several workers share a host's cores
     with _failing(nannied):
@@ -272,7 +273,7 @@ def _serve(server: object, lifeline: int | None, nannied: int | None = None) -> 
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
-    os.register_at_fork(after_in_child=_heed_signals)
+    after_fork(_heed_signals)
     if lifeline is not None:
         threading.Thread(target=_follow_parent, args=(lifeline, server.stop), daemon=True).start()
     try:
@@ -313,7 +314,7 @@ def zygote(descriptor: int) -> None:
     import numpy as np
 
     import spartan_ng
-    from spartan_ng.backends.zygote import serve
+    from spartan_ng.system.zygote import serve
     from spartan_ng.worker import server  # noqa: F401 - what forks need
 
     def run(arguments: list[str]) -> None:
@@ -378,7 +379,7 @@ def run(
                 "--threads, --memory and --on are of worker processes: ask for some with -n"
             )
         os.execve(sys.executable, command, {**os.environ, **asked})
-    threads = threads or max(1, system.cores() // workers)
+    threads = threads or max(1, machine.cores() // workers)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if engine is not None:
         if memory is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from spartan_ng import session, system
+from spartan_ng import session
 from spartan_ng.backends.adapting import Adapting, Bounds
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.errors import OptionError
+from spartan_ng.system import machine
 
 
 class Cluster:
@@ -26,7 +27,7 @@ class Cluster:
 
     def __init__(self, n: int, threads: int | None = None, memory: int | None = None) -> None:
         self._adapting: Adapting | None = None
-        cores = system.cores()
+        cores = machine.cores()
         self._processes = LocalCluster(n, threads or max(1, cores // max(n, 1)), memory)
         self._processes.start()
         try:

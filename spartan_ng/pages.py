@@ -9,13 +9,14 @@ import os
 import threading
 from collections.abc import Sequence
 
-from spartan_ng import session, system
+from spartan_ng import session
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.callers import user_place
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.events import Event, record
 from spartan_ng.plan.plan import Plan
+from spartan_ng.system import machine
 from spartan_ng.web.board import Board
 from spartan_ng.web.drawing import describe, described
 from spartan_ng.web.lines import Lines
@@ -84,7 +85,7 @@ class _Onlooker:
 
     def _measure(self) -> None:
         while not self._over.wait(_LOOK_S):
-            self.board.vitals(_HERE, used=system.resident_bytes())
+            self.board.vitals(_HERE, used=machine.resident_bytes())
 
     def close(self) -> None:
         """Look no more."""

@@ -7,19 +7,14 @@ computes and few tiles are there, is of no use to anybody until it is started ag
 from __future__ import annotations
 
 import os
-import resource
 from contextlib import suppress
+
+from spartan_ng.system.processes import most_descriptors
 
 _ENOUGH = 8
 """What a connection and a tile take."""
 _LOOKS = 3
 """Looks, one after the other, at which there were not as many."""
-
-
-def raise_limit() -> None:
-    """Have as many as the system allows."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Lack:
@@ -30,8 +25,7 @@ class Lack:
 
     def lasts(self, is_busy: bool, tiles: int) -> bool:
         """Look once more: whether there are none for a while, and tiles are not the reason."""
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if is_busy or tiles > soft // 2 or _are_enough():
+        if is_busy or tiles > most_descriptors() // 2 or _are_enough():
             self._looks = 0
         else:
             self._looks += 1
@@ -43,7 +37,7 @@ def _are_enough() -> bool:
     try:
         with suppress(OSError):
             while len(opened) < _ENOUGH:
-                opened.append(os.eventfd(0))
+                opened.append(os.open(os.devnull, os.O_RDONLY))
         return len(opened) == _ENOUGH
     finally:
         for descriptor in opened:

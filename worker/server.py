@@ -15,10 +15,12 @@ from msgspec import structs
 
 from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.events import now_ns
+from spartan_ng.system.processes import raise_descriptors
+from spartan_ng.system.segments import host_identity
 from spartan_ng.texts import encodable
 from spartan_ng.wire.access import Access, leave
 from spartan_ng.wire.connection import Handshake
-from spartan_ng.wire.hosts import address_towards, host_identity, label
+from spartan_ng.wire.hosts import address_towards, label
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.loop import Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import (
@@ -40,7 +42,7 @@ from spartan_ng.wire.messages import (
 )
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import greeting, name_of, new_identity
-from spartan_ng.worker.descriptors import Lack, raise_limit
+from spartan_ng.worker.descriptors import Lack
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.store import Store
@@ -99,7 +101,7 @@ class WorkerServer:
         bind: str | None = None,
         runner: MakeRunner = Executor,
     ) -> None:
-        raise_limit()
+        raise_descriptors()
         self._identity = new_identity()
         self.name = name_of("worker", self._identity)
         access = access or Access()

@@ -22,7 +22,7 @@ from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
-from spartan_ng.wire.heap import keep_freed
+from spartan_ng.system.heap import keep_freed
 from spartan_ng.worker.executor import Executor, Run, data_bytes
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region, selected
 from spartan_ng.worker.scheduling.program import Program, task_of

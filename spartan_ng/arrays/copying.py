@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng import system
 from spartan_ng.config import config
+from spartan_ng.system import machine
 
 _PART_BYTES = 1 << 21
 """The least that a thread of its own is started for: a page of the largest size."""
@@ -27,7 +27,7 @@ def address(array: Any) -> int:
 
 def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory."""
-    cores = config.threads or system.cores()
+    cores = config.threads or machine.cores()
     parts = min(cores, _MOST_THREADS, value.nbytes // _PART_BYTES)
     if parts < 2 or value.ndim == 0 or value.dtype.hasobject:
         return value.copy(order="K")

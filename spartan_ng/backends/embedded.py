@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spartan_ng import system
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_slices
 from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
@@ -23,6 +22,7 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.estimate import seconds
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
+from spartan_ng.system import machine
 from spartan_ng.worker.executor import Executor, NoPeers
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
@@ -42,7 +42,7 @@ class EmbeddedBackend:
     _jobs: ClassVar[Iterator[int]] = count(1)
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
-        self.threads = threads or system.cores()
+        self.threads = threads or machine.cores()
         bytes_s, flops_s = rates(self.threads)
         self.workers = 1
         self.profile = Profile(

@@ -20,8 +20,8 @@ from typing import Self
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.nanny import Nanny, Process
-from spartan_ng.backends.zygote import Argument, fork
 from spartan_ng.errors import ConnectionFailed, OptionError
+from spartan_ng.system.zygote import Argument, fork
 from spartan_ng.wire.access import private_folder
 
 _QUICK_S = 1.0

@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Protocol
+
+from spartan_ng.system.processes import never_wait_for, stands_still
 
 _FAREWELL = b"for good"
 _QUICK_S = 10.0
@@ -93,7 +94,7 @@ class Nanny:
 
     def _begin(self) -> Process:
         self._farewell, theirs = os.pipe()
-        os.set_blocking(self._farewell, False)  # what a function has started may hold the other end for ever
+        never_wait_for(self._farewell)  # what a function has started may hold the other end for ever
         try:
             return self._start(theirs)
         except BaseException:
@@ -117,7 +118,7 @@ class Nanny:
             try:
                 self.process.wait(_LOOK_S)
             except subprocess.TimeoutExpired:
-                still = still + 1 if _stands_still(self.process.pid) else 0
+                still = still + 1 if stands_still(self.process.pid) else 0
                 if still == _LOOKS:
                     self.process.kill()
             else:
@@ -139,10 +140,3 @@ class Nanny:
                     return
                 before, self.process = self.process, self._begin()
                 self._replaced(before, self.process)
-
-
-def _stands_still(pid: int) -> bool:
-    """Whether a process has been stopped by a signal; nobody can tell where there is no `/proc`."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
-    return False

@@ -9,7 +9,6 @@ Elgohary et al., "Compressed Linear Algebra for Large-Scale Machine Learning" (V
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from spartan_ng.compressed.groups import Coding, Group
 from spartan_ng.compressed.layouts import INDEX_BYTES, Array, Codes, Layout, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
+from spartan_ng.system.machine import cache_bytes
 
 SAMPLE_ROWS = 1 << 14
 _WINDOWS = 16
@@ -77,8 +77,7 @@ def _slowdown(values: Array, groups: int, plain: int) -> float:
 @cache
 def _cache_bytes() -> int:
     """Bytes of the last level of this machine's cache, where it says so."""
-    known = "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names
-    return (os.sysconf("SC_LEVEL3_CACHE_SIZE") if known else 0) or _USUAL_CACHE_BYTES
+    return cache_bytes() or _USUAL_CACHE_BYTES
 
 
 def compress_columns(values: Array, sampled: Sampled | None = None) -> CompressedMatrix:

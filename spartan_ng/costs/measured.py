@@ -25,7 +25,7 @@ import numpy as np
 
 from spartan_ng.costs.tuned import THREAD_BYTES_S, THREAD_FLOPS_S
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ownership import why_not_own
+from spartan_ng.system.ownership import why_not_own
 
 PROFILE_VARIABLE = "SPARTAN_NG_PROFILE"
 """Environment variable: the file of measured rates; "assumed" neither reads nor measures any."""

@@ -6,8 +6,8 @@ import os
 
 import click
 
-from spartan_ng import system
 from spartan_ng.launchers.options import access_of, insecurely, of_each_worker, of_master, with_keys
+from spartan_ng.system import machine
 
 
 @click.command()
@@ -144,7 +144,7 @@ def scale(
                 raise click.ClickException(f"{member.label} has not left within {timeout:g} s")
         new = n - len(members)
         if new > 0:
-            cores = system.cores()
+            cores = machine.cores()
             options = ["--master", address, "--threads", str(threads or max(1, cores // new))]
             options += ["--memory", str(memory)] if memory is not None else []
             options += ["--keys", os.path.expanduser(keys)] if keys is not None else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -13,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from spartan_ng.backends.nanny import Nanny
+from spartan_ng.system.processes import end_with_parent, start_alone
 
 LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
-_PR_SET_PDEATHSIG = 1
 
 
 def run_script(environment: Mapping[str, str], command: Sequence[str]) -> int:
@@ -24,14 +23,9 @@ def run_script(environment: Mapping[str, str], command: Sequence[str]) -> int:
     with subprocess.Popen(
         command,
         env={**os.environ, **environment},
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 - threads here are the engines', and hold no locks of ours
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - threads here are the engines', and hold no locks of ours
     ) as child:
         return _wait(child)
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to terminate this process when its parent dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
@@ -47,9 +41,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 
 def start_worker(options: Sequence[str]) -> None:
     """Start a worker that outlives this process, and whatever it was started from."""
-    nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-    command = [sys.executable, "-m", "spartan_ng.cli", "worker", *options]
-    os.posix_spawn(sys.executable, command, os.environ, file_actions=nowhere, setsid=True)
+    start_alone([sys.executable, "-m", "spartan_ng.cli", "worker", *options])
 
 
 def mind_worker(

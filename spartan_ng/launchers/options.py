@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
+from spartan_ng.system.users import user_id
 
 if TYPE_CHECKING:
     from spartan_ng.wire.access import Access
@@ -73,7 +74,7 @@ def warn_of(access: Access, address: str) -> None:
     """Say at each start that there is no protection, where there is none."""
     if access.is_open and not address.startswith("ipc://"):
         click.echo(
-            f"Warning: no keys protect {address}: whoever reaches it may run code as user {os.geteuid()}, "
+            f"Warning: no keys protect {address}: whoever reaches it may run code as user {user_id()}, "
             "and read all data (--insecure)",
             err=True,
         )

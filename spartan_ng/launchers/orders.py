@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from spartan_ng import system
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.launchers.children import mind_worker
+from spartan_ng.system import machine
 from spartan_ng.wire.access import private_folder
 from spartan_ng.wire.keys import write_bundle
 
@@ -74,7 +74,7 @@ def read_line(descriptor: int) -> bytes:
 def attend(order: Order, lifeline: int | None = None) -> int:
     """Be the worker of an order until the master says farewell, or the lifeline closes; its exit code."""
     wishes = order.wishes
-    threads = wishes.threads or max(1, system.cores() // wishes.share)
+    threads = wishes.threads or max(1, machine.cores() // wishes.share)
     options = ["--master", order.master, "--threads", str(threads)]
     if wishes.memory is not None:
         options += ["--memory", str(wishes.memory)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spartan_ng import system
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Read, Slot, Stage
+from spartan_ng.system import machine
 
 BAND_BYTES = 1 << 24
 """What is read at a time: enough for a disk to stream, and for a chunk or a few."""
@@ -29,7 +29,7 @@ BESIDE = 7
 def _share() -> int:
     """Into how many parts the memory is cut for one of them to be read at a time; workers are taken to have
     as many threads as are here."""
-    threads = config.threads or system.cores()
+    threads = config.threads or machine.cores()
     return SHARE * (threads + BESIDE)
 
 

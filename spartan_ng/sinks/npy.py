@@ -10,8 +10,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from spartan_ng.arrays import Box, box_slices
-from spartan_ng.sinks.places import mode_of, new_file, set_aside
+from spartan_ng.sinks.places import mode_of, new_file
 from spartan_ng.sinks.sink import Sink
+from spartan_ng.system.files import set_aside
 
 
 class NpyFile(Sink):
@@ -37,7 +38,7 @@ class NpyFile(Sink):
         nbytes = prod(shape) * dtype.itemsize
         try:
             with open(descriptor, "wb") as file:
-                os.fchmod(descriptor, mode_of(path))
+                os.chmod(self.temporary, mode_of(path))
                 header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
                 npy.write_array_header_1_0(file, header)
                 self.offset = file.tell()

@@ -6,11 +6,10 @@ of it, one after the other.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import Any
 
@@ -21,6 +20,7 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.sinks.places import new_folder, take_place
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.sources.files import needed
+from spartan_ng.system.files import locked
 
 CHUNK_BYTES = 1 << 23
 """A chunk is of about this size where nothing is said."""
@@ -93,16 +93,11 @@ class ZarrStore(Sink):
         """Hold the locks of the chunks that a box meets, in their order."""
         assert self.chunks is not None, "set when it was made"
         spans = (range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, self.chunks, strict=True))
-        held = []
-        try:
+        with ExitStack() as held:
             for chunk in product(*spans):
                 name = os.path.join(self.folder, ".lock-" + ".".join(map(str, chunk)))
-                held.append(os.open(name, os.O_CREAT | os.O_RDWR, 0o600))
-                fcntl.flock(held[-1], fcntl.LOCK_EX)
+                held.enter_context(locked(name))
             yield
-        finally:
-            for descriptor in held:
-                os.close(descriptor)
 
     def _opened(self) -> Any:
         if self.__dict__.get("_array") is None:

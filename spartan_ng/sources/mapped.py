@@ -6,6 +6,7 @@ Such a file is mapped: the kernel reads it as it is used, and lets go of what it
 from __future__ import annotations
 
 import os
+import socket
 from math import prod
 from typing import IO, Any
 
@@ -56,7 +57,7 @@ class MappedFile(Source):
             same = _identity(self.path) == self._identity
         except OSError as error:
             raise SourceError(
-                f"{self.path} cannot be read on {os.uname().nodename}: {error.strerror}; workers open files "
+                f"{self.path} cannot be read on {socket.gethostname()}: {error.strerror}; workers open files "
                 "under the name that the program gives"
             ) from error
         if not same:

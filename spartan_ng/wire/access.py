@@ -26,7 +26,9 @@ import zmq
 from zmq.utils import z85
 
 from spartan_ng.errors import AuthenticationFailed, OptionError
-from spartan_ng.ownership import why_not_own
+from spartan_ng.system.ownership import why_not_own
+from spartan_ng.system.sockets import answers, user_of
+from spartan_ng.system.users import user_id
 from spartan_ng.wire.keys import ROLES, Keys, Pair, Users
 
 _IPC = "ipc://"
@@ -111,7 +113,7 @@ class Door:
         if domain == _KEYS and mechanism == b"CURVE":
             return self.users.get(z85.encode(credentials[0]).decode())
         if domain == _SAME_USER and mechanism == b"NULL":
-            return _OWNER if _user_id(address) == os.geteuid() else None
+            return _OWNER if user_of(address.decode(errors="replace")) == user_id() else None
         return _ANYBODY if domain == _OPEN and mechanism == b"NULL" else None
 
     def knows(self, user: str) -> bool:
@@ -162,12 +164,7 @@ def is_taken(address: str) -> bool:
     """Whether somebody serves at a local address; ZeroMQ would take their place."""
     if not is_local(address):
         return False
-    with sockets.socket(sockets.AF_UNIX) as probe:
-        try:
-            probe.connect(address.removeprefix(_IPC))
-        except OSError:
-            return False
-    return True
+    return answers(address.removeprefix(_IPC))
 
 
 def is_loopback(address: str) -> bool:
@@ -190,21 +187,9 @@ def _name_is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(a).split("%")[0]).is_loopback for a in found)
 
 
-def process_of(address: str) -> int:
-    """The process at the other end of a local socket, as the kernel knows it; 0 for any other address."""
-    parts = address.split(":")
-    return int(parts[-1]) if len(parts) >= 4 and parts[-1].isdigit() else 0
-
-
-def _user_id(address: bytes) -> int:
-    """The user at the other end of a local socket, by SO_PEERCRED: libzmq says `name:user:group:process`."""
-    parts = address.split(b":")
-    return int(parts[-3]) if len(parts) >= 4 and parts[-3].isdigit() else -1
-
-
 def _own_folder() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR")
-    at = Path(base, "spartan-ng") if base else Path(tempfile.gettempdir(), f"spartan-ng-{os.geteuid()}")
+    at = Path(base, "spartan-ng") if base else Path(tempfile.gettempdir(), f"spartan-ng-{user_id()}")
     at.mkdir(mode=0o700, exist_ok=True)
     return at
 

@@ -1,28 +1,12 @@
-"""Which processes can map each other's memory, and under which address others reach this host."""
+"""Under which name and address others know this host."""
 
 from __future__ import annotations
 
 import os
 import socket
-from functools import cache
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from spartan_ng.wire.access import beside, is_local, is_loopback
-
-
-@cache
-def host_identity() -> str:
-    """Equal for processes of one user that see each other's /proc: same kernel, namespaces and user id.
-
-    "" where memory cannot be shared. The network namespace counts, too: who keeps two apart wants two hosts.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespaces = [os.stat(f"/proc/self/ns/{kind}").st_ino for kind in ("pid", "net", "user")]
-    except OSError:
-        return ""
-    return ":".join(map(str, (boot, *namespaces, os.getuid())))
 
 
 def label() -> str:

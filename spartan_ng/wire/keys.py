@@ -18,7 +18,7 @@ import zmq.auth
 from zmq.utils import z85
 
 from spartan_ng.errors import AuthenticationFailed, OptionError
-from spartan_ng.ownership import why_not_own
+from spartan_ng.system.ownership import why_not_own
 
 ROLES = ("worker", "client", "admin")
 """What a key may be for; an admin is a client who may stop the cluster."""
@@ -195,7 +195,7 @@ def _text(public: bytes, role: str | None, secret: bytes | None) -> str:
 def _write(path: Path, text: str, mode: int) -> Path:
     """A new file that is whole, and has its mode, from the first moment on."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(text)
     os.replace(temporary, path)

@@ -1,6 +1,6 @@
 """The loop of one process that owns its ZeroMQ sockets: poll, hand frames on, run what other threads ask.
 
-ZeroMQ sockets belong to one thread. Other threads pass a call in and wake the loop by an eventfd.
+ZeroMQ sockets belong to one thread. Other threads pass a call in and wake the loop by a bell.
 Liveness of connections is ZeroMQ's own heartbeat, answered by its C++ threads, so that a process whose
 Python threads are busy for long is not taken for dead.
 """
@@ -8,7 +8,6 @@ Python threads are busy for long is not taken for dead.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 import zmq
 
 from spartan_ng.errors import ConnectionFailed
+from spartan_ng.system.bell import Bell
 from spartan_ng.wire.access import Access, Door, is_local, is_taken
 from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import (
@@ -64,11 +64,11 @@ class Loop:
         self._calls: deque[Callable[[], None]] = deque()
         self._sockets: list[Socket] = []
         self._monitors: dict[Socket, Monitor] = {}
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = Bell()
         self._awake = False
         self.stopped = False
         self.closed = False
-        self.watch(self._wake, self._drain)
+        self.watch(self._bell.descriptor, self._drain)
 
     def call(self, function: Callable[[], None]) -> None:
         """Have `function` called by the loop soon. Thread-safe; dropped once the loop has ended."""
@@ -76,7 +76,7 @@ class Loop:
         if not self._awake and not self.closed:
             self._awake = True
             with contextlib.suppress(OSError):  # the loop has just closed
-                os.eventfd_write(self._wake, 1)
+                self._bell.ring()
 
     def stop(self) -> None:
         """End `run` soon. Thread-safe."""
@@ -237,7 +237,7 @@ class Loop:
         for socket in self._sockets:
             socket.close(linger=int(linger_s * 1000))
         self.context.term()
-        os.close(self._wake)
+        self._bell.close()
         for held in (self._handlers, self._timers, self._calls, self._sockets, self._monitors):
             held.clear()  # those whom we call hold us
 
@@ -276,8 +276,7 @@ class Loop:
 
     def _drain(self) -> None:
         self._awake = False
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._wake)
+        self._bell.quiet()
         for _ in range(len(self._calls)):
             self._do(self._calls.popleft())
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import zmq
 
+from spartan_ng.system.sockets import is_local, received_bytes
+
 _EVENT_BYTES, _VALUE_BYTES = 2, 4
 """How a monitor's message begins (zmq_socket_monitor(3)); pyzmq's parser imports all of asyncio."""
-_RECEIVED_AT, _INFO_BYTES = 128, 136
-"""Where Linux's `struct tcp_info` has the bytes that were received, eight of them."""
 _LOCAL_BYTES = 1 << 20
 """What may be on its way over a local socket, where the system allows so much: with its usual 208 kB the two
 ends wake each other up five times as often."""
@@ -54,9 +54,8 @@ class Connection:
     def received_bytes(self) -> int:
         """What has come over TCP, read or not; 0 where the system does not say."""
         with suppress(OSError), self._socket() as end:
-            if end is not None and end.family != sockets.AF_UNIX:
-                info = end.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, _INFO_BYTES)
-                return int.from_bytes(info[_RECEIVED_AT:_INFO_BYTES], sys.byteorder)
+            if end is not None:
+                return received_bytes(end)
         return 0
 
     def cut(self) -> None:
@@ -68,7 +67,7 @@ class Connection:
     def widen(self) -> None:
         """Let more be on its way, where it is a local socket's; TCP finds out by itself."""
         with suppress(OSError), self._socket() as end:
-            if end is not None and end.family == sockets.AF_UNIX:
+            if end is not None and is_local(end):
                 end.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, _LOCAL_BYTES)
 
     @contextmanager

@@ -15,20 +15,20 @@ import hashlib
 import logging
 import os
 import secrets
-import signal
 import struct
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import zmq
 
 from spartan_ng.rates import Rate, TriesOfEach
-from spartan_ng.wire.access import Access, Door, may_be, process_of
+from spartan_ng.system.heap import give_back
+from spartan_ng.system.processes import kill
+from spartan_ng.system.sockets import process_of
+from spartan_ng.wire.access import Access, Door, may_be
 from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import join
-from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.loop import ROUND, Frames, Loop, send_frames
 from spartan_ng.wire.messages import FROM_STRANGER, PROTOCOL, Hello, Refused
@@ -182,8 +182,7 @@ class Port:
         """Kill a peer's process, if it is another one on this machine; cut its connection in any case."""
         peer = self._names.get(name)
         if peer is not None and peer.process not in (0, os.getpid()):
-            with suppress(ProcessLookupError):
-                os.kill(peer.process, signal.SIGKILL)
+            kill(peer.process)
         self.cut(name)
 
     def cut_unknown(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from spartan_ng.backends import nanny as nannies
 from spartan_ng.backends.nanny import Nanny, Process
+from spartan_ng.system.processes import stands_still
 from tests.waiting import until
 
 FAREWELL = "os.write({}, b'for good'); "
@@ -82,7 +83,7 @@ def test_a_process_that_goes_on_in_time_is_left_alone(monkeypatch):
         return runs("os.kill(os.getpid(), 19); " + (FAREWELL + "os._exit(3)").format(descriptor), descriptor)
 
     nanny = Nanny(start, lambda before, now: None)
-    until(lambda: nannies._stands_still(nanny.process.pid))
+    until(lambda: stands_still(nanny.process.pid))
     nanny.process.send_signal(18)
     assert nanny.wait() == 3
 

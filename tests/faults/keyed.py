@@ -10,7 +10,7 @@ from typing import Any
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.nanny import Process
-from spartan_ng.backends.zygote import Argument
+from spartan_ng.system.zygote import Argument
 from spartan_ng.wire.keys import Keys, keygen
 
 

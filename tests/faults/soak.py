@@ -30,7 +30,7 @@ from spartan_ng.backends.local import LocalCluster
 from spartan_ng.errors import PerformanceWarning, UserFunctionError
 from spartan_ng.graph import build
 from spartan_ng.session import Session
-from spartan_ng.wire.heap import give_back, limit_heaps
+from spartan_ng.system.heap import give_back, limit_heaps
 from tests.cluster.programs import doubled, evaluate, total, user
 from tests.faults.keyed import KeyedCluster
 from tests.faults.usage import Usage, children, of_cluster

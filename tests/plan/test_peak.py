@@ -24,6 +24,7 @@ from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.system import machine
 from spartan_ng.worker.memory import pool, store
 from tests.programs import KINDS, Program, programs
 from tests.sampling import examples
@@ -176,13 +177,13 @@ def test_limits_of_control_groups_of_both_versions(tmp_path: Path) -> None:
 
     write("a/b/memory.max", "max\n")
     write("a/memory.max", "5000\n")
-    assert list(memory.limits(tmp_path, "0::/a/b\n")) == [5000]
+    assert list(machine.limits(tmp_path, "0::/a/b\n")) == [5000]
     write("memory/x/memory.limit_in_bytes", "7000\n")
     write("memory/memory.limit_in_bytes", "9223372036854771712\n")
-    assert min(memory.limits(tmp_path, "4:cpu,memory:/x\n3:cpuset:/y\n")) == 7000
-    assert list(memory.limits(tmp_path, "0::/elsewhere\n")) == []
+    assert min(machine.limits(tmp_path, "4:cpu,memory:/x\n3:cpuset:/y\n")) == 7000
+    assert list(machine.limits(tmp_path, "0::/elsewhere\n")) == []
     write("memory.max", "3000\n")
-    assert list(memory.limits(tmp_path, "0::/elsewhere\n")) == [3000]
+    assert list(machine.limits(tmp_path, "0::/elsewhere\n")) == [3000]
 
 
 _MEASURED = """

@@ -10,8 +10,6 @@ stay valid.
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import os
 import threading
 import weakref
@@ -25,8 +23,9 @@ import numpy as np
 
 from spartan_ng.arrays.copying import address
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
-from spartan_ng.system import machine_bytes
-from spartan_ng.worker.memory.mapping import Mapping
+from spartan_ng.system.machine import machine_bytes
+from spartan_ng.system.mapping import Mapping
+from spartan_ng.system.segments import create, give_back_pages
 
 SHARED_BYTES = 64 * 1024
 """Buffers of at least this size are segments; smaller ones travel in frames."""
@@ -40,11 +39,7 @@ _SHARE = 16
 _MAX_FREE_SEGMENTS = 128
 """Each has a descriptor, of which a process may have about a thousand."""
 
-_PUNCH = 0x02 | 0x01
-"""fallocate: PUNCH_HOLE | KEEP_SIZE."""
-
 _serial = count(int.from_bytes(os.urandom(6), "big"))
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Segment:
@@ -67,9 +62,7 @@ class Segment:
         """A new segment, without pages yet; OutOfResources where the system has none to give."""
         descriptor = -1
         try:
-            descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            os.ftruncate(descriptor, size)
-            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            descriptor = create(size)
             return cls(descriptor, size)
         except OSError as error:
             if descriptor >= 0:
@@ -80,9 +73,7 @@ class Segment:
 
     def give_back_pages(self) -> None:
         """Free the memory, but neither file nor mapping."""
-        _libc.fallocate(
-            ctypes.c_int(self.descriptor), ctypes.c_int(_PUNCH), ctypes.c_long(0), ctypes.c_long(self.size)
-        )
+        give_back_pages(self.descriptor, self.size)
         self.resident = 0
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
-from spartan_ng.system import machine_bytes
+from spartan_ng.system.machine import machine_bytes
 from spartan_ng.worker.memory.pool import size_class
 
 LEAST_BYTES = 4 << 20

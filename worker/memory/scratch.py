@@ -16,8 +16,8 @@ import numpy as np
 
 from spartan_ng.errors import OutOfResources
 from spartan_ng.memory import disk_folder
-from spartan_ng.sinks.places import set_aside
-from spartan_ng.worker.memory.mapping import Mapping
+from spartan_ng.system.files import set_aside
+from spartan_ng.system.mapping import Mapping
 
 
 def nameless() -> IO[bytes]:

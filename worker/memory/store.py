@@ -24,6 +24,7 @@ from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.events import record
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import SourceTile
+from spartan_ng.system.files import read_at
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.scratch import is_mapped, nameless, no_room, on_disk
@@ -273,7 +274,7 @@ class _Spilled:
             array = allocate(shape, dtype)
             rest = array.reshape(-1).view(np.uint8).data
             while rest:
-                count = os.preadv(self._descriptor, [rest], offset)
+                count = read_at(self._descriptor, rest, offset)
                 if count == 0:
                     raise OSError("a spilled tile's file is shorter than the tile")
                 rest, offset = rest[count:], offset + count

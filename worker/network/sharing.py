@@ -6,7 +6,6 @@ reader.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import weakref
 from collections import OrderedDict
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from spartan_ng.system import segments
+from spartan_ng.system.mapping import Mapping
 from spartan_ng.wire.transfers import SharedArray
-from spartan_ng.worker.memory.mapping import Mapping
 from spartan_ng.worker.memory.pool import Segment, size_class
 
 _MOST_MAPPINGS = 1024
@@ -65,7 +65,7 @@ def open_shared(where: SharedArray, flags: int) -> int:
     """
     _check_inside(where)
     try:
-        descriptor = os.open(f"/proc/{where.pid}/fd/{where.descriptor}", flags | os.O_CLOEXEC)
+        descriptor = segments.open_of(where.pid, where.descriptor, flags)
     except OSError as error:
         text = f"shared memory of {where.size_bytes:,} bytes cannot be opened: {error.strerror}"
         raise OSError(error.errno, text) from error
@@ -87,10 +87,10 @@ def _check_inside(where: SharedArray) -> None:
 
 def _check_segment(descriptor: int, size_bytes: int) -> None:
     try:
-        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        is_whole = segments.is_of(descriptor, size_bytes)
     except OSError as error:
         raise ValueError("what is named as shared memory is none") from error
-    if not seals & fcntl.F_SEAL_SHRINK or os.fstat(descriptor).st_size != size_bytes:
+    if not is_whole:
         raise ValueError(f"a segment is not of {size_bytes:,} bytes for good")
 
 

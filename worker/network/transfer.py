@@ -23,12 +23,12 @@ import zmq
 from msgspec.structs import replace
 
 from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, WorkerUnreachable
+from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import NOTHING, encode
 from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.failures import rebuild
-from spartan_ng.wire.hosts import host_identity
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import Hello, Key, Member, Members, Refused, Welcome
 from spartan_ng.wire.pieces import Buffer

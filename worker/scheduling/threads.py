@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from spartan_ng import system
+from spartan_ng.system import machine
 
 Work = Callable[[], None]
 _Errors = SimpleQueue[BaseException | None]
@@ -47,7 +47,7 @@ class Threads:
             helpers = 0
         if self._started < helpers or self._process != os.getpid():
             self._start(helpers)
-        here = system.processor()
+        here = machine.processor()
         if helpers and here != self._avoided:
             self._avoid(here)
         errors: _Errors = SimpleQueue()
@@ -88,7 +88,7 @@ class Threads:
     def _avoid(self, processor: int) -> None:
         """Keep the threads off the caller's processor where it may use others."""
         with self._lock:
-            system.keep_off(processor, self._ids)
+            machine.keep_off(processor, self._ids)
             self._avoided = processor
 
 

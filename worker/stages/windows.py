@@ -23,7 +23,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.plan import Fused, Read
 from spartan_ng.sources import Unread
-from spartan_ng.worker.memory.mapping import Reservation
+from spartan_ng.system.mapping import Reservation
 from spartan_ng.worker.memory.regions import Operand
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.scheduling.program import Task

@@ -48,7 +48,7 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
     descriptor, temporary = new_file(path)
     try:
         with open(descriptor, "wb") as written:
-            os.fchmod(descriptor, mode_of(path))
+            os.chmod(temporary, mode_of(path))
             yield written
         os.replace(temporary, path)
     except BaseException as error:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from spartan_ng.kernels.compiled.native import processor
-from spartan_ng.ownership import why_not_own
+from spartan_ng.system.ownership import why_not_own
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""

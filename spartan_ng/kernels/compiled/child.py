@@ -137,12 +137,18 @@ def _quiet() -> tuple[int, int]:
     return pipes
 
 
+def _give_way() -> None:
+    from spartan_ng.system.processes import give_way
+
+    give_way(NICENESS)
+
+
 def main(arguments: list[str]) -> None:
     """Serve until the input ends; `arguments` are the directories that the parent imports from."""
     requests, answers = _quiet()
-    os.nice(NICENESS)
     sys.path += [p for p in arguments if p not in sys.path]
     _without_front_door(Path(__file__).resolve().parents[3])
+    _give_way()
     _serve(requests, answers)
 
 

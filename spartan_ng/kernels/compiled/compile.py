@@ -8,7 +8,6 @@ A compile that fails is remembered, and its loop goes on being interpreted.
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 from collections import deque
@@ -21,6 +20,7 @@ from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, keep_source, kernel_name
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
+from spartan_ng.system.processes import after_fork
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
@@ -162,7 +162,7 @@ class Compiler:
 compiler = Compiler()
 """The process's compiler."""
 atexit.register(compiler.stop)
-os.register_at_fork(after_in_child=compiler.after_fork)
+after_fork(compiler.after_fork)
 
 
 def wait_for_compiles(timeout_s: float | None = None) -> bool:

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from spartan_ng.ownership import why_not_own
+from spartan_ng.system.ownership import why_not_own
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 OTHERS = stat.S_IRWXG | stat.S_IRWXO

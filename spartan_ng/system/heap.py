@@ -8,7 +8,8 @@ heaps as there is work at a time.
 
 from __future__ import annotations
 
-import ctypes
+from spartan_ng.system import library
+from spartan_ng.system.library import INT, SIZE
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """mallopt(3)."""
@@ -16,9 +17,8 @@ _LARGE_BYTES = 32 << 20
 """Blocks from this size on are the system's own; glibc comes to the same by itself once it has seen one."""
 _THREADS = 8
 """At work in one heap, which they hold for a hundredth of the time."""
-_libc = ctypes.CDLL(None)
-_trim = getattr(_libc, "malloc_trim", None)
-_option = getattr(_libc, "mallopt", None)
+_trim = library.function("malloc_trim", [SIZE])
+_option = library.function("mallopt", [INT, INT])
 
 
 def give_back() -> None:

@@ -28,10 +28,10 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
 from spartan_ng.errors import ConnectionFailed
+from spartan_ng.system.processes import be_called, needs_linux
 
 IDLE_S = 30.0
 """A zygote without forks ends after this long."""
@@ -175,6 +175,7 @@ def fork(arguments: Sequence[Argument]) -> Fork:
     It has this process's environment, folder, output and `sys.path`, a session of its own, and the
     descriptors among the arguments.
     """
+    needs_linux("a cluster of this machine's processes")
     return _zygotes.fork(arguments)
 
 
@@ -255,8 +256,7 @@ def _begin(order: Mapping[str, Any], given: Sequence[int], run: Callable[[list[s
         os.environ.clear()
         os.environ.update(order["environment"])
         sys.path[:] = order["environment"]["PYTHONPATH"].split(os.pathsep)
-        with suppress(OSError):  # what `ps` and `top` show
-            Path("/proc/self/comm").write_text(f"spartan-ng {order['arguments'][0]}")
+        be_called(f"spartan-ng {order['arguments'][0]}")
         numbers = iter(given[2:])
         run([str(next(numbers)) if isinstance(a, int) else a for a in order["arguments"]])
         code = 0

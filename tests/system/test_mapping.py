@@ -7,7 +7,7 @@ from mmap import PAGESIZE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.worker.memory.mapping import Reservation
+from spartan_ng.system.mapping import Reservation
 from tests.sampling import examples
 
 NEAR = st.sampled_from([0, 1, PAGESIZE - 1, PAGESIZE, PAGESIZE + 1, 2 * PAGESIZE, 3 * PAGESIZE - 1])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spartan_ng.backends import zygote
-from spartan_ng.backends.zygote import fork
+from spartan_ng.system import zygote
+from spartan_ng.system.zygote import fork
 from tests.waiting import until
 
 WHAT_IT_SEES = """
@@ -109,7 +109,7 @@ def test_a_zygote_that_is_left_ends_with_its_last_fork(tmp_path):
 def test_an_idle_zygote_ends():
     program = """
 import socket
-from spartan_ng.backends import zygote
+from spartan_ng.system import zygote
 zygote.IDLE_S = 0.0
 ours, theirs = socket.socketpair()
 zygote.serve(theirs, print)
@@ -130,7 +130,7 @@ def test_descriptors_are_handed_over(tmp_path):
 def test_a_program_that_forks_has_a_zygote_of_its_own():
     program = """
 import os
-from spartan_ng.backends.zygote import _zygotes, fork
+from spartan_ng.system.zygote import _zygotes, fork
 assert fork(["--version"]).wait() == 0
 one = _zygotes._now.process.pid
 if os.fork() == 0:
@@ -147,7 +147,7 @@ assert _zygotes._now.process.pid == one
 def test_programs_without_output_start_forks_too(tmp_path):
     program = f"""
 import os
-from spartan_ng.backends.zygote import fork
+from spartan_ng.system.zygote import fork
 os.close(1)
 os.close(2)
 code = fork(["--version"]).wait()

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="anoth
 
 TAKEN_BY_THREADS = """
 import ctypes, sys, threading
-from spartan_ng.wire.heap import limit_heaps
+from spartan_ng.system.heap import limit_heaps
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

@@ -1,0 +1,83 @@
+"""Room on the disk, folders that are swapped, locks, and reads at a place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spartan_ng.system import library
+from spartan_ng.system.library import INT, LONG, TEXT
+
+_fcntl = library.module("fcntl")
+_fallocate = library.function("fallocate", [INT, INT, LONG, LONG])
+_renameat2 = library.function("renameat2", [INT, TEXT, INT, TEXT, INT])
+_HERE, _EXCHANGE = -100, 2
+"""renameat2: paths are relative to where the process is; swap the two."""
+_PAGE = bytes(1 << 20)
+_one_reads, _one_writes = threading.Lock(), threading.RLock()
+
+
+def set_aside(descriptor: int, nbytes: int) -> None:
+    """Make a file so long, and have the disk keep place for all of it; OSError where it has none.
+
+    Who writes to the file through a map would be ended by the kernel on a disk that is full. It is faster,
+    too: pages find their places. Where the system cannot tell, zeros are written: they take the room.
+    """
+    if _fallocate is None:
+        _fill(descriptor, nbytes)
+        return
+    while _fallocate(descriptor, 0, 0, nbytes):
+        error = library.last_error()
+        if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):  # a file system that cannot tell
+            os.ftruncate(descriptor, nbytes)
+            return
+        if error.errno != errno.EINTR:
+            raise error
+
+
+def _fill(descriptor: int, nbytes: int) -> None:
+    here = os.lseek(descriptor, 0, os.SEEK_CUR)
+    left = nbytes - os.lseek(descriptor, 0, os.SEEK_END)
+    while left > 0:
+        left -= os.write(descriptor, _PAGE[:left])
+    os.lseek(descriptor, here, os.SEEK_SET)
+
+
+def swap(one: str, other: str) -> bool:
+    """Have two names in one folder change places at once; False where the system or the disk cannot."""
+    if _renameat2 is None:
+        return False
+    return bool(_renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Hold the lock of that name, alone among threads and processes; the file is made if need be.
+
+    Where the system has no locks on files, it is among the threads of this process: others have it only in
+    clusters.
+    """
+    if _fcntl is None:
+        with _one_writes:
+            yield
+        return
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        _fcntl.flock(descriptor, _fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def read_at(descriptor: int, into: memoryview, offset: int) -> int:
+    """Read what lies at an offset, and say how many bytes came; any thread may, at any time."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [into], offset)
+    with _one_reads:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        read = os.read(descriptor, len(into))
+    into[: len(read)] = read
+    return len(read)

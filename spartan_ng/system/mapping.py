@@ -1,0 +1,115 @@
+"""Files and reserved addresses as arrays.
+
+The standard library's `mmap` keeps a descriptor for each map, and cannot give addresses without memory: it
+serves where the C library's functions are not to be had.
+"""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.errors import OutOfResources
+from spartan_ng.system import library
+from spartan_ng.system.library import ADDRESS, INT, LONG, SIZE
+
+_mmap = library.function("mmap", [ADDRESS, SIZE, INT, INT, INT, LONG], ADDRESS)
+_munmap = library.function("munmap", [ADDRESS, SIZE])
+_madvise = library.function("madvise", [ADDRESS, SIZE, INT])
+_FAILED = ADDRESS(-1).value
+_NORESERVE = 0x4000
+"""mmap: no swap is set aside, so that there may be more addresses than memory."""
+
+
+class Mapping:
+    """The first `size` bytes of the open file `descriptor`; it lives as long as an array on it."""
+
+    __slots__ = ("__weakref__", "_address", "_map", "_writable", "of_file")
+
+    def __init__(self, descriptor: int, size: int, writable: bool = True, of_file: bool = False) -> None:
+        self._writable = writable
+        self.of_file = of_file
+        """Whether it is a file on a disk, and not in memory."""
+        self._map: Any = None
+        if _mmap is None or _munmap is None:
+            usual = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+            self._map = mmap.mmap(descriptor, size, access=usual)
+            self._address = _address(self._map)
+            return
+        access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        address = _mmap(None, size, access, mmap.MAP_SHARED, descriptor, 0)
+        if address == _FAILED:
+            raise library.last_error(f"{size:,} bytes cannot be mapped: ")
+        self._address = address
+        weakref.finalize(self, _munmap, address, size).atexit = False
+
+    def array(self, nbytes: int) -> np.ndarray[Any, Any]:
+        """The first `nbytes` bytes, as an array whose views all hold on to it."""
+        return np.asarray(_Part(self, self._address, nbytes, self._writable, self.of_file))
+
+
+class _Part:
+    """What an array looks at, in NumPy's words."""
+
+    __slots__ = ("__array_interface__", "_mapping", "of_file")
+
+    def __init__(
+        self, mapping: Mapping | Reservation, address: int, nbytes: int, writable: bool, of_file: bool = False
+    ) -> None:
+        self._mapping = mapping
+        self.of_file = of_file
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, not writable),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+        }
+
+
+class Reservation:
+    """Addresses for `size` bytes, which take memory where they have been written to, until that is let go."""
+
+    __slots__ = ("__weakref__", "_address", "_map", "_size")
+
+    def __init__(self, size: int, large_pages: bool) -> None:
+        self._size = size
+        self._map: Any = None
+        if _mmap is None or _munmap is None:
+            self._map = mmap.mmap(-1, size)
+            self._address = _address(self._map)
+            return
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+        address = _mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+        if address == _FAILED:
+            error = library.last_error()
+            raise OutOfResources(error.errno, f"no addresses for {size:,} bytes: {error.strerror}")
+        if large_pages and _madvise is not None:
+            _madvise(address, size, mmap.MADV_HUGEPAGE)
+        self._address = address
+        weakref.finalize(self, _munmap, address, size).atexit = False
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """All bytes, as an array whose views all hold on to them."""
+        return np.asarray(_Part(self, self._address, self._size, True))
+
+    def let_go(self, start: int, stop: int) -> None:
+        """Give the memory of the pages that lie in `[start, stop)` back; they read as zeros then.
+
+        Where the system takes none back, they are zeros all the same.
+        """
+        lo, hi = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
+        if stop >= self._size:
+            hi = -(-self._size // mmap.PAGESIZE) * mmap.PAGESIZE
+        if hi <= lo:
+            return
+        if _madvise is None:
+            self.array()[lo:hi] = 0
+        else:
+            _madvise(self._address + lo, hi - lo, mmap.MADV_DONTNEED)
+
+
+def _address(held: mmap.mmap) -> int:
+    return int(np.frombuffer(held, np.uint8).__array_interface__["data"][0])

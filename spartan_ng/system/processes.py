@@ -1,0 +1,91 @@
+"""How this process ends with others, how many descriptors it may have, and what it may do to others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from spartan_ng.errors import OptionError
+from spartan_ng.system import library
+from spartan_ng.system.library import INT, LONG
+
+_resource = library.module("resource")
+_prctl = library.function("prctl", [INT, LONG])
+_PR_SET_PDEATHSIG = 1
+_MOST_DESCRIPTORS = 1 << 10
+"""Taken for how many this process may have where the system does not say."""
+
+
+def needs_linux(what: str) -> None:
+    """OptionError where processes cannot be had as clusters need them."""
+    if not hasattr(os, "pidfd_open"):
+        raise OptionError(
+            f"{what} needs Linux: here programs run in their own process, or connect to clusters elsewhere"
+        )
+
+
+def after_fork(function: Callable[[], None]) -> None:
+    """Call a function in each fork of this process, before anything else there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+def end_with_parent() -> None:
+    """Ask the kernel to terminate this process when its parent dies, where it does such things."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def give_way(niceness: int) -> None:
+    """Let other processes go first."""
+    if hasattr(os, "nice"):
+        os.nice(niceness)
+
+
+def start_alone(command: list[str]) -> None:
+    """Start a process that outlives this one, and whatever this was started from; it is told, and tells,
+    nothing."""
+    needs_linux("a process that outlives its program")
+    nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
+    os.posix_spawn(sys.executable, command, os.environ, file_actions=nowhere, setsid=True)
+
+
+def kill(process: int) -> None:
+    """End a process of this machine, whatever it does."""
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+
+
+def stands_still(process: int) -> bool:
+    """Whether a process has been stopped by a signal; nobody can tell where there is no `/proc`."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+    return False
+
+
+def be_called(name: str) -> None:
+    """Have `ps` and `top` show this process under a name."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
+
+
+def most_descriptors() -> int:
+    """How many this process may have open."""
+    return _MOST_DESCRIPTORS if _resource is None else int(_resource.getrlimit(_resource.RLIMIT_NOFILE)[0])
+
+
+def raise_descriptors() -> None:
+    """Let this process have as many open as the system allows."""
+    if _resource is not None:
+        _, hard = _resource.getrlimit(_resource.RLIMIT_NOFILE)
+        _resource.setrlimit(_resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def never_wait_for(descriptor: int) -> None:
+    """Have reads of a pipe raise BlockingIOError where there is nothing to read, if pipes can."""
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, False)
