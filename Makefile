@@ -11,7 +11,7 @@ JOBS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports pytest fuzz bench site clean
+.PHONY: help demo test lint types imports pytest versions fuzz bench site clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,6 +34,9 @@ imports: $(VENV)/stamp-test ## Import directions (import-linter).
 pytest: $(VENV)/stamp-test ## Tests only: a part of each table's cases, drawn anew; OPTIONS=--whole asks them all.
 	$(BIN)/python -m pytest -n $(JOBS) -q $(OPTIONS)
 
+versions: $(VENV)/stamp-dev ## Tests on every Python from 3.11 to 3.14 that is installed (tox); OPTIONS="-e 3.13 -- tests/graph" some.
+	$(BIN)/tox run $(OPTIONS)
+
 fuzz: $(VENV)/stamp-test ## Random NumPy programs against NumPy, without end; OPTIONS="--seconds 600 --workers 3" and the like.
 	$(BIN)/python -m tests.fuzz $(or $(OPTIONS),--programs 1000000)
 
@@ -44,7 +47,7 @@ site: $(VENV)/stamp-test ## The documents as a site, in build/site.
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 clean: ## Remove the environment and what tools left.
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .tox .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'

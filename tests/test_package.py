@@ -33,6 +33,13 @@ def test_listed_packages_are_the_folders() -> None:
     assert set(_project()["tool"]["setuptools"]["packages"]) == _folders()
 
 
+def test_every_python_that_is_named_is_tested() -> None:
+    project = _project()
+    said = [c.rpartition(" ")[2] for c in project["project"]["classifiers"] if "Python :: 3." in c]
+    assert project["tool"]["tox"]["env_list"][: len(said)] == said
+    assert project["project"]["requires-python"] == f">={said[0]}"
+
+
 def test_every_package_has_an_init() -> None:
     directories = _project()["tool"]["setuptools"]["package-dir"]
     for name in _folders():
@@ -65,6 +72,7 @@ def test_extras_are_the_documented_ones() -> None:
         "bench",
         "mpi",
         "telemetry",
+        "dev",
         "dask",
         "ray",
         *("hdf5", "images", "notebooks", "page", "remote", "tables", "zarr"),

@@ -133,6 +133,8 @@ class Compiler:
                 function = self._load(kernel.source)
         except CompileError as error:
             kernel.failure = str(error)
+        except ImportError as error:
+            kernel.failure = f"numba is not installed ({error})"
         except Exception as error:  # noqa: BLE001  # whatever it is, the loop is interpreted instead
             kernel.failure = f"{type(error).__name__}: {error}"
         else:
