@@ -59,7 +59,7 @@ for small_bytes in (config.small_bytes, 0):
 """
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
 def test_scripts_print_what_they_print_with_numpy(script):

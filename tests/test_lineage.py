@@ -138,6 +138,7 @@ def test_results_of_one_run_are_made_in_one_run():
     assert m.runs == 1
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("part", [0, 2])
 @pytest.mark.parametrize(
     ("step", "numpy_step", "most"),

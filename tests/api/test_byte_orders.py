@@ -22,6 +22,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("dtype", [">f4", ">f8", ">i2", ">i8", ">u4", ">c16", "<f4", "<i8"])
 @pytest.mark.parametrize("small_bytes", [0, 1 << 20])
 @pytest.mark.parametrize("name", NUMBERS)
@@ -71,6 +72,7 @@ def _written(a):
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.some(60)
 @pytest.mark.parametrize("dtype", [">f8", ">i8", "<u2", ">c8"])
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
 @pytest.mark.parametrize("small_bytes", [0, 1 << 20])

@@ -295,6 +295,7 @@ LAID_OUT = ["(2,2)f4", "2i", "S4", [("a", "(2,)i4"), ("b", "f8")], numpy.dtype((
 PADDED = {"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [3, 9], "itemsize": 24}
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("small", [None, 0])
 @pytest.mark.parametrize("dtype", [*LAID_OUT, PADDED])
 @pytest.mark.parametrize(

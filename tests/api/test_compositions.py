@@ -36,6 +36,7 @@ def _fractions(kind, q):
     return numpy.array([q, q / 2], kind[:2]) if kind[2:] else numpy.dtype(kind).type(q)
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("fraction", FRACTIONS)
 @pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
@@ -128,6 +129,7 @@ OPERANDS = [
 ]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("dtype", ["i8", "f4", "f8"])
 @pytest.mark.parametrize("zeros", [0, 1, 9], ids="{} leading zeros".format)
 def test_polynomials_of_any_shape_are_numpys(mode, some, dtype, zeros):
@@ -144,6 +146,7 @@ def test_polynomials_of_any_shape_are_numpys(mode, some, dtype, zeros):
             check(ours, theirs)
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize(
     "dtypes", list(product(["?", "i8", "f2", "f4", "f8", "c8", "c16"], repeat=2)), ids=str
 )

@@ -72,6 +72,7 @@ OPERATORS = [
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.some(40)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])
 @pytest.mark.parametrize("operator", range(len(OPERATORS)))
 def test_numbers_compute_as_numpys_scalars(mode, operator, dtype):
@@ -90,6 +91,7 @@ OTHERS = [3, 2.5, True, 1j, numpy.float32(2), numpy.uint8(200), numpy.array([1, 
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.some(12)
 @pytest.mark.parametrize("sign", SIGNS)
 def test_numbers_meet_others_as_numpys_scalars(mode, sign):
     """Every operator on an element of every dtype, to the left and to the right of what there is."""
@@ -278,6 +280,7 @@ OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i4", "u1"])
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_python_takes_elements_as_numpys(mode, name, dtype):
@@ -325,6 +328,7 @@ def items(xp, first, second, writes):
     return numpy.asarray(found).tolist(), numpy.asarray(a).tolist()
 
 
+@pytest.mark.some(100)
 @pytest.mark.parametrize("second", [None, *PARTS])
 @pytest.mark.parametrize("first", PARTS)
 def test_keys_of_any_two_parts_as_numpys(mode, first, second):

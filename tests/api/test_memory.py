@@ -39,6 +39,7 @@ def buffer():
     return bytearray(numpy.arange(60, dtype="i2").tobytes())
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize(("maker", "view", "write"), list(itertools.product(MAKERS, VIEWS, WRITES)))
 def test_writes_reach_the_buffer(maker, view, write, mode):
     ours, theirs = buffer(), buffer()

@@ -25,6 +25,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.some(50)
 @pytest.mark.parametrize("has_method", [True, False])
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_methods_are_asked_where_numpy_asks_them(name, has_method, mode):

@@ -283,6 +283,7 @@ def test_the_module_is_a_generator_as_numpys_is(mode):
     assert inspect.ismodule(np.random)
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("name", ["choice", "permutation"])
 @pytest.mark.parametrize("a", [4, 0, -1, 3.5, True, numpy.int8(3), [3, 1, 2], numpy.array(3)])
 @pytest.mark.parametrize("given", [lambda a: a, np.array, lambda a: np.asarray([a, a])[0]])

@@ -40,6 +40,7 @@ def ours(a: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.some(60)
 @pytest.mark.parametrize("name", NAMES)
 def test_outer_is_numpys(mode: str, name: str, some: Any) -> None:
     theirs, mine = getattr(numpy, name), getattr(np, name)

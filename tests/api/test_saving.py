@@ -51,6 +51,7 @@ FOLDS = {
 
 
 @pytest.mark.usefixtures("little_memory")
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_file_that_does_not_fit_is_folded_where_it_lies(file, name, kind):

@@ -65,6 +65,7 @@ def test_the_first_result_of_a_chain_is_the_last():
     assert temporaries.OF_FIRST, "this Python counts variables as the stack"
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
 def test_every_operator_is_numpys_on_temporaries_of_every_dtype(function, dtype):

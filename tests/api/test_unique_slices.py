@@ -25,7 +25,7 @@ def drawn(shape, dtype, of):
     return found
 
 
-@pytest.mark.some(20)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("of", [2, 3, 50])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -32,6 +32,7 @@ KEYS = {
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.some(50)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("name", CALLS)
 def test_writes_go_both_ways(mode, name, key):

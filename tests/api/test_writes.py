@@ -74,6 +74,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("small_bytes", [0, LARGE, 1 << 20])
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", [*WRITES, "through a line"])

@@ -13,7 +13,7 @@ from benchmarks import larger
 from benchmarks.larger_sides import SIDES
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("row", ["mean", "masked sum", "x * 2 + 1 to a file", "x.T to a file", "x.T @ x"])
 @pytest.mark.parametrize("on", [on for on in SIDES if on != "2 workers"])
 def test_rows_are_right(row: str, on: str, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def on_dask(client):
     session.use(before)
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_dask, name):
     check_one(name)
@@ -114,7 +114,7 @@ def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
     assert done.stdout.splitlines() == ["dask 2", "60300.0"]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("shape", [(), (5,), (0, 3), (60, 7), (2, 50), (4, 5, 6)])
 def test_arrays_pass_to_dask_and_back(on_dask, shape):
     x = numpy.arange(float(numpy.prod(shape))).reshape(shape)

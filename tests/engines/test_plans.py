@@ -69,7 +69,7 @@ def check_one(name):
     numpy.testing.assert_allclose(found, PROGRAMS[name](numpy, *arguments(numpy)), rtol=1e-12)
 
 
-@pytest.mark.some(30)
+@pytest.mark.some(10)
 @pytest.mark.parametrize("slots", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_kind_of_stage_is_a_task(name, slots):

@@ -34,6 +34,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_as_numpy(dtype, layout):
@@ -58,6 +59,7 @@ def test_other_conditions_and_dtypes_are_numpys():
         np.testing.assert_array_equal(out, np.where(condition, first, y))
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if has_bits(d)], ids=str)
 @pytest.mark.parametrize("shared", ["x", "y", "xy", "c", "cx", "cy", "cxy"])
 @pytest.mark.parametrize("move", [0, 1])

@@ -40,6 +40,7 @@ def undefined(source):
     return {n.id for n in names} - made
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("fold", ["add", "fmax", "maximum"])
 @pytest.mark.parametrize("shape", SPACES, ids=str)
 @pytest.mark.parametrize("in_stage", [True, False])

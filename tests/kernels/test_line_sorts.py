@@ -66,6 +66,7 @@ def check(x: np.ndarray[Any, Any], threads: int) -> None:
         assert np.count_nonzero(np.signbit(zeros)) == np.count_nonzero(np.signbit(x[x == 0]))
 
 
+@pytest.mark.some(25)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("kind", LINES)
 def test_lines_are_numpys(kind: str, threads: int) -> None:

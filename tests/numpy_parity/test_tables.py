@@ -106,6 +106,7 @@ def cases(*axes):
     return zip(itertools.product(*axes), turns, strict=False)
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
 def test_elementwise(row, some):
     ufunc = _ours(row)
@@ -139,6 +140,7 @@ def other(kind, shape, turn=0):
     return numpy.resize(numpy.roll(OTHERS[kind], turn), n).astype(OTHERS[kind].dtype).reshape(shape)
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
 def test_dates_durations_and_strings(row, some):
     """Every pair of dtypes of which one is no number."""
@@ -213,6 +215,7 @@ def test_scans(row, some):
             check(ours, theirs, [x], f"{row.name} of {dtype} {shape} along {axis}, {tiling}")
 
 
+@pytest.mark.some(50)
 @pytest.mark.parametrize("name", [*functions.FOLDS, *functions.SHAPES, *functions.SORTS])
 def test_functions_in_tilings(name, some):
     function = {**functions.FOLDS, **functions.SHAPES, **functions.SORTS}[name]

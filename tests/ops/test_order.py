@@ -116,6 +116,7 @@ def test_the_fuzzers_programs_have_the_same_bits(number: int, data: st.DataObjec
         assert not differing(Surface.draw(number), [way])
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("workers", [4, 5, 6])
 @pytest.mark.parametrize("cuts", ["row", "column", "block", "uneven"])
 def test_units_of_a_matrix(workers: int, cuts: str) -> None:
@@ -184,6 +185,7 @@ def test_rows_that_are_read_backwards_have_the_same_bits(name: str) -> None:
         assert not differing(program, [Way(tier="compile"), Way(3, "row")])
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", ["multiply", "square", "divide", "absolute", "sqrt", "exp"])
 @pytest.mark.parametrize("workers", [2, 5])
 def test_a_single_complex_element_has_the_bits_of_several(name: str, workers: int) -> None:

@@ -78,6 +78,7 @@ def test_states_of_parts_make_the_distinct_elements(x: Any, count: int, cuts: li
     assert np.isin(found[found == found], expected).all()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("workers", [0, 3])
 @pytest.mark.parametrize("distinct", [1, 100, 127, 128, 129, 5000])
 def test_unique_of_few_and_of_many(distinct: int, workers: int) -> None:

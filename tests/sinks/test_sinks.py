@@ -85,6 +85,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.some(18)
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_written_is_read_back(suffix: str, name: str, tmp_path: Path, workers: int) -> None:
