@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy
@@ -41,3 +42,32 @@ def test_methods_are_asked_where_numpy_asks_them(name, has_method, mode):
         assert found == wanted
     else:
         numpy.testing.assert_array_equal(numpy.asarray(found), wanted)
+
+
+OPERATORS = ("add", "subtract", "multiply", "divide", "power", "less", "equal", "maximum", "logaddexp")
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_pandas_takes_arrays_from_the_left_and_the_right(name, small):
+    """Of every shape that it takes of NumPy's, by the function and by the operator."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    operator_of = {"subtract": "sub", "multiply": "mul", "divide": "truediv", "power": "pow", "less": "lt"}
+    ways = [lambda xp, a, b: getattr(xp, name)(a, b)]
+    if name not in ("maximum", "logaddexp"):
+        python = getattr(operator, {**operator_of, "equal": "eq"}.get(name, name))
+        ways.append(lambda xp, a, b: python(a, b))
+    with np.config.override(small_bytes=small):
+        for theirs in (frame, frame["a"], pandas.Index([1.0, 2.0])):
+            for value in (numpy.array([1.0, 2.0]), numpy.ones((2, 2)), numpy.array(3.0)):
+                if value.ndim > 1 and theirs is not frame:
+                    continue
+                for k, way in enumerate(ways):
+                    for a, b in ((value, theirs), (theirs, value)):
+                        if k and a is frame and value.ndim != 1:
+                            continue  # the operator is pandas' own, and tells NumPy's arrays by their class
+                        wanted = way(numpy, a, b)
+                        found = way(np, *(np.asarray(v) if v is value else v for v in (a, b)))
+                        assert type(found) in (type(wanted), np.ndarray)
+                        assert str(found) == str(wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -326,15 +327,18 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
         first = list(first) if np.ndim(first) else [first]
         second = list(second) if np.ndim(second) else [second]
     else:
-        first, second = list(range(a.ndim - n, a.ndim)), list(range(n))
-    first = [build.axis_index(i, a.ndim) for i in first]
-    second = [build.axis_index(i, b.ndim) for i in second]
+        first, second = list(range(-n, 0)), list(range(n))
+    pairs: list[tuple[int, int]] = []
+    for i, j in zip_longest(first, second):  # NumPy finds an axis that is not there when it comes to it
+        pair = None if None in (i, j) else (build.axis_index(i, a.ndim), build.axis_index(j, b.ndim))
+        if pair is None or a.shape[pair[0]] != b.shape[pair[1]]:
+            raise ShapeError(
+                f"tensordot: shape-mismatch for sum: shapes {a.shape} and {b.shape}, axes {first}, {second}"
+            )
+        pairs.append(pair)
+    first, second = [i for i, _ in pairs], [j for _, j in pairs]
     if len(set(first)) < len(first) or len(set(second)) < len(second):
         raise ValueError(f"tensordot: an axis is named twice: {first} and {second}")
-    if len(first) != len(second) or any(a.shape[i] != b.shape[j] for i, j in zip(first, second, strict=True)):
-        raise ShapeError(
-            f"tensordot: shape-mismatch for sum: shapes {a.shape} and {b.shape}, axes {first} and {second}"
-        )
     kind = _product_dtype(a, b)
     size = prod(n for i, n in enumerate(a.shape) if i not in first) * prod(
         n for j, n in enumerate(b.shape) if j not in second

@@ -36,6 +36,7 @@ def concatenate(
     ndim = parts[0].ndim
     if ndim == 0:
         raise ValueError("zero-dimensional arrays cannot be concatenated")
+    where = build.axis_index(axis, ndim)
     for i, p in enumerate(parts):
         if p.ndim != ndim:
             raise ShapeError(
@@ -43,7 +44,6 @@ def concatenate(
                 f"{ndim} dimension(s) and the array at index {i} has {p.ndim} dimension(s): shapes "
                 f"{parts[0].shape} and {p.shape}"
             )
-    where = build.axis_index(axis, ndim)
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     given = dtype if out is None else out.dtype

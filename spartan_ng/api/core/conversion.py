@@ -200,6 +200,12 @@ def is_override(a: Any) -> bool:
     return hasattr(type(a), "__array_ufunc__")
 
 
+def knows_numpys_alone(a: Any) -> bool:
+    """Whether an operand of another library refuses all arrays but NumPy's own: pandas tells them by their
+    class, and takes others' for lists."""
+    return any(c.__module__.partition(".")[0] == "pandas" for c in type(a).__mro__)
+
+
 def wraps(a: Any) -> bool:
     """Whether an array-like's class makes what universal functions give its own, by `__array_wrap__`."""
     return not isinstance(a, Handle | np.ndarray | np.generic) and hasattr(type(a), "__array_wrap__")

@@ -21,7 +21,9 @@ from spartan_ng.api.core.conversion import (
     in_order,
     is_array_like,
     is_override,
+    knows_numpys_alone,
     numbers_here,
+    values,
     wraps,
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
@@ -165,8 +167,10 @@ class ufunc:
                 return self._full(args, **keywords)
             return self._two(*args) if self.nin == 2 else self._some(args)
         except SubclassError:
-            if any(map(is_override, args)):
-                return self.np(*args, **keywords)
+            others = [*filter(is_override, args)]
+            if others:
+                given = values(*args) if all(map(knows_numpys_alone, others)) else args
+                return self.np(*given, **keywords)
             if any(map(wraps, args)):
                 return self._wrapped(args, keywords)
             return by_numpy(self.np, *args, **keywords)

@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries
-from spartan_ng.api.core.conversion import as_handle, forced, is_override, numpys
+from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
 from spartan_ng.api.core.dispatch import FUNCTIONS, by_others_ufunc, gathered
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.forcing import value_of
@@ -110,7 +110,10 @@ class Protocols(Methods):
             raise TypeError(
                 f"__array_ufunc__ takes a ufunc, the name of its method and operands: {function!r}"
             )
-        if any(map(is_override, (*inputs, *keywords.get("out", ())))):
+        others = [*filter(is_override, (*inputs, *keywords.get("out", ())))]
+        if others and all(map(knows_numpys_alone, others)):
+            return getattr(function, method)(*values(*inputs), **keywords)
+        if others:
             return NotImplemented
         ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
         if ours is None or ours.np is not function:

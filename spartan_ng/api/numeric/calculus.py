@@ -83,7 +83,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
         step = diff(x) if x.ndim == 1 else diff(x, axis=axis)
         if x.ndim == 1:
             step = step.reshape((1,) * where + (-1,) + (1,) * (y.ndim - where - 1))
-    return reductions.sum(step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0, where)
+    areas = step * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0
+    return reductions.sum(areas, axis)  # which may have more axes than y
 
 
 @numpy_function(np.gradient, few=2)

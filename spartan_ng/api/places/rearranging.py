@@ -246,16 +246,14 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     before = (slice(None),) * where
     if obj is None:
         raise IndexError("delete: None names no slices")
-    if isinstance(obj, bool | np.bool_) and n != 1:
-        raise ValueError(f"delete: a mask must match the axis length of {n}")
-    if not isinstance(obj, Handle) and np.ndim(obj) == 0 and hasattr(obj, "__index__"):
+    if isinstance(obj, int | np.integer) and not isinstance(obj, bool):
         at = bounded(obj, n, where)
         return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
     kept = constants.ones(n, bool)
     if isinstance(obj, slice):
         kept[obj] = False
     elif (gone := as_handle(obj)).size or not isinstance(obj, list | tuple):  # empty lists name none
-        if gone.dtype == bool and gone.shape != (n,) and gone.ndim:
+        if gone.dtype == bool and gone.shape != (n,):
             raise ValueError(
                 "boolean array argument obj to delete must be one dimensional and match the axis length of "
                 f"{n}, not of shape {gone.shape}"
