@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy
 import pytest
+from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng.api.core import forcing, handle
@@ -288,3 +289,12 @@ def test_what_nobody_writes_to_is_not_copied():
         own = np.asarray(numpy.arange(3.0) * 2)
         where = own._cell.value.__array_interface__["data"]
         assert memory_of(own).__array_interface__["data"] == where
+
+
+@pytest.mark.parametrize("whole", [lambda a: a.view(), lambda a: a[...], lambda a: a[:, :]])
+def test_a_view_of_all_of_a_compressed_array_is_planned_as_the_array(whole):
+    with np.config.override(small_bytes=0):
+        a = np.asarray(sparse.random_array((40, 30), density=0.1, format="csr", rng=0))
+        assert whole(a)._node() is a._node()
+        assert not whole(a)._views
+        assert whole(a).format == "csr"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import product
 from unittest.mock import Mock
 
@@ -21,3 +22,16 @@ def test_functions_of_one_job_are_interrupted(monkeypatch, jobs) -> None:
     assert [call.hit for call in calls.values()] == [job == "a" for job in jobs]
     hit = [thread for thread, job in enumerate(jobs) if job == "a"]
     assert [call.args for call in raised.call_args_list] == [(thread, user.Interrupted) for thread in hit]
+
+
+@pytest.mark.parametrize("hit", [False, True])
+def test_a_block_within_a_function_takes_no_interrupt_of_it_back(monkeypatch, hit) -> None:
+    """One that has not arrived yet: it is the function's, which goes on."""
+    call = user._Call("a", Mock(UserFunction), hit)
+    raised = Mock()
+    monkeypatch.setattr(user, "_calls", {threading.get_ident(): call})
+    monkeypatch.setattr(user, "_raise_in", raised)
+    with user.Acting("b"):
+        assert user.current_job() == "a"
+    assert user._calls == {threading.get_ident(): call}
+    assert not raised.called
