@@ -27,6 +27,7 @@ from spartan_ng.backends import engines
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import ENGINES, MASTER_VARIABLE
+from spartan_ng.extras import needed
 from spartan_ng.system import machine
 
 _SPELLINGS = {
@@ -71,6 +72,8 @@ def command_of(app: App) -> click.Command:
         lacking = [_spelled(p.name) for p in data if p.default is p.empty and chosen[p.name] is None]
         if lacking and load is None:
             raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
+        if picture is not None:
+            needed("matplotlib", "apps")
         with _where(workers, on), _warnings_told():
             try:
                 given = {k: _load(v) if k in arrays and v is not None else v for k, v in chosen.items()}

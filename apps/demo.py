@@ -20,6 +20,7 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
+from spartan_ng.extras import needed
 from spartan_ng.units import size_text, time_text
 
 DIGITS, COLOURS = 10, 24
@@ -157,6 +158,8 @@ def run(backend: Backend, output: str) -> None:
 @click.option("--output", default="demo-kmeans.png", show_default=True, type=click.Path(dir_okay=False))
 def command(workers: int, master: str | None, keys: str | None, output: str) -> None:
     """Run k-means on real data on a local cluster, and tell everything about it."""
+    for library in ("sklearn", "matplotlib"):
+        needed(library, "apps")
     if master:
         backend = ClusterBackend.connect(master, keys)
         click.echo(f"The cluster of {master} has {backend.workers} workers.")

@@ -11,6 +11,7 @@ from math import isqrt
 from typing import Any, Concatenate, ParamSpec
 
 import spartan_ng as np
+from spartan_ng.extras import needed
 
 P = ParamSpec("P")
 Panel = Callable[[Any], None]
@@ -34,11 +35,10 @@ def picture(draw: Callable[Concatenate[Any, P], None]) -> Callable[P, Panel]:
 
 def draw(path: str, title: str, panels: Sequence[Panel]) -> None:
     """One figure of all panels, side by side, into a file; ValueError where there is nothing to draw."""
-    from matplotlib.figure import Figure
-
+    figures = needed("matplotlib.figure", "apps")
     if not panels:
         raise ValueError(f"{title} has nothing to draw without data")
-    figure = Figure(figsize=(_SIDE * 1.15 * len(panels), _SIDE), layout="constrained")
+    figure = figures.Figure(figsize=(_SIDE * 1.15 * len(panels), _SIDE), layout="constrained")
     figure.suptitle(title)
     for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         panel(axes)

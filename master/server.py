@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.events import now_ns
+from spartan_ng.extras import needed
 from spartan_ng.master.clocks import Clocks
 from spartan_ng.master.jobs import Instructions
 from spartan_ng.master.journal import Journal
@@ -123,7 +124,10 @@ class MasterServer:
         self._do(self._state.lost(name))
 
     def open_page(self, host: str = "127.0.0.1", port: int = 0) -> str:
-        """Serve the page, and give its link. Raises ConnectionFailed where the port is taken."""
+        """Serve the page, and give its link. Raises ConnectionFailed where the port is taken, MissingLibrary
+        where there is nothing to serve it with."""
+        for library in ("aiohttp", "prometheus_client"):
+            needed(library, "page")
         from spartan_ng.master.watcher import Watcher  # most masters have no page
         from spartan_ng.web.board import Board
         from spartan_ng.web.server import PageServer

@@ -14,6 +14,7 @@
     │   ├── JobTimeout                 the job ran for longer than it may
     │   └── JobCancelled               the job was stopped before it ended
     ├── MemoryBudgetError(MemoryError) what must be in memory at once exceeds the budget
+    ├── MissingLibrary(ImportError)    a library that need not be installed, and is not
     ├── OutOfResources(OSError)        the system has no disk, memory or descriptors left to give
     └── ConnectionFailed(ConnectionError)
         ├── MasterUnreachable          nobody answered within the timeout
@@ -97,6 +98,10 @@ class JobCancelled(EvaluationError):
 
 class MemoryBudgetError(SpartanError, MemoryError):
     """What must be in memory at one time exceeds the budget; the message names the bytes."""
+
+
+class MissingLibrary(SpartanError, ImportError):
+    """A library that need not be installed is not; the message names the extra that brings it."""
 
 
 class OutOfResources(SpartanError, OSError):

@@ -13,6 +13,7 @@ from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
+from spartan_ng.extras import needed
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node
@@ -116,8 +117,10 @@ def page() -> Page:
     Raises
     ------
     ConnectionFailed : the cluster has no page, or it is another engine's, with a page of its own
-    ModuleNotFoundError : the extra `spartan-ng[page]` is not installed
+    MissingLibrary (an ImportError) : the extra `spartan-ng[page]` is not installed
     """
+    for library in ("aiohttp", "prometheus_client"):
+        needed(library, "page")
     from spartan_ng.pages import page_of_session
 
     found = page_of_session()
@@ -156,7 +159,9 @@ def from_dask(x: Any) -> ndarray:
     Raises
     ------
     ConnectionFailed : the program is not connected to a dask cluster
+    MissingLibrary (an ImportError) : dask is not installed
     """
+    needed("dask.array", "dask")
     from spartan_ng import session
     from spartan_ng.backends.engines.dask_arrays import taken
 
@@ -171,7 +176,9 @@ def to_dask(x: Any) -> Any:
     Raises
     ------
     ConnectionFailed : the program is not connected to a dask cluster
+    MissingLibrary (an ImportError) : dask is not installed
     """
+    needed("dask.array", "dask")
     from spartan_ng import session
     from spartan_ng.backends.engines.dask_arrays import given
 

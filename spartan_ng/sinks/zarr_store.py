@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
+from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sinks.places import new_folder, take_place
 from spartan_ng.sinks.sink import Sink
-from spartan_ng.sources.files import needed
 from spartan_ng.system.files import locked
 
 CHUNK_BYTES = 1 << 23

@@ -16,7 +16,8 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
-from spartan_ng.sources.files import Path, absolute, is_url, needed, opened
+from spartan_ng.extras import needed
+from spartan_ng.sources.files import Path, absolute, is_url, opened
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype
 
 CSV_BYTES = 1 << 22

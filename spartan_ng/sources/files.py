@@ -1,28 +1,15 @@
-"""Where files are: local paths, URLs that fsspec knows, globs and folders; and libraries that may be
-missing."""
+"""Where files are: local paths, URLs that fsspec knows, globs and folders."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from glob import glob
-from importlib import import_module
 from typing import Any
 
+from spartan_ng.extras import needed
+
 Path = str | os.PathLike[str]
-
-
-def needed(module: str, extra: str) -> Any:
-    """A module of a library that need not be there; ImportError names the extra that brings it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        library = module.partition(".")[0]
-        raise ImportError(
-            f"{library} is needed for this and cannot be imported ({error}); "
-            f'`pip install "spartan-ng[{extra}]"` brings it',
-            name=library,
-        ) from error
 
 
 def is_url(path: Path) -> bool:

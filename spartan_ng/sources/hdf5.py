@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
-from spartan_ng.sources.files import Path, absolute, is_url, needed, opened
+from spartan_ng.extras import needed
+from spartan_ng.sources.files import Path, absolute, is_url, opened
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.errors import SourceError
-from spartan_ng.sources.files import needed, opened
+from spartan_ng.extras import needed
+from spartan_ng.sources.files import opened
 from spartan_ng.sources.source import Source, checked_dtype
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")

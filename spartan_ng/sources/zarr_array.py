@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
-from spartan_ng.sources.files import Path, absolute, needed
+from spartan_ng.extras import needed
+from spartan_ng.sources.files import Path, absolute
 from spartan_ng.sources.source import OpenedSource, checked_dtype
 
 

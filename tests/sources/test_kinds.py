@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import importlib
 import os
 import pickle
 import random
@@ -30,7 +29,7 @@ import zarr
 import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
-from spartan_ng.sources import Source, files, read_box
+from spartan_ng.sources import Source, read_box
 
 rng = numpy.random.default_rng(0)
 TABLE = rng.random((700, 6))
@@ -402,28 +401,3 @@ def test_files_shorter_than_they_should_be(tmp_path: Path) -> None:
         np.from_raw(tmp_path / "x.bin", TABLE.shape)
     with pytest.raises(FileNotFoundError):
         np.load(tmp_path / "*.npy")
-
-
-@pytest.mark.parametrize(
-    ("library", "extra", "call"),
-    [
-        ("zarr", "zarr", lambda: np.from_zarr("x.zarr")),
-        ("h5py", "hdf5", lambda: np.from_hdf5("x.h5")),
-        ("pyarrow.parquet", "tables", lambda: np.from_parquet("x.parquet")),
-        ("pyarrow.csv", "tables", lambda: np.from_csv(__file__)),
-        ("imageio.v3", "images", lambda: np.from_images("x.png")),
-        ("fsspec.core", "remote", lambda: np.load("memory://x.npy")),
-    ],
-)
-def test_a_missing_library_is_named_with_its_extra(
-    library: str, extra: str, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> Any:
-        if name == library:
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return real(name)
-
-    real = importlib.import_module
-    monkeypatch.setattr(files, "import_module", missing)
-    with pytest.raises(ImportError, match=rf"spartan-ng\[{extra}\]"):
-        call()

@@ -13,10 +13,11 @@ from spartan_ng.api.core.conversion import shape_tuple
 from spartan_ng.api.files.saving import drain, in_parts
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
+from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import ZarrStore
 from spartan_ng.sinks.places import new_file
-from spartan_ng.sources.files import is_url, needed
+from spartan_ng.sources.files import is_url
 from spartan_ng.sources.source import checked_dtype
 
 _PART_BYTES = 1 << 26
