@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+import shlex
+from functools import reduce
 from pathlib import Path
 
+import click
 import numpy
 import pytest
 
 import spartan_ng
+from spartan_ng.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -45,6 +49,58 @@ def test_examples_run(page, capsys, monkeypatch, tmp_path) -> None:
             assert runner.run(session).failed == 0, capsys.readouterr().out
         else:
             exec(compile(block, page.name, "exec"), namespace)
+
+
+_OTHERS = {".venv", ".tox", "build"}
+EVERYWHERE = [p for p in sorted(ROOT.rglob("*.md")) if not _OTHERS & {*p.relative_to(ROOT).parts}]
+KNOWN = {"python", "{code-cell} python", "", "sh", "yaml", "{eval-rst}", "{toctree}"}
+"""What begins a block: Python's run here, cells when the site is built; commands are read below."""
+
+
+def _fences(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"^ *```([^`\n]*)\n(.*?)^ *```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_python_is_left_out(page) -> None:
+    """Each block of Python is one that runs: under its name, and on a page that is looked at."""
+    fences = _fences(page)
+    assert {kind for kind, _ in fences} <= KNOWN
+    assert page.read_text().count("```") == 2 * len(fences)
+    others = [text for kind, text in fences if "python" not in kind]
+    assert not [text for text in others if re.search(r"^(>>> |import |from )", text, re.MULTILINE)]
+    assert page in PAGES or not _blocks(page)
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_are_there_with_their_options(page) -> None:
+    """What a page says to type is taken by the command, as far as names of commands and options go."""
+    typed = [text.replace("\\\n", " ") for kind, text in _fences(page) if kind in ("", "sh")]
+    typed += [text.replace("\n", " ") for text in re.findall(r"(?<!`)`([^`]+)`", page.read_text())]
+    for line in re.findall(r"^(?:.* )?spartan-ng .*", "\n".join(typed), re.MULTILINE):
+        words = shlex.split(re.split(r" # |  ", line)[0].replace("…", ""))
+        _parse(words[words.index("spartan-ng") + 1 :])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_names_are_there(page) -> None:
+    """What a page calls by the package's name."""
+    said = re.findall(r"`np((?:\.[a-zA-Z]\w*)+)", page.read_text())
+    for name in {name.rstrip("_") for name in said}:
+        reduce(getattr, name.split(".")[1:], spartan_ng)
+
+
+def _parse(words: list[str]) -> None:
+    command: click.Command = main
+    context = click.Context(main)
+    while isinstance(command, click.Group) and words:
+        _, words, _ = command.make_parser(context).parse_args(words)
+        if words:
+            name, *words = words
+            found = command.get_command(context, "kmeans" if name == "NAME" else name)
+            assert found is not None, name
+            command, context = found, click.Context(found, context, **found.context_settings)
+    command.make_parser(context).parse_args(words)
 
 
 def test_examples_of_deployment_name_what_exists() -> None:
