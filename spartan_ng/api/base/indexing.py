@@ -73,35 +73,46 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     """A view; a scalar where nothing is left of the axes, which is Python's for strings and objects."""
     if value is not None:
         shown = value[key]
+        if isinstance(shown, np.void):
+            return _record(a, key, shown)
         if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class
-            return _record(a, key, wrap(shown)) if isinstance(shown, np.void) else wrap(shown)
+            return wrap(shown)
         if value.dtype.kind == "O" and keys.is_element(key, value.ndim):
             return over_buffer(shown)  # an array that is an element
         if a._cell.frozen:
             return wrap(shown.copy())
         return a._seen(key, shown)
     if keys.is_element(key, a.ndim):
+        if a.dtype.kind == "V":
+            make(a._cell)._force()  # a record is a view of it
         a._cell.pick()
         if a._cell.value is not None:
             return _basic(a, key, a._peek())
-    whole, steps = a, basic_steps(key, a.shape)
+    steps = basic_steps(key, a.shape)
     for step in steps:
         a = a._see(step)
     if not a.shape and not keys.keeps_axes(key):
         one = wrap_node(a._node())
-        if a.dtype.kind == "V":
-            return _record(whole, key, one)
         return one._force()[()] if a.dtype.kind in "USO" else one
     if a._cell.frozen:
         return copied(a)
     return a if steps else a._whole()  # type: ignore[attr-defined, return-value]
 
 
-def _record(a: Handle, key: Any, record: ndarray) -> ndarray:
-    """An element of a structured array; its fields may be set, which sets them in the array."""
-    if not a._cell.frozen:
-        record._cell.origin = (a, key)
-    return record
+def _record(a: Handle, key: Any, record: np.void) -> ndarray:
+    """An element of a structured array. It shows the memory, which is written in place from now on; its
+    fields may be set, which sets them in the array."""
+    cell = a._cell
+    if cell.frozen:
+        return wrap(record)
+    if not cell.shared:
+        if a._open() is None:
+            cell.writable()
+            record = a._peek()[key]
+        cell.shared = True
+    found = wrap(record)
+    found._cell.origin = (a, key)
+    return found
 
 
 def _field(a: Handle, key: Any, value: Any) -> ndarray:

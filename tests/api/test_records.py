@@ -1,0 +1,67 @@
+"""A record shows its array's memory: whatever is written into the array afterwards, by whatever way."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+DTYPE = [("a", "i4"), ("b", "f8"), ("c", "f4", (2,))]
+ROWS = numpy.array([(1, 2.5, (1, 2)), (2, 3.5, (3, 4)), (3, 1.5, (5, 6)), (4, 0.5, (7, 8))], DTYPE)
+ARRAYS = {
+    "array": lambda xp: xp.array(ROWS),
+    "made of another": lambda xp: xp.asarray(ROWS.copy()),
+    "slice": lambda xp: xp.array(ROWS)[1:],
+    "backwards": lambda xp: xp.array(ROWS)[::-1],
+    "two axes": lambda xp: xp.array(ROWS).reshape(2, 2)[1],
+    "filled": lambda xp: xp.ones(4, DTYPE),
+}
+
+
+def _added(xp, d):
+    b = d["b"]
+    b += 1
+
+
+def _sorted(xp, d):
+    d["b"].sort()
+    d["b"][::-1] *= 2
+
+
+def _elements(xp, d):
+    d["c"][0, 1] = 9
+    d["a"][0] = 8
+
+
+WRITES = {
+    "field": lambda xp, d: d.__setitem__("b", 9),
+    "in place": _added,
+    "slice of a field": lambda xp, d: d["b"].__setitem__(slice(0, 1), d["a"][:1] * 2),
+    "mask": lambda xp, d: d["b"].__setitem__(d["b"] > 0, 7),
+    "out": lambda xp, d: xp.add(d["b"], d["a"], out=d["b"]),
+    "scan": lambda xp, d: d["b"].__setitem__(slice(None), xp.cumsum(d["b"])),
+    "method": _sorted,
+    "elements": _elements,
+    "record": lambda xp, d: d.__setitem__(0, (5, 6, (7, 8))),
+    "subarray": lambda xp, d: d["c"].__setitem__(slice(None), d["b"][:, None] * 3),
+    "at": lambda xp, d: xp.add.at(d["a"], [0, 0, 1], 1),
+    "copyto": lambda xp, d: xp.copyto(d["b"], d["a"]),
+    "several": lambda xp, d: d[["a", "b"]].__setitem__(slice(None), (3, 4)),
+}
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+@pytest.mark.parametrize("array", ARRAYS)
+@pytest.mark.parametrize("write", WRITES)
+def test_a_record_shows_what_is_written_afterwards(write, array, small):
+    seen = []
+    for xp in (numpy, np):
+        with np.config.override(small_bytes=small):
+            d = ARRAYS[array](xp)
+            first, last = d[0], d[-1]
+            WRITES[write](xp, d)
+            first["a"] += 10
+            seen.append([str(x) for x in (first, last, d, d["a"].sum())])
+    assert seen[1] == seen[0]
