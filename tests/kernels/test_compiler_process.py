@@ -209,6 +209,16 @@ def test_an_idle_process_ends_and_comes_back(monkeypatch, compiler):
     assert result(compiled(compiler, STORE.format(2)).function) == 2
 
 
+def test_a_process_that_has_compiled_many_kernels_is_followed_by_another(monkeypatch, process):
+    monkeypatch.setattr(process_module, "MOST_KERNELS", 3)
+    pids = []
+    for value in range(1, 7):
+        assert result(native.load("kernel", process.compile("kernel", STORE.format(value)))) == value
+        pids.append(process._process.pid if process._process is not None else None)
+    assert pids[0] == pids[1] != pids[3] == pids[4]
+    assert pids[2] is pids[5] is None
+
+
 def test_an_interrupt_does_not_reach_it(shared):
     shared.compile("kernel", STORE.format(1))
     pid = shared._process.pid

@@ -1,8 +1,8 @@
 """The handle on the process that compiles: see `child` for what runs in it.
 
-It is started for the first kernel, and ended when there has been none for a while; when this process ends, in
-whatever way, so does it. It inherits no files and no settings of Python's or numba's, and belongs to no
-terminal.
+It is started for the first kernel, and ended when there has been none for a while, or very many; when this
+process ends, in whatever way, so does it. It inherits no files and no settings of Python's or numba's, and
+belongs to no terminal.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from spartan_ng.kernels.compiled import child
 
 MOST_DEATHS = 3
 """How often in a row the process may die before no other is started."""
+MOST_KERNELS = 500
+"""How many kernels a process compiles: the compiler keeps a third of a megabyte of each, and gives it back to
+nobody. Another one takes as long to start as some ten kernels to compile."""
 _KEPT = frozenset({"PYTHONHOME", "PYTHONPLATLIBDIR"})
 """Settings of Python's without which an interpreter may not find its library."""
 
@@ -33,6 +36,7 @@ class CompilerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._in_use = threading.Lock()
         self._deaths = 0
+        self._compiled = 0
         self._ended = False
 
     def compile(self, name: str, source: str) -> bytes:
@@ -44,6 +48,9 @@ class CompilerProcess:
                 self._clear_away()
                 self._deaths += 1
                 raise CompileError(f"the compiler's process {_end(process.returncode)}")
+            self._compiled += 1
+            if self._compiled >= MOST_KERNELS:
+                self._clear_away()
         self._deaths = 0
         if answer[:1] == child.FAILURE:
             raise CompileError(answer[1:].decode())
@@ -74,7 +81,7 @@ class CompilerProcess:
         if self._process is None:
             if self._deaths >= MOST_DEATHS:
                 raise CompileError(f"the compiler's process died {self._deaths} times in a row")
-            self._process = _started()
+            self._process, self._compiled = _started(), 0
         if self._ended:  # `stop` may have come too early to see the process
             self._process.kill()
         return self._process
