@@ -23,7 +23,7 @@ from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.user import Acting
+from spartan_ng.kernels.user import Acting, interrupt
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile, Unread
@@ -32,7 +32,7 @@ from spartan_ng.worker.memory.store import Key, Region, Store, read_region
 from spartan_ng.worker.scheduling.blas import single_blas
 from spartan_ng.worker.scheduling.lending import Lending, borrow
 from spartan_ng.worker.scheduling.program import Program
-from spartan_ng.worker.scheduling.stealing import Offers
+from spartan_ng.worker.scheduling.stealing import Offer, Offers
 from spartan_ng.worker.scheduling.threads import Threads
 from spartan_ng.worker.scheduling.vanguard import Vanguard
 from spartan_ng.worker.stages.stages import HANDLERS
@@ -136,6 +136,8 @@ class Executor:
         self.waiting: dict[str, tuple[int, str]] = {}
         """By job: for which rank this one has waited for a while, and in which stage."""
         self._helpers = Threads(threads - 1)
+        self._apart = Threads(threads)
+        """For users' functions which others may be faster with: who waits for them can go on without."""
         self._vanguard = Vanguard()
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
@@ -143,6 +145,7 @@ class Executor:
     def close(self) -> None:
         """Let the threads go."""
         self._helpers.close()
+        self._apart.close()
 
     def run(
         self,
@@ -420,6 +423,10 @@ class Executor:
         ended = False
         done = count(1)
         offer = None if lending is None or small else lending.offer(run.index, results)
+        keep: Callable[[int, Any], None] = results.__setitem__
+        is_apart = offer is not None and lending is not None and lending.apart is not None
+        if offer is not None and lending is not None and lending.apart is not None:
+            make, keep = lending.apart, offer.keep
 
         def stopped() -> bool:
             return ended or run.cancelled.is_set()
@@ -435,10 +442,10 @@ class Executor:
                         return
                     self.check(run)
                     if bands is None:
-                        results[i] = one(items[i])
+                        keep(i, one(items[i]))
                     else:
                         with bands.reading(i):
-                            results[i] = one(items[i])
+                            keep(i, one(items[i]))
                     if run.report is not None:
                         run.report(run.index + next(done) / len(items))
                 if offer is not None:
@@ -455,7 +462,10 @@ class Executor:
             return results
         self.transfer.offers.publish(run.job, offer)
         try:
-            self._on_threads(run, work, len(items) - 1, blas)
+            if is_apart:
+                self._on_threads_apart(run, work, offer, stopped)
+            else:
+                self._on_threads(run, work, len(items) - 1, blas)
         finally:
             self.transfer.offers.publish(run.job, None)
         run.stats.stolen += offer.ledger.stolen
@@ -483,6 +493,25 @@ class Executor:
 
         with self.single_blas() if blas else nullcontext():
             self._helpers.run(work, helpers, is_done, there)
+
+    def _on_threads_apart(
+        self, run: Run, work: Callable[[], None], offer: Offer, stopped: Callable[[], bool]
+    ) -> None:
+        """Work on threads of its own, until everything is done, here or elsewhere; what still runs of it
+        then is interrupted, and not waited for."""
+        at_work: set[int] = set()
+
+        def there() -> None:
+            thread = threading.get_ident()
+            at_work.add(thread)
+            try:
+                with entered(self.errstate), Acting(run.job):
+                    work()
+            finally:
+                at_work.discard(thread)
+
+        self._apart.run(lambda: offer.wait(stopped), self.threads, lambda: offer.ledger.done, there)
+        interrupt(run.job, frozenset(at_work))
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""

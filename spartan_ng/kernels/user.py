@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,10 +80,12 @@ def running(job: str) -> tuple[UserFunction, ...]:
     return tuple({call.function: None for call in list(_calls.values()) if call.job == job})
 
 
-def interrupt(job: str) -> int:
-    """Interrupt the users' functions that run for a job, as soon as they are in Python code; how many run."""
+def interrupt(job: str, threads: Collection[int] | None = None) -> int:
+    """Interrupt the users' functions that run for a job, on all or some threads, as soon as they are in
+    Python code; how many run."""
     with _lock:
-        running = [(thread, call) for thread, call in _calls.items() if call.job == job]
+        ours = [(t, call) for t, call in _calls.items() if threads is None or t in threads]
+        running = [(thread, call) for thread, call in ours if call.job == job]
         for thread, call in running:
             call.hit = True
             _raise_in(thread, Interrupted)

@@ -68,7 +68,7 @@ def test_a_result_that_comes_late_is_not_wanted() -> None:
     ledger.finish(1, 101.0)
     ledger.finish(2, 102.0)
     assert ledger.done
-    assert not ledger.come_back(2)
+    assert not ledger.come_back(2, 102.0)
     assert ledger.stolen == 0
 
 
@@ -77,6 +77,44 @@ def test_a_borrower_that_fails_leaves_the_task_to_the_owner() -> None:
     assert ledger.lend(1.0, 0) == 2
     ledger.fail(2)
     assert [ledger.take(2.0), ledger.take(2.0), ledger.take(2.0)] == [1, 2, None]
+
+
+def test_a_task_that_takes_three_times_as_long_as_the_others_did_is_done_by_others_too() -> None:
+    ledger = started(2)
+    assert ledger.take(1.0) == 1
+    assert ledger.lend(3.9, 0) is None
+    assert ledger.lend(4.1, 0) == 1
+    assert ledger.lend(4.2, 0) is None  # one is enough
+    assert ledger.come_back(1, 5.0)
+    assert ledger.done
+    ledger.finish(1, 100.0)
+    assert ledger.stolen == 1
+
+
+def test_the_owners_result_counts_where_it_was_first() -> None:
+    ledger = started(2)
+    ledger.take(1.0)
+    assert ledger.lend(5.0, 0) == 1
+    ledger.finish(1, 5.5)
+    assert not ledger.come_back(1, 6.0)
+    assert ledger.stolen == 0
+
+
+def test_a_second_run_that_fails_leaves_the_task_to_its_owner_or_to_others() -> None:
+    ledger = started(2)
+    ledger.take(1.0)
+    assert ledger.lend(5.0, 0) == 1
+    ledger.fail(1)
+    assert not ledger.done
+    assert ledger.lend(6.0, 0) == 1
+
+
+def test_what_borrowers_took_is_usual_too() -> None:
+    ledger = started(3, 10.0)
+    assert ledger.lend(10.0, 0) == 2
+    assert ledger.take(10.0) == 1
+    ledger.come_back(2, 12.0)
+    assert ledger.lend(10.0 + 3.1 * 6.0, 0) == 1
 
 
 @examples(200)
@@ -100,7 +138,7 @@ def test_every_task_is_done_in_the_end_and_counts_once(ntasks: int, events: list
             away.remove(task)
             if event == "x":
                 ledger.fail(task)
-            elif ledger.come_back(task):
+            elif ledger.come_back(task, now):
                 accepted.append(task)
     for task in own:
         ledger.finish(task, now)
@@ -239,6 +277,32 @@ def test_the_same_sum_to_the_bit_whether_tasks_were_stolen_or_not(
         assert (stolen > 0) == (len(sums) == 1)
         monkeypatch.setattr(Ledger, "lend", lambda *args: None)
     assert sums[0] == sums[1]
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_a_function_that_does_not_come_back_is_called_elsewhere_too(
+    monkeypatch: pytest.MonkeyPatch, fold: bool
+) -> None:
+    monkeypatch.setattr(stealing, "WORTH", 0.0)
+    first, end = threading.Lock(), threading.Event()
+
+    def held_once(x: Any) -> Any:
+        if x.size and x.flat[0] == 0 and first.acquire(blocking=False):
+            end.wait()
+        return np.sqrt(x)
+
+    value = np.arange(4 * N, dtype=np.float64)
+    try:
+        with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
+            x = (sp.asarray(value) * 1).persist()
+            made = [sp.map(held_once, x, dtype=float)]
+            found = np.asarray(made.pop().sum() if fold else made.pop())
+            assert _stolen() > 0
+        assert first.locked()
+        assert not end.is_set()
+    finally:
+        end.set()
+    np.testing.assert_allclose(found, np.sqrt(value).sum() if fold else np.sqrt(value))
 
 
 def test_what_a_borrower_cannot_do_fails_at_its_owner(held: Held) -> None:

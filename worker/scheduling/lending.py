@@ -19,7 +19,7 @@ from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.blocks import box_around
-from spartan_ng.kernels.body import Body, slicer
+from spartan_ng.kernels.body import Body, Runner, slicer
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
@@ -40,6 +40,9 @@ class Lending:
     nbytes: int
     pack: Callable[[int], Any]
     accept: Callable[[int, Any], Any]
+    apart: Callable[[], Callable[[Blocks], Any]] | None
+    """Of a pass that calls users' functions, which may take any time: makes what gives a task's result as a
+    borrower would, and has written to nothing until it is taken."""
 
     def offer(self, stage: int, results: list[Any]) -> Offer:
         """An offer that puts what comes back into `results`."""
@@ -51,6 +54,7 @@ class Lending:
 
 
 def lending(
+    ex: Executor,
     run: Run,
     stage: Fused,
     task: Task,
@@ -77,7 +81,12 @@ def lending(
     (write,) = stage.writes
     made = sum(run.plan.slots[s].nbytes for s in write.slots) // max(run.plan.workers, 1)
     nbytes = (sum(_nbytes(o) for o in operands) + made) // len(runs)
-    return Lending(nbytes, pack, accept)
+
+    def apart() -> Callable[[Blocks], Any]:
+        assert task.body is not None, "prepared with the program"
+        return _work(ex, run, stage, runner(task.body, list(operands), box, task.sizes))
+
+    return Lending(nbytes, pack, accept, apart if run.program.users[run.index] else None)
 
 
 def borrow(ex: Executor, run: Run, rank: int) -> bool | None:
@@ -108,9 +117,18 @@ def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, opera
     """A borrowed task's result: the run's state, or each block's values; None if it cannot be had."""
     assert isinstance(stage, Fused), "only passes over blocks lend tasks"
     sizes = tuple(max(b[d][1] - b[d][0] for b in blocks) for d in range(len(around)))
+    work = _work(ex, run, stage, runner(Body(stage), list(operands), around, sizes))
+    try:
+        with entered(ex.errstate):
+            return work(blocks)
+    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
+        return None  # the owner does the task itself and says what is wrong
+
+
+def _work(ex: Executor, run: Run, stage: Fused, one: Runner) -> Callable[[Blocks], Any]:
+    """What makes a task's result of its blocks."""
     (write,) = stage.writes
     reducer = reducer_of(stage, write)
-    one = runner(Body(stage), list(operands), around, sizes)
 
     def made(block: Box) -> Any:
         ex.check(run)
@@ -119,12 +137,11 @@ def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, opera
             return np.array(dense(registers[write.register]))
         return block, reducer.block([registers[a] for a in reducer.row.args], block)
 
-    try:
-        with entered(ex.errstate):
-            values: Iterator[Any] = map(made, blocks)
-            return tuple(values) if reducer is None else reducer.run_state(values)
-    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
-        return None  # the owner does the task itself and says what is wrong
+    def work(blocks: Blocks) -> Any:
+        values: Iterator[Any] = map(made, blocks)
+        return tuple(values) if reducer is None else reducer.run_state(values)
+
+    return work
 
 
 def _nbytes(operand: Any) -> int:

@@ -4,10 +4,12 @@ A pass over blocks is an `Offer` while it runs: its tasks (runs of blocks, in th
 owner's own threads, or lent to a worker that waits and asks. A task goes with its blocks' part of the
 operands and comes back as what the owner would have made of them, so that the result is the same to the bit:
 states still combine in the order of their tasks. The owner lends a task only where it expects to need longer
-for it than the network does. One that stays away for too long it does itself; of two results the second is
-ignored.
+for it than the network does. One that stays away for too long it does itself; and where none is left to
+begin, one that the owner has been at for three times as long as the others took is lent, too. Of two results
+the second is ignored.
 
-Spartan (ATC '15), section 3.4, "Sparse arrays": idle workers steal unstarted tasks.
+Spartan (ATC '15), section 3.4, "Sparse arrays": idle workers steal unstarted tasks. MapReduce (OSDI '04),
+section 3.6: backup executions of those that are left at the end.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ WORTH = 2.0
 """A task has to take this many times as long as its way there and back."""
 PATIENCE = 4.0
 """After so many times a task's usual seconds, and its way, one that was lent is done here."""
+SLOW = 3.0
+"""A task that its owner has been at for so many times the usual seconds, and its way, others do, too."""
 
 
 class Ledger:
@@ -52,6 +56,8 @@ class Ledger:
         self._open = ntasks
         self._started: dict[int, float] = {}
         self._due: dict[int, float] = {}
+        self._lent: dict[int, float] = {}
+        """When tasks that are away went."""
         self._spent_s, self._finished = 0.0, 0
         self.stolen = 0
         """Tasks that others have done."""
@@ -77,29 +83,40 @@ class Ledger:
         self._started[found] = now
         return found
 
+    def is_wanted(self, task: int) -> bool:
+        """Whether a task has no result yet."""
+        return self._states[task] != "done"
+
     def lend(self, now: float, nbytes: int) -> int | None:
-        """The last task that waits, where others do, too, and it is worth `nbytes` of traffic."""
-        way = MESSAGE_S + nbytes / BYTES_S
-        usual = self._usual_s(now)
-        if usual < WORTH * way:
+        """The last task that waits, where others do, too, and it is worth `nbytes` of traffic. The last one
+        only where the owner is at one that takes long; and then that, too."""
+        way, usual = MESSAGE_S + nbytes / BYTES_S, self._usual_s(now)
+        slow = self._slow(now - max(SLOW * usual, WORTH * way) - way)
+        if slow is None and usual < WORTH * way:
             return None
         waiting = [i for i in range(self._next, len(self._states)) if self._states[i] == "waiting"]
-        if len(waiting) < 2:
-            return None
-        self._step(waiting[-1], "lent")
-        self._due[waiting[-1]] = now + PATIENCE * usual + way
-        return waiting[-1]
+        if len(waiting) < (2 if slow is None else 1):
+            found = slow
+        else:
+            found = waiting[-1]
+            self._step(found, "lent")
+            self._due[found] = now + PATIENCE * usual + way
+        if found is not None:
+            self._lent[found] = now
+        return found
 
     def finish(self, task: int, now: float) -> None:
-        """A thread of the owner has done a task."""
-        self._spent_s += now - self._started.pop(task)
-        self._finished += 1
-        self._step(task, "finished")
+        """A thread of the owner has done a task, which may have been said before."""
+        started = self._started.pop(task, None)
+        if started is not None:
+            self._took(task, now - started)
+            self._step(task, "finished")
 
-    def come_back(self, task: int) -> bool:
+    def come_back(self, task: int, now: float) -> bool:
         """A borrower has done a task; whether its result is wanted still."""
         self._due.pop(task, None)
-        wanted = self._states[task] != "done"
+        self._took(task, now - self._lent.pop(task, now))
+        wanted = self.is_wanted(task)
         self.stolen += wanted
         self._step(task, "came back")
         return wanted
@@ -107,9 +124,23 @@ class Ledger:
     def fail(self, task: int) -> None:
         """A borrower could not do a task."""
         self._due.pop(task, None)
+        self._lent.pop(task, None)
         self._step(task, "failed")
         if self._states[task] == "waiting":
             self._next = min(self._next, task)
+
+    def _slow(self, since: float) -> int | None:
+        """A task that the owner alone has been at since before a time; the first that was begun."""
+        for task, start in self._started.items() if self._finished else ():
+            if self.is_wanted(task) and task not in self._lent and start < since:
+                return task
+        return None
+
+    def _took(self, task: int, seconds: float) -> None:
+        """Somebody has done a task in so many seconds."""
+        if self.is_wanted(task):  # the first; how slow the other was is not usual
+            self._spent_s += seconds
+            self._finished += 1
 
     def _usual_s(self, now: float) -> float:
         """What a task takes: the mean so far, or what the first one has taken already."""
@@ -150,6 +181,20 @@ class Offer:
         self._accept = accept
         self._changed = threading.Condition()
 
+    def keep(self, task: int, result: Any) -> None:
+        """What one of the owner's threads has made of a task, if nobody else was faster."""
+        with self._changed:
+            if self.ledger.is_wanted(task):
+                self._accept(task, result)
+            self.ledger.finish(task, time.monotonic())
+            self._changed.notify_all()
+
+    def wait(self, stopped: Callable[[], bool]) -> None:
+        """Wait until all tasks have results."""
+        with self._changed:
+            while not self.ledger.done and not stopped():
+                self._changed.wait(0.02)
+
     def mine(self, stopped: Callable[[], bool]) -> Iterator[int]:
         """Tasks for one of the owner's threads, until all have results; each counts as done at the next."""
         while True:
@@ -176,7 +221,7 @@ class Offer:
         with self._changed:
             if result is None:
                 self.ledger.fail(task)
-            elif self.ledger.come_back(task):
+            elif self.ledger.come_back(task, time.monotonic()):
                 self._accept(task, result)
             self._changed.notify_all()
 

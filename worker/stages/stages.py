@@ -313,7 +313,7 @@ def _plain(
         for block, value in zip(runs[number], values, strict=True):
             np.copyto(target(block), value, casting="unsafe")
 
-    lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, filled)
+    lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, filled)
     work = lambda: how.worker(out, target)  # noqa: E731
     ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands)
     ex.put(run, write.slots[0], out)
@@ -348,7 +348,7 @@ def _reduced(
 ) -> list[Any]:
     """Every run of blocks gives a state; a cell's states combine in order."""
     runs = [r for cell in how.cells for r in cell.runs]
-    lent = None if how.operands is None else lending(run, stage, task, how.operands, runs, _own_state)
+    lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
     if (how.bands is not None or len(runs) > _MANY_RUNS) and reducer.combines_in_turn:
         totals = [InTurn(reducer.combine) for _ in how.cells]
