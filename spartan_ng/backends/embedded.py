@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_slices
-from spartan_ng.backends.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
+from spartan_ng.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.estimate import seconds
@@ -28,6 +29,10 @@ from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Key, Store
+from spartan_ng.worker.scheduling.program import Program
+
+LONG_S = 0.1
+"""Plans that are predicted to take longer run on a thread that Ctrl-C can give up; it costs some 0.1 ms."""
 
 
 class EmbeddedBackend:
@@ -53,6 +58,7 @@ class EmbeddedBackend:
         )
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
+        self._long: WeakKeyDictionary[Program, bool] = WeakKeyDictionary()
         self._begin()
 
     def _begin(self) -> None:
@@ -93,7 +99,7 @@ class EmbeddedBackend:
         self, job: str, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
     ) -> tuple[list[ArrayRef], RunStats]:
         cancelled = threading.Event()
-        if not self._executor.program(plan).calls_users or not is_interruptible():
+        if not is_interruptible() or not self._takes_long(plan):
             try:
                 return self._run(job, plan, inputs, cancelled, progress)
             except KeyboardInterrupt:
@@ -106,6 +112,17 @@ class EmbeddedBackend:
 
         work = partial(self._run, job, plan, inputs, cancelled, progress)
         return run_interruptibly(work, stop, self._begin_anew)
+
+    def _takes_long(self, plan: Plan) -> bool:
+        """Whether the main thread should wait for a plan rather than work on it, for Ctrl-C's sake: nobody
+        knows how long users' functions take, nor those of matrices, which are one call each."""
+        program = self._executor.program(plan)
+        found = self._long.get(program)
+        if found is None:
+            found = program.calls_users or program.calls_matrices
+            found = found or sum(seconds(plan, stage, 0, self.profile) for stage in plan.stages) > LONG_S
+            self._long[program] = found
+        return found
 
     def _run(
         self,

@@ -6,17 +6,21 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import spartan_ng as sp
 from spartan_ng import session
+from spartan_ng.api.core import dispatch
+from spartan_ng.backends import embedded
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.interrupts import run_interruptibly
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph import build
+from spartan_ng.interrupts import run_interruptibly
+from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.session import Session
 from spartan_ng.worker.memory.scratch import is_mapped
 from tests.cluster.programs import evaluate, total, user
@@ -145,6 +149,54 @@ def test_ctrl_c_leaves_a_function_that_never_stops(make, threads):
     assert evaluate(session, total(node)) == 1_200_000.0
     assert evaluate(session, total(user(lambda tile: tile + 1.0, node))) == 2_400_000.0
     backend.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_planned"),
+    [("svd", False), ("svd", True), ("eigh", True), ("median", False)],  # planned, it is in blocks
+)
+def test_ctrl_c_leaves_numpys_long_calls(monkeypatch, name, is_planned):
+    """One call is one step, which nothing interrupts: so it is never the main thread that makes it."""
+    calling, left = [], threading.Event()
+
+    def endless(*arguments, **keywords):
+        calling.append(threading.current_thread())
+        if calling == [threading.main_thread()]:
+            return 0.0
+        os.kill(os.getpid(), signal.SIGINT)
+        left.wait()
+        raise np.linalg.LinAlgError
+
+    call = getattr(sp, name, None) or getattr(sp.linalg, name)
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=0 if is_planned else 1 << 30):
+        x = sp.asarray(np.random.default_rng(0).random((400, 400)))
+        with monkeypatch.context() as patch:
+            if not is_planned:
+                patch.setattr(dispatch, "_answer", endless)
+            else:
+                patch.setitem(MATRIX_FUNCTIONS, name, replace(MATRIX_FUNCTIONS[name], function=endless))
+            with pytest.raises(KeyboardInterrupt):
+                call(x)
+        assert threading.main_thread() not in calling
+        left.set()
+        assert float((x + 1).sum()) > 160_000
+
+
+def test_plans_that_take_long_leave_the_main_thread_to_ctrl_c(monkeypatch):
+    threads = []
+    backend = EmbeddedBackend(1)
+    run = backend._run
+
+    def noted(*told):
+        threads.append(threading.current_thread())
+        return run(*told)
+
+    monkeypatch.setattr(backend, "_run", noted)
+    with running_on(backend), config.override(small_bytes=0):
+        for size, away in ((1000, False), (3_000_000, True)):
+            monkeypatch.setattr(embedded, "LONG_S", 1e-3)
+            assert float(sp.exp(sp.ones(size)).sum()) > size
+            assert (threads.pop() is not threading.main_thread()) == away
 
 
 def test_ctrl_c_as_the_work_begins_stops_it_too(monkeypatch):

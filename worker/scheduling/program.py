@@ -102,6 +102,10 @@ class Program:
         self.users = [frozenset(f"{fn} at {fn.origin}" for fn in users_of(stage)) for stage in plan.stages]
         """The users' functions that each stage calls."""
         self.calls_users = any(self.users)
+        self.calls_matrices = any(
+            row.kind == "matrices" for stage in plan.stages if isinstance(stage, Fused) for row in stage.rows
+        )
+        """Whether it has NumPy decompose matrices and the like, each in one call."""
         self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
         """Stages whose tasks other workers may take over."""
         self.remote_reads = self._count_remote_reads()

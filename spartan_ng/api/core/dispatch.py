@@ -181,6 +181,11 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             fits = whole and small and nbytes < _fitting_bytes() and in_process()
             if nbytes > small and not (fits or any_stays(known)):
                 return checked(*args, **keywords)
+        if whole and any(getattr(a, "nbytes", 0) >= _LONG_BYTES for a in known):
+            from spartan_ng.interrupts import is_interruptible, run_interruptibly
+
+            if is_interruptible():
+                return run_interruptibly(lambda: _answer(numpys, given, known, keywords))
         return _answer(numpys, given, known, keywords)
 
     return call  # type: ignore[return-value]
@@ -223,6 +228,8 @@ def _fitting_bytes() -> int:
 
 
 _COPIES = 4
+_LONG_BYTES = 1 << 20
+"""A decomposition of so much may take longer than whoever presses Ctrl-C wants to wait."""
 _PLAIN: frozenset[type] = PLAIN | {type(None)}
 _PLAIN_OR_NUMERIC: frozenset[type] = _PLAIN | NUMERIC
 

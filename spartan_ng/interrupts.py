@@ -27,7 +27,9 @@ def is_interruptible() -> bool:
 
 
 def run_interruptibly(
-    work: Callable[[], _T], interrupt: Callable[[], object], give_up: Callable[[], object]
+    work: Callable[[], _T],
+    interrupt: Callable[[], object] = lambda: None,
+    give_up: Callable[[], object] = lambda: None,
 ) -> _T:
     """`work()` on a thread of its own. At Ctrl-C `interrupt` is called again and again for a while, then
     `give_up` if the work goes on all the same, and KeyboardInterrupt is raised."""
