@@ -145,6 +145,9 @@ class Session:
                 changed += 1
                 if changed == _PLANNED:
                     raise
+                losing, leaves = self._losing, [n.data for n in topological(todo) if n.data is not None]
+                if losing is not None:  # what is lost counts as a loss, and is found to be when it is read
+                    self._recover([ref for ref in leaves if losing.is_moved(ref)], died)
             except WorkerLost as error:
                 lost += 1
                 if planned is None:  # there are no workers
@@ -214,8 +217,9 @@ class Session:
                 return False
             arrays, amount = found
             self.recovered += amount
-            what = f"{amount.computed:,} elements, for {amount.lost:,} that were lost"
-            losing.tell_recovered(f"{user_place()}: {what}, are computed again")
+            if amount.lost:
+                what = f"{amount.computed:,} elements, for {amount.lost:,} that were lost"
+                losing.tell_recovered(f"{user_place()}: {what}, are computed again")
             for ref, by in zip(lost, arrays, strict=True):
                 self._replicas.use(ref, by)
                 losing.restore(ref, by)

@@ -153,6 +153,8 @@ class ClusterBackend:
         for i, (number, ref) in enumerate(zip(plan.inputs, inputs, strict=True)):
             if self._held.get(ref) is None:
                 self.upload(ref, plan.slots[number].tiling)
+            if self._held[ref].is_moved:
+                raise WorkersChanged(f"an array of shape {ref.shape} lies on other ranks than it did")
             value = self._held[ref].value
             if value is not None:
                 small.append((i, value))
@@ -266,8 +268,12 @@ class ClusterBackend:
         self._held.upload(ref, tiling)
 
     def is_lost(self, ref: ArrayRef) -> bool:
-        """Whether a worker that is gone took tiles of the array with it."""
+        """See `Losing`."""
         return self._held.is_lost(ref)
+
+    def is_moved(self, ref: ArrayRef) -> bool:
+        """See `Losing`."""
+        return self._held.is_moved(ref)
 
     def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
         """The tiles of an array that is lost: see `Losing`."""

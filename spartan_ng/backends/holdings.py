@@ -1,8 +1,8 @@
 """Which arrays lie on a cluster's workers: what tiles are called, who has them, what the driver has, too.
 
 Ranks are those of one settled view of the membership. When a worker is lost, arrays with a tile on it are
-lost, unless the driver has their value; arrays that only changed ranks are brought to the driver; copies on
-all workers live on.
+lost, unless the driver has their value; copies on all workers live on. Arrays whose workers have other ranks
+by now are put together anew, from where they lie, before they are read.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Held:
     """Which worker took tiles with it."""
     is_spare: bool = False
     """Whether its tiles are copies, or those of another array: nobody brings it home."""
+    is_moved: bool = False
+    """Whether its workers, who are all there, have other ranks by now."""
     there: frozenset[int] | None = None
     """The ranks that have their tile, where others have not: what a job has left; None for all."""
 
@@ -99,9 +101,14 @@ class Holdings:
         return held
 
     def is_lost(self, ref: ArrayRef) -> bool:
-        """Whether a worker that is gone took tiles of the array with it."""
+        """Whether a worker that is gone took tiles of the array with it, or they are on other ranks."""
         held = self._arrays.get(ref.serial)
-        return held is not None and held.lost is not None
+        return held is not None and (held.lost is not None or held.is_moved)
+
+    def is_moved(self, ref: ArrayRef) -> bool:
+        """Whether its tiles are all there, on other ranks."""
+        held = self._arrays.get(ref.serial)
+        return held is not None and held.lost is None and held.is_moved
 
     def spare(self, ref: ArrayRef) -> None:
         """Note that an array is a copy of another."""
@@ -432,6 +439,7 @@ class Holdings:
             ref.value = held.value
         now = self.settled.members
         users = _users(ref, held)
+        held.is_moved = False
         if all(r < len(now) and held.members[r] == now[r] for r in users) and not (
             ref.tiling.duplicate and len(now) > len(held.members)
         ):
@@ -451,6 +459,10 @@ class Holdings:
                 return
         if held.is_spare:
             held.lost = "the order of the workers"
+            return
+        is_apart = ref.format == "dense" and not ref.tiling.duplicate
+        if ref.value is None and is_apart and all(member in now for member in survivors):
+            held.is_moved = True
             return
         if ref.value is None:
             ref.value = self._gather(ref, box_of(ref.shape), held)

@@ -91,7 +91,7 @@ class Losses(Protocol):
     """Who knows which tiles are gone."""
 
     def is_lost(self, ref: ArrayRef) -> bool:
-        """Whether a worker that is gone took tiles of the array with it."""
+        """Whether a worker that is gone took tiles of the array with it, or they are on other ranks."""
         ...
 
     def tiles_of(self, ref: ArrayRef) -> Mapping[Box, ArrayRef | None]:
@@ -106,6 +106,10 @@ class Losing(Losses, Protocol):
 
     recover: Callable[[Sequence[ArrayRef]], bool] | None
     """Has lost arrays computed again; whether it could."""
+
+    def is_moved(self, ref: ArrayRef) -> bool:
+        """Whether all tiles of an array are there, but on other ranks than they were."""
+        ...
 
     def take_notice(self) -> None:
         """Take notice of who came and went."""

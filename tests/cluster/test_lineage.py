@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 
 import numpy
@@ -10,11 +11,14 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.arrays import Tiling
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
+from spartan_ng.graph import build
 from spartan_ng.recovery import Amount
 from tests.cluster.conftest import start
+from tests.cluster.programs import evaluate, value
 from tests.waiting import Gate, killing_one, until
 
 X = numpy.random.default_rng(0).random((3000, 7))
@@ -95,6 +99,22 @@ def test_survival_costs_no_job_where_nothing_is_lost(cluster):
     for _ in range(20):
         y = (y + 1).persist()
     assert int(backend._link.new_job().rpartition("/")[2]) == first + 21
+
+
+@pytest.mark.parametrize("cut", [Tiling.single(2, 2), replace(Tiling.grid(2, 1), first=1)], ids=str)
+def test_arrays_on_workers_of_other_ranks_than_before_stay_there(cluster, cut):
+    now, backend = session.current(), session.current().backend
+    assert isinstance(backend, ClusterBackend)
+    (ref,) = now.evaluate([build.tile_as(build.map_("add", build.constant(X), build.constant(1.0)), cut)])
+    epoch = backend.status().members.epoch
+    kill(cluster, of_rank(cluster, 0))
+    until(partial(_is_later, backend, epoch))
+    numpy.testing.assert_array_equal(
+        evaluate(now, build.map_("add", build.data(ref), build.constant(1.0))), X + 2
+    )
+    assert ref.value is None
+    assert now.recovered == Amount()
+    numpy.testing.assert_array_equal(value(now, ref), X + 1)
 
 
 def test_what_was_let_go_is_made_again_on_the_way(cluster):
