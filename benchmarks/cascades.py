@@ -33,9 +33,10 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.plan.lower import lower
-from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTotals
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
-from spartan_ng.worker.scheduling.program import task_of
+from spartan_ng.plan.stages import ScanOffsets, ScanTotals
+from spartan_ng.worker.scheduling.shares import task_of
 
 FAN = 32
 ROWS, COLUMNS = 1_000_000, 64

@@ -32,7 +32,7 @@ from spartan_ng.plan.settings import Settings
 from spartan_ng.wire.codec import NOTHING
 from spartan_ng.wire.messages import PROTOCOL, Hello, JobDone, Submit
 from spartan_ng.wire.plans import encode_plan
-from spartan_ng.worker.scheduling.program import task_of
+from spartan_ng.worker.scheduling.shares import task_of
 from spartan_ng.worker.scheduling.state import StartPart, Tell, WorkerState
 
 WORKERS = (4, 64, 1024)

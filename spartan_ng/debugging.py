@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from spartan_ng.backends.protocol import RunStats
 from spartan_ng.graph.node import Node
-from spartan_ng.plan import estimate
 from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.plan import Plan
 from spartan_ng.units import shape_text, size_text, time_text
@@ -25,7 +24,7 @@ def tell_run(
     level: int, plan: Plan, stats: RunStats, planning_s: float, explain: Callable[[], Explanation]
 ) -> None:
     """Log a run: `planning_s` is what it took to find or make the plan."""
-    names = " > ".join(name for stage in plan.stages for name in estimate.operators(stage))
+    names = " > ".join(name for stage in plan.stages for name in stage.operators())
     names = names if len(names) <= _MOST else f"{names[: _MOST - 3]}..."
     workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
     stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
@@ -51,9 +50,9 @@ def _stage_lines(plan: Plan, stats: RunStats) -> list[str]:
         share = f"{took.seconds / stats.seconds:4.0%}" if stats.seconds else ""
         moved = f", {size_text(took.bytes_moved)} moved" if took.bytes_moved else ""
         stolen = f", {took.stolen} tasks by idle workers" if took.stolen else ""
-        domain, cut = shape_text(estimate.domain(plan, stage)), estimate.grid(plan, stage)
+        domain, cut = shape_text(stage.space(plan.slots)), stage.cut(plan.slots)
         lines.append(
-            f"  {i}: {time_text(took.seconds):>8} {share}  {' > '.join(estimate.operators(stage))}"
+            f"  {i}: {time_text(took.seconds):>8} {share}  {' > '.join(stage.operators())}"
             f" over {domain} cut {cut}{moved}{stolen}"
         )
     return lines

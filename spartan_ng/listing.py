@@ -21,11 +21,12 @@ from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.scans import prepare_scan
 from spartan_ng.kernels.compiled.select import HOT_S, explain_plan_tiers
 from spartan_ng.kernels.listing import body_text
-from spartan_ng.plan import estimate
-from spartan_ng.plan.plan import Combine, Fused, Plan, ScanTile, ScanTotals, Stage
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
 from spartan_ng.units import shape_text, time_text
 from spartan_ng.worker.memory.regions import Operand
-from spartan_ng.worker.scheduling.program import Program, Task
+from spartan_ng.worker.scheduling.program import Program
+from spartan_ng.worker.scheduling.shares import Task
 
 _RANK = 0
 
@@ -40,10 +41,10 @@ def list_stages(plan: Plan) -> list[str]:
 
 
 def _listed(plan: Plan, number: int, stage: Stage, task: Task, tiers: tuple[str, ...]) -> Iterator[str]:
-    yield f"# stage {number}: {' > '.join(estimate.operators(stage))}"
-    if not isinstance(stage, Fused | ScanTile | ScanTotals):
-        reads = ", ".join(f"%{slot}" for slot in estimate.read_slots(stage)) or "nothing"
-        writes = ", ".join(f"%{slot}" for slot in estimate.written_slots(stage))
+    yield f"# stage {number}: {' > '.join(stage.operators())}"
+    if not isinstance(stage, Pass):
+        reads = ", ".join(f"%{slot}" for slot in stage.read_slots()) or "nothing"
+        writes = ", ".join(f"%{slot}" for slot in stage.written_slots())
         yield f"{writes} = {type(stage).__name__} of {reads}"
     elif task.box is None:
         yield from body_text(stage)
@@ -51,7 +52,7 @@ def _listed(plan: Plan, number: int, stage: Stage, task: Task, tiers: tuple[str,
     else:
         task = task.parts[0] if task.parts else task
         yield from _pass(stage, task, [_stand_in(plan, o) for o in task.operands], tiers)
-    finish = getattr(stage, "finish", None)
+    finish = stage.finish
     if finish is not None and task.finish is not None and task.finish.box is not None:
         yield "# and on the value, before it is stored"
         operands = [_stand_in(plan, o) for o in task.finish.operands]
@@ -59,9 +60,7 @@ def _listed(plan: Plan, number: int, stage: Stage, task: Task, tiers: tuple[str,
         yield from _pass(finish, task.finish, [*operands, value], ())
 
 
-def _pass(
-    stage: Fused | ScanTile | ScanTotals, task: Task, operands: list[Any], tiers: tuple[str, ...]
-) -> Iterator[str]:
+def _pass(stage: Pass, task: Task, operands: list[Any], tiers: tuple[str, ...]) -> Iterator[str]:
     """The steps of a pass over blocks, and the kernels that take their place."""
     shown: Any = stage
     if task.tier is not None and task.body is not None and _are_known(operands):
@@ -84,7 +83,7 @@ def _state(kernel: Kernel) -> str:
     return f"compiled once the stage has been interpreted for {time_text(HOT_S)}"
 
 
-def kernels_of(stage: Fused | ScanTile | ScanTotals, task: Task, operands: list[Any]) -> list[Kernel]:
+def kernels_of(stage: Pass, task: Task, operands: list[Any]) -> list[Kernel]:
     """The kernels made for a task over these operands, in the order in which they run."""
     if task.ordered is not None:
         ordered, is_total = task.ordered, isinstance(stage, ScanTotals)

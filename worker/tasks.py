@@ -20,12 +20,13 @@ import numpy as np
 
 from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
-from spartan_ng.plan.estimate import read_slots, written_slots
-from spartan_ng.plan.plan import Accumulate, MergeParts, Plan, ScanTile, Stage
 from spartan_ng.system.heap import keep_freed
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Accumulate, MergeParts, ScanTile, Stage
 from spartan_ng.worker.executor import Executor, Run, data_bytes
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region, selected
-from spartan_ng.worker.scheduling.program import Program, task_of
+from spartan_ng.worker.scheduling.program import Program
+from spartan_ng.worker.scheduling.shares import task_of
 from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.stages.sorted_parts import samples_of
 from spartan_ng.worker.stages.stages import HANDLERS
@@ -83,7 +84,7 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
     task = task_of(plan, stage, rank)
     if task.box is None:
         return None
-    slots = dict.fromkeys(read_slots(stage))
+    slots = dict.fromkeys(stage.read_slots())
     own = [s for s in slots if plan.slots[s].tiling.box_on(plan.slots[s].shape, rank) is not None]
     found = [Wanted(s, rank) for s in own]
     if isinstance(stage, ScanTile) and stage.totals is not None:
@@ -187,7 +188,7 @@ def run_task(
         return Needs(transfer.missing)
     finally:
         executor.close()
-    made = {s: store.get(keys[s]) for s in dict.fromkeys(written_slots(stage)) if store.holds(keys[s])}
+    made = {s: store.get(keys[s]) for s in dict.fromkeys(stage.written_slots()) if store.holds(keys[s])}
     return Made(made, {s: c for s, c in run.chunks.items() if s in made}, run.stats.bytes_made)
 
 

@@ -20,7 +20,6 @@ from spartan_ng.error_state import error_state
 from spartan_ng.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
-from spartan_ng.plan.estimate import seconds
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.system import machine
@@ -152,7 +151,7 @@ class EmbeddedBackend:
         """What tells `progress` how far a plan is, stages by how long they are predicted to take: so long
         work says when it will be done."""
         stages = len(plan.stages)
-        each = [seconds(plan, stage, 0, self.profile) for stage in plan.stages]
+        each = [stage.seconds(plan.slots, 0, self.profile) for stage in plan.stages]
         ends = np.cumsum([0.0, *each]) * (stages / max(sum(each), 1e-9))
         ends[-1] = stages  # whatever rounding left
         return lambda done: progress(float(np.interp(done, range(stages + 1), ends)), stages)

@@ -21,7 +21,8 @@ from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import JobCancelled, MemoryBudgetError
 from spartan_ng.plan.lessons import StageStats
-from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool

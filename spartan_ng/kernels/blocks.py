@@ -16,7 +16,8 @@ from spartan_ng.arrays import Box, box_size
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.plan import WHOLE, Fused, Row
+from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
 CACHE_BYTES = 1 << 19

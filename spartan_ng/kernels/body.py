@@ -20,7 +20,8 @@ from spartan_ng.arrays.extent import box_shape
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_text
 from spartan_ng.kernels.rows import Evaluate, fills, function_of, is_ufunc, labelled_box, labelled_shape
-from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
+from spartan_ng.plan.rows import WHOLE, Read, Row
+from spartan_ng.plan.stages import Fused
 
 Cutter = Callable[[Any, Box], Any]
 """Cuts a block's part out of a tile's operand."""
@@ -94,16 +95,11 @@ class Body:
         rows, first = self.stage.rows, self.nreads
         last = list(range(len(rows)))
         results = {w.register - first for w in self.stage.writes if w.reducer is None}
-        reducers = [w.reducer for w in self.stage.writes if w.reducer is not None]
         end = len(rows)
-        for i, row in enumerate(rows):
+        for i, row in enumerate(self.stage.every_row):
             for a in row.args:
                 if a >= first:
-                    last[a - first] = i
-        for r in reducers:
-            for a in r.args:
-                if a >= first:
-                    last[a - first] = end
+                    last[a - first] = min(i, end)
         for i in results:
             if i >= 0:
                 last[i] = end

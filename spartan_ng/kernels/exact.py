@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.kernels.formats import is_sparse
 from spartan_ng.ops.folds import FOLDS, fold_in_order
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 Evaluate = Callable[[list[Any], Box, Any], Any]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from string import ascii_letters
 
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import VALUE, WHOLE, Axis, Fused, Read, Row, ScanTile, ScanTotals, Write
+from spartan_ng.plan.rows import VALUE, WHOLE, Axis, Read, Row, Write
+from spartan_ng.plan.stages import Pass, ScanTotals
 from spartan_ng.units import shape_text
 
 _MOST = 72
 """Characters of a row's parameters; keys of random numbers and the like are longer."""
 
 
-def body_text(stage: Fused | ScanTile | ScanTotals) -> list[str]:
+def body_text(stage: Pass) -> list[str]:
     """The reads, rows and results of a stage, a line each: `r2 = multiply(r0, r1)`."""
     values: list[tuple[str, Read | Row]] = [(read_text(read), read) for read in stage.reads]
     values += [(row_text(row), row) for row in stage.rows]
@@ -23,7 +24,7 @@ def body_text(stage: Fused | ScanTile | ScanTotals) -> list[str]:
         lines.append(f"r{i} = {text:<{width}}  {dtype}{shape_text(value.shape)}")
     if isinstance(stage, ScanTotals):
         return [*lines, f"%{stage.slot} = the state of scan {stage.fn}({_registers(stage.args)})"]
-    return [*lines, *(_write_text(write) for write in stage.writes)]
+    return [*lines, *(_write_text(write) for write in stage.results())]
 
 
 def read_text(read: Read) -> str:

@@ -17,8 +17,9 @@ from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.scans import Cut, State, cumulation, cut_lines, one_piece
-from spartan_ng.plan.plan import Fused, Read, Row, Write
 from spartan_ng.plan.reads import rows_before
+from spartan_ng.plan.rows import Read, Row, Write
+from spartan_ng.plan.stages import Fused
 
 _BLOCK = 1 << 15
 """Elements of a block: what is read, scanned and written stays in the cache."""

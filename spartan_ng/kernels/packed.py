@@ -18,7 +18,8 @@ from spartan_ng.arrays import Box
 from spartan_ng.compressed import CompressedMatrix
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.contract import is_matrix_product
-from spartan_ng.plan.plan import WHOLE, Fused, Row
+from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.stages import Fused
 
 WORDS, LOOKUPS, ELEMENTS = "words", "look-ups", "elements"
 _PIECE, _FEW = 1 << 18, 8
@@ -86,7 +87,6 @@ def _use(row: Row, known: AbstractSet[int], labels: list[tuple[int, ...]], rows:
 
 def _columns(stage: Fused) -> int:
     """Look-ups for each row and group: the dense columns of the widest product."""
-    rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
     label, (high, wide) = stage.driver_labels[0], (a.size for a in stage.reads[stage.driver].axes)
-    products = [row for row in rows if row.kind == "contract"]
+    products = [row for row in stage.every_row if row.kind == "contract"]
     return max([1, *(prod(row.shape) // max(high if label in row.labels else wide, 1) for row in products)])

@@ -26,7 +26,8 @@ from spartan_ng.ops import order
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_states import LINE_STATES
-from spartan_ng.plan.plan import WHOLE, Folded, Fused, Row, ScanTile, Write
+from spartan_ng.plan.rows import WHOLE, Folded, Row, Write
+from spartan_ng.plan.stages import Fused, ScanTile
 
 
 class Reducer:

@@ -28,7 +28,8 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate as evaluate_matrices
 from spartan_ng.ops.random import draw
-from spartan_ng.plan.plan import WHOLE, Fused, Row
+from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.stages import Fused
 from spartan_ng.texts import renamed
 
 Evaluate = Callable[[list[Any], Box, Any], Any]

@@ -18,7 +18,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 _GATHER_BYTES = 1 << 19
 """What the gathered rows of a chunk's dot products may take: a share of the cache."""

@@ -7,23 +7,13 @@ from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
 from spartan_ng.plan.fusion import ExplainedFusion
-from spartan_ng.plan.plan import Combine, Fused, Plan, Stage
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Combine, Stage
 from spartan_ng.units import size_text, time_text
 
 MOST_HINTS = 3
 _LEAST_S = 1e-3
 """What would save less is not worth a line."""
-_WORDS = {
-    "Assemble": "puts arrays together",
-    "Join": "is given tiles as they are",
-    "Accumulate": "adds updates up",
-    "SortParts": "sorts",
-    "MergeParts": "merges sorted parts",
-    "ScanTotals": "scans",
-    "ScanOffsets": "scans",
-    "ScanTile": "scans",
-}
-"""What stages that are no single pass over their operands do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +51,16 @@ def _reason(plan: Plan, slot: int, writer: int, readers: list[int]) -> str:
     if isinstance(first, Combine) and slot in first.states:
         return f"parts of a result, which stage {readers[0]} combines"
     for number in readers:
-        word = _WORDS.get(type(plan.stages[number]).__name__)
-        if word is not None:
-            return f"stage {number} {word}"
-    word = _WORDS.get(type(plan.stages[writer]).__name__)
-    if word is not None:
-        return f"stage {writer} {word}"
+        if plan.stages[number].DOES:
+            return f"stage {number} {plan.stages[number].DOES}"
+    stage = plan.stages[writer]
+    if stage.DOES:
+        return f"stage {writer} {stage.DOES}"
     if len(readers) > 1:
         numbers = f"{', '.join(map(str, readers[:-1]))} and {readers[-1]}"
         return f"stages {numbers} read what was made once"
-    stage = plan.stages[writer]
-    folds = isinstance(stage, Combine) or (
-        isinstance(stage, Fused) and any(w.reducer is not None and slot in w.slots for w in stage.writes)
-    )
+    folded = (w for w in stage.results() if w.reducer is not None)
+    folds = isinstance(stage, Combine) or any(slot in w.slots for w in folded)
     return f"sums have to be complete before stage {readers[0]} reads them" if folds else ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from spartan_ng.plan.plan import Combine, Fused, Stage
+from spartan_ng.plan.stages import Combine, Fused, Stage
 
 
 def describe_product(stage: Stage) -> str:

@@ -26,27 +26,22 @@ from spartan_ng.plan.absorb import has_product, is_heavy
 from spartan_ng.plan.bands import band_of
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Draft, Result, stage_name
-from spartan_ng.plan.plan import (
-    VALUE,
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.reads import plain_read, rows_before
+from spartan_ng.plan.rows import VALUE, Folded, Read, Row, Slot, Write
+from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.sketches import state_dtypes, stored_format
+from spartan_ng.plan.stages import (
     Accumulate,
     Assemble,
     Combine,
-    Folded,
     Fused,
     Join,
     MergeParts,
-    Plan,
-    Read,
-    Row,
     ScanTile,
-    Slot,
     SortParts,
     Stage,
-    Write,
 )
-from spartan_ng.plan.reads import plain_read, rows_before
-from spartan_ng.plan.settings import Settings
-from spartan_ng.plan.sketches import state_dtypes, stored_format
 from spartan_ng.plan.steps import heavy_steps, turning
 from spartan_ng.plan.strategies import side_slots
 from spartan_ng.plan.units import Lead, folded_operand, folded_units, leading

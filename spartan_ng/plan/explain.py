@@ -8,14 +8,15 @@ from typing import Any, Protocol
 
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.plan import estimate
 from spartan_ng.plan.advice import Hint, hints, why_stored
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.picture import draw
-from spartan_ng.plan.plan import Fused, Plan, Slot
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import Slot
+from spartan_ng.plan.stages import Fused
 from spartan_ng.units import Listing, shape_text, size_text, time_text
 
 STYLES = {
@@ -276,13 +277,13 @@ def explain(
             ExplainedStage(
                 number=i,
                 kind=type(stage).__name__.lower(),
-                operators=estimate.operators(stage),
-                domain=estimate.domain(plan, stage),
-                grid=str(estimate.grid(plan, stage)),
-                reads=estimate.read_slots(stage),
-                writes=estimate.written_slots(stage),
+                operators=stage.operators(),
+                domain=stage.space(plan.slots),
+                grid=str(stage.cut(plan.slots)),
+                reads=stage.read_slots(),
+                writes=stage.written_slots(),
                 predicted_bytes=moved,
-                predicted_seconds=estimate.seconds(plan, stage, moved, profile),
+                predicted_seconds=stage.seconds(plan.slots, moved, profile),
                 measured_bytes=None if found is None else found.bytes_moved,
                 measured_seconds=None if found is None else found.seconds,
                 alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
@@ -327,7 +328,7 @@ def _by_stage(
     """The alternatives by the first of the stages that together make a result."""
     found, first = {}, 0
     for i, stage in enumerate(plan.stages):
-        for slot in estimate.written_slots(stage):
+        for slot in stage.written_slots():
             if slot in alternatives:
                 found[first] = alternatives[slot]
                 first = i + 1

@@ -12,7 +12,8 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.policies import weigh_policies
 from spartan_ng.optimizer.fusion.select import Selected, compare
 from spartan_ng.optimizer.fusion.templates import Template
-from spartan_ng.plan.plan import Fused, Row
+from spartan_ng.plan.rows import Row
+from spartan_ng.plan.stages import Fused
 from spartan_ng.units import time_text
 
 POLICY_NAMES = {"cost": "the plan found", "no_redundancy": "no redundancy", "all": "fuse all"}
@@ -105,14 +106,13 @@ def template(stage: Fused) -> str:
 
     Row where some dimension stays whole, Outer where a product is computed at non-zeros alone.
     """
-    reducers = [w.reducer for w in stage.writes if w.reducer is not None]
-    if len(stage.rows) + len(reducers) <= 1:
+    if len(stage.every_row) <= 1:
         return "basic"
     if stage.driver >= 0 and any(r.kind == "contract" and r.sampled for r in stage.rows):
         return str(Template.OUTER)
-    if stage.whole or any(_needs_lines(r) for r in (*stage.rows, *reducers)):
+    if stage.whole or any(_needs_lines(r) for r in stage.every_row):
         return str(Template.ROW)
-    if len(reducers) > 1 and all(not w.labels for w in stage.writes):
+    if len(stage.reducers) > 1 and all(not w.labels for w in stage.writes):
         return str(Template.MAGG)
     return str(Template.CELL)
 

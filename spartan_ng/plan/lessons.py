@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.sizes import sparse_key
-from spartan_ng.plan.plan import Accumulate, Fused, Join, Plan
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.sketches import updates_key
+from spartan_ng.plan.stages import Accumulate, Fused, Join
 
 
 @dataclass(slots=True)

@@ -20,11 +20,9 @@ from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cut import Cut
 from spartan_ng.plan.draft import Body, Draft, Result
-from spartan_ng.plan.plan import (
-    Plan,
-    Read,
-)
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import base_of, view_read
+from spartan_ng.plan.rows import Read
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage
 from spartan_ng.plan.spec import check_plan

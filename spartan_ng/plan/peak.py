@@ -15,8 +15,9 @@ from math import prod
 
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.plan import estimate
-from spartan_ng.plan.plan import VALUE, WHOLE, Fused, Plan, Read, Slot, Stage
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
+from spartan_ng.plan.stages import Fused, Stage
 
 SLABS = 9
 """Parts of a source that are in memory at one time with two threads: being worked on, read ahead, and, while
@@ -77,20 +78,18 @@ def read_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
 def _whole(plan: Plan, stage: Stage) -> Iterator[tuple[Read, int]]:
     """The sources that a stage has in memory as a whole, and a worker's bytes of them."""
     for read in _outside(plan, stage):
-        follows = isinstance(stage, Fused) and stage.band is not None
-        if not follows or all(a.label != stage.band[0] for a in read.axes):  # type: ignore[union-attr, index]
+        along = stage.band[0] if isinstance(stage, Fused) and stage.band is not None else None
+        if all(a.label != along for a in read.axes):
             yield read, _read_share(plan, stage, read)
 
 
 def _outside(plan: Plan, stage: Stage) -> Iterator[Read]:
-    reads = getattr(stage, "reads", ())
-    reads = (*reads, stage.read) if hasattr(stage, "read") else reads
-    return (r for r in reads if r.slot != VALUE and plan.slots[r.slot].chunks is not None)
+    return (r for r in stage.views() if r.slot != VALUE and plan.slots[r.slot].chunks is not None)
 
 
 def _read_share(plan: Plan, stage: Stage, read: Read) -> int:
     """Bytes of the part of a read that a worker's task sees, at least."""
-    grid = estimate.grid(plan, stage)
+    grid = stage.cut(plan.slots)
     n = plan.slots[read.slot].dtype.itemsize
     for axis in read.axes:
         cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
@@ -102,7 +101,7 @@ def _arriving_bytes(plan: Plan, number: int) -> int:
     """Bytes that a task of a stage has from other workers: as they came, and as it puts them together; a copy
     puts them together to its result."""
     stage = plan.stages[number]
-    grid = estimate.grid(plan, stage)
+    grid = stage.cut(plan.slots)
     tasks = plan.workers if grid.duplicate else max(grid.ntiles, 1)
     parts = stage.parts if isinstance(stage, Fused) else 1  # which come one after the other
     times = 1 if isinstance(stage, Fused) and not stage.rows else 2
@@ -110,8 +109,8 @@ def _arriving_bytes(plan: Plan, number: int) -> int:
 
 
 def _slots(stage: Stage) -> Iterator[int]:
-    yield from estimate.read_slots(stage)
-    yield from estimate.written_slots(stage)
+    yield from stage.read_slots()
+    yield from stage.written_slots()
 
 
 def _lives(plan: Plan) -> tuple[dict[int, int], dict[int, int]]:

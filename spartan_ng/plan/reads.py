@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, unit_reshape
-from spartan_ng.plan.plan import Axis, Read, Row, Slot
+from spartan_ng.plan.rows import Axis, Read, Row, Slot
 
 
 def base_of(node: Node, stored: Container[Node]) -> Node:

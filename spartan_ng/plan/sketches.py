@@ -20,8 +20,8 @@ from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
-from spartan_ng.plan.estimate import row_operations
-from spartan_ng.plan.plan import VALUE, WHOLE, Folded, Read, Row
+from spartan_ng.plan.rows import VALUE, WHOLE, Folded, Read, Row
+from spartan_ng.plan.stages.passes import row_operations
 from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units
 

@@ -13,22 +13,9 @@ from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.spec import BrokenRule, Rule, broken
-from spartan_ng.plan import estimate
-from spartan_ng.plan.plan import (
-    VALUE,
-    WHOLE,
-    Assemble,
-    Combine,
-    Fused,
-    Join,
-    Plan,
-    Read,
-    Row,
-    ScanTile,
-    ScanTotals,
-    Stage,
-    Write,
-)
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import VALUE, WHOLE, Read, Row, Write
+from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +43,14 @@ def check_plan(plan: Plan) -> None:
         found = broken(STAGE_RULES, Placed(plan, i, stage, frozenset(there)))
         if found is not None:
             raise BrokenRule(f"stage {i} breaks the rule {found.name!r}: {found.says}\n{stage}")
-        there.update(estimate.written_slots(stage))
+        there.update(stage.written_slots())
 
 
 # --- of plans ---------------------------------------------------------------------------------------
 
 
 def _writes_once(plan: Plan) -> bool:
-    made = [*plan.inputs, *(slot for stage in plan.stages for slot in estimate.written_slots(stage))]
+    made = [*plan.inputs, *(slot for stage in plan.stages for slot in stage.written_slots())]
     return len(made) == len({*made}) and {*plan.outputs} <= {*made}
 
 
@@ -95,15 +82,12 @@ PLAN_RULES: tuple[Rule[Plan], ...] = (
 
 # --- of stages --------------------------------------------------------------------------------------
 
-Pass = Fused | ScanTile | ScanTotals
-"""Stages over a domain, with reads and rows."""
-
 
 def _passes(stage: Stage) -> Iterator[Pass]:
     """The stage as a pass, and its finish."""
     if isinstance(stage, Pass):
         yield stage
-    if isinstance(stage, Fused | Combine) and stage.finish is not None:
+    if stage.finish is not None:
         yield stage.finish
 
 
@@ -118,8 +102,8 @@ def _reads(placed: Placed) -> Iterator[tuple[Read, tuple[int, ...] | None]]:
     for one in _passes(placed.stage):
         if not (isinstance(one, ScanTotals) and one.of_states):  # each task reads a line of parts' states
             yield from ((read, one.domain) for read in one.reads)
-    if isinstance(placed.stage, Assemble | Join):
-        yield from ((read, None) for read in placed.stage.reads)
+    if not isinstance(placed.stage, Pass):
+        yield from ((read, None) for read in placed.stage.views())
 
 
 def _reads_fit(placed: Placed) -> bool:
@@ -158,8 +142,7 @@ def _rows(one: Pass) -> Iterator[tuple[int, Row]]:
     """Rows with their registers; reducers stand behind all of them."""
     yield from enumerate(one.rows, len(one.reads))
     last = len(one.reads) + len(one.rows)
-    if not isinstance(one, ScanTotals):
-        yield from ((last, w.reducer) for w in one.writes if w.reducer is not None)
+    yield from ((last, reducer) for reducer in one.reducers)
 
 
 def _registers_fit(placed: Placed) -> bool:
@@ -174,14 +157,11 @@ def _rows_fit(placed: Placed) -> bool:
 
 def _writes_fit(placed: Placed) -> bool:
     return all(
-        _write_fits(placed.plan, one, write)
-        for one in _passes(placed.stage)
-        if not isinstance(one, ScanTotals)
-        for write in one.writes
+        _write_fits(placed.plan, one, write) for one in _passes(placed.stage) for write in one.results()
     )
 
 
-def _write_fits(plan: Plan, one: Fused | ScanTile, write: Write) -> bool:
+def _write_fits(plan: Plan, one: Pass, write: Write) -> bool:
     slots = [plan.slots[s] for s in write.slots]
     kept = tuple(one.domain[d] if d != WHOLE else None for d in write.labels)
     if write.reducer is None:
@@ -225,7 +205,7 @@ STAGE_RULES: tuple[Rule[Placed], ...] = (
     Rule(
         "order",
         "what a stage reads is an input, or some stage before has written it",
-        lambda p: {*estimate.read_slots(p.stage)} <= p.there,
+        lambda p: {*p.stage.read_slots()} <= p.there,
     ),
     Rule("grid", "a pass is cut as its domain allows, on ranks that there are", _grid_fits),
     Rule("reads", "views stay inside their arrays, and labels name dimensions of equal size", _reads_fit),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.plan import WHOLE, Slot
+from spartan_ng.plan.rows import WHOLE, Slot
 
 _SUMMED_PARTS, _KEPT_PARTS = 4, 8
 KEPT_STEP, SUMMED_STEP = 2048, 256

@@ -17,7 +17,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, StageSketch
 from spartan_ng.plan.absorb import has_product
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.plan import VALUE, Slot
+from spartan_ng.plan.rows import VALUE, Slot
 
 _GRIDS = {"broadcast": "row", "replication": "block"}
 

@@ -9,7 +9,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.ops.folds import FOLDS, is_ordered
 from spartan_ng.ops.order import Span, count, grain, subtrees, units
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.plan import VALUE, WHOLE, Folded, Read, Row
+from spartan_ng.plan.rows import VALUE, WHOLE, Folded, Read, Row
 
 _MOST = 1 << 24
 """Elements that the states of a sparse operand's units, or of weighted counts', take at most."""

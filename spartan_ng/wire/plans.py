@@ -1,19 +1,20 @@
-"""Plans on the wire: the dataclasses of `plan.plan` as flat rows, users' functions beside them."""
+"""Plans on the wire: their stages and what these are made of as flat rows, users' functions beside them."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.plan import plan as _plan
+from spartan_ng.plan import rows, stages
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.functions import load_function
 from spartan_ng.wire.values import pack, register, unpack
 
 register(Tiling)
-for _value in list(vars(_plan).values()):
-    if isinstance(_value, type) and dataclasses.is_dataclass(_value) and _value.__module__ == _plan.__name__:
+register(Plan)
+for _value in (*vars(rows).values(), *vars(stages).values()):
+    if isinstance(_value, type) and dataclasses.is_dataclass(_value) and _value is not Tiling:
         register(_value)
 
 

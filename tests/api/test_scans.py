@@ -9,7 +9,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.errors import NotAssociative, ShapeError
-from spartan_ng.plan.plan import Fused, ScanTile
+from spartan_ng.plan.stages import Fused, ScanTile
 
 RNG = numpy.random.default_rng(11)
 X = RNG.standard_normal((40, 6))

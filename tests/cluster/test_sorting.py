@@ -6,7 +6,7 @@ import numpy as np
 
 from spartan_ng.graph import build
 from spartan_ng.optimizer.fusion import labels
-from spartan_ng.plan.plan import MergeParts
+from spartan_ng.plan.stages import MergeParts
 from spartan_ng.session import Session
 from tests.cluster.conftest import start
 from tests.cluster.programs import value

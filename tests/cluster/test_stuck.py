@@ -11,7 +11,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.graph import build
 from spartan_ng.master.server import MasterServer
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from spartan_ng.session import Session
 from spartan_ng.wire.access import private_folder
 from spartan_ng.worker.scheduling.program import Program

@@ -15,7 +15,6 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SCANS
-from spartan_ng.plan import estimate
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
 
@@ -28,7 +27,7 @@ def leaf(*shape: int) -> Node:
 
 def planned(node: Node) -> int:
     plan = lower(topological([node]), [node], Settings(Profile()), "key")
-    return sum(estimate.operations(plan, stage) for stage in plan.stages)
+    return sum(stage.operations(plan.slots) for stage in plan.stages)
 
 
 UNARY = sorted(

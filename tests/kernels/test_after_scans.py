@@ -11,7 +11,7 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.kernels.rows import fills
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan.plan import ScanTile
+from spartan_ng.plan.stages import ScanTile
 from tests import reference
 
 _OTHERS = ("cast", "real", "imag", "power")  # no ufuncs, and one that refuses integers

@@ -20,7 +20,8 @@ from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
 from spartan_ng.kernels.sequences import blocks, steps
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import WHOLE, Axis, Fused, Read, Row, Write
+from spartan_ng.plan.rows import WHOLE, Axis, Read, Row, Write
+from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
 
 

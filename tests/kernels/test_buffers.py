@@ -11,7 +11,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.kernels.body import Body
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from tests.test_programs import running_on
 
 RANDOM = np.random.default_rng(0)

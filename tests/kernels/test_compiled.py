@@ -22,7 +22,8 @@ from spartan_ng.kernels.compiled.layout import lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Operand, Segment
 from spartan_ng.kernels.compiled.select import explain_tiers, prepare
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan.plan import Fused, Row
+from spartan_ng.plan.rows import Row
+from spartan_ng.plan.stages import Fused
 from tests.kernels.samples import sample
 
 N = 3001

@@ -25,7 +25,7 @@ from spartan_ng.kernels.compiled.cache import (
 )
 from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_compiles
 from spartan_ng.kernels.compiled.select import Tier
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 
 SOURCE = """\
 from spartan_ng.kernels.compiled.intrinsics import compiled

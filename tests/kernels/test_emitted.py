@@ -13,7 +13,7 @@ import pytest
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import lay_out
 from spartan_ng.kernels.compiled.segments import Ending, Operand, Segment
-from spartan_ng.plan.plan import WHOLE, Row
+from spartan_ng.plan.rows import WHOLE, Row
 
 F8 = np.dtype(np.float64)
 SPACES = [s for n in range(4) for s in product((1, 6), repeat=n)]

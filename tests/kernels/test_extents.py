@@ -11,7 +11,7 @@ import pytest
 
 from spartan_ng.kernels import rows
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 
 def test_threads_that_call_one_function_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from spartan_ng.compressed import compress_columns, is_compressed
 from spartan_ng.config import config
 from spartan_ng.kernels import packed, rows
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from tests.test_programs import running_on
 
 RANDOM = np.random.default_rng(0)

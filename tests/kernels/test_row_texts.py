@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.kernels.listing import row_text
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 
 @given(st.data())

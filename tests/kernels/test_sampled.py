@@ -19,7 +19,7 @@ from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.stages import stages
 from tests.sampling import examples
 from tests.test_programs import running_on

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled.segments import NumpyStep, Segment, split, viewed_axes
 from spartan_ng.kernels.compiled.select import _calls_numpy
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 from tests.optimizer.fusion.expressions import leaf, matmul
 from tests.plan.test_stages import only, planned
 from tests.sampling import examples

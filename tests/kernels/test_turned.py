@@ -9,7 +9,7 @@ from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled.segments import Segment, split
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 
 
 @pytest.mark.parametrize("fn", ["add", "multiply", "maximum"])

@@ -26,7 +26,8 @@ from spartan_ng.kernels.virtual.machine import Refused
 from spartan_ng.kernels.virtual.programs import LONGEST
 from spartan_ng.kernels.virtual.texts import TEXTS, TYPES, expression, obstacle
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan.plan import Fused, Row
+from spartan_ng.plan.rows import Row
+from spartan_ng.plan.stages import Fused
 from tests.kernels.samples import sample
 from tests.test_programs import running_on
 
@@ -374,7 +375,7 @@ def test_a_fork_runs_programs():
     said = python("""
         import os, numpy as np
         from spartan_ng.kernels.rows import KINDS
-        from spartan_ng.plan.plan import Row
+        from spartan_ng.plan.rows import Row
         row = Row("program", "(a0 * a0) + a0", (0,), ("f8",), np.dtype("f8"), (50_000,), (0,))
         evaluate, x = KINDS["program"](row), np.arange(50_000.0)
         right = lambda: np.array_equal(evaluate([x], None, np.empty(50_000)), x * x + x)

@@ -12,7 +12,7 @@ from spartan_ng import session
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.ops.random import draw
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from tests.test_programs import running_on
 
 SIZES = st.sampled_from([1, 2, 3, 7, 40, 1100])

@@ -16,7 +16,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.plan import bands
 from spartan_ng.plan.draft import Draft, Result
-from spartan_ng.plan.plan import VALUE, WHOLE, Axis, Read, Slot
+from spartan_ng.plan.rows import VALUE, WHOLE, Axis, Read, Slot
 from tests.sampling import examples
 
 F8 = np.dtype(float)

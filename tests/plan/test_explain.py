@@ -23,12 +23,13 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan import estimate, picture
+from spartan_ng.plan import picture
 from spartan_ng.plan.explain import explain
 from spartan_ng.plan.layout import GAP_X, Placed, place
 from spartan_ng.plan.lower import lower, weigh
-from spartan_ng.plan.plan import Accumulate, Assemble, Join, MergeParts, Plan, ScanTile, SortParts
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import Accumulate, Assemble, Join, MergeParts, ScanTile, SortParts
 from spartan_ng.units import shape_text, size_text, time_text
 
 F8 = np.dtype(np.float64)
@@ -145,7 +146,7 @@ def test_alternatives_stand_with_their_stages_and_the_chosen_one_is_cheapest() -
 def test_flops_of_a_product_count_its_inner_axis() -> None:
     root = build.matmul(leaf(30, 40), leaf(40, 20), F8)
     plan = lower(topological([root]), [root], Settings(Profile()), "key")
-    assert sum(estimate.operations(plan, s) for s in plan.stages) == 2 * 30 * 40 * 20 // BLAS_SPEEDUP
+    assert sum(s.operations(plan.slots) for s in plan.stages) == 2 * 30 * 40 * 20 // BLAS_SPEEDUP
 
 
 def test_a_users_function_stands_under_its_own_name() -> None:

@@ -18,7 +18,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.sizes import expected_bytes
 from spartan_ng.plan.lessons import StageStats, learn, subjects
-from spartan_ng.plan.plan import Join
+from spartan_ng.plan.stages import Join
 from tests.test_programs import running_on
 
 BINS = 40_000

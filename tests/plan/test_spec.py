@@ -18,9 +18,11 @@ from spartan_ng.graph.node import Node, topological
 from spartan_ng.graph.spec import BrokenRule
 from spartan_ng.plan import lower as lowering
 from spartan_ng.plan.lower import lower
-from spartan_ng.plan.plan import WHOLE, Combine, Fused, Plan
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import WHOLE
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.spec import PLAN_RULES, STAGE_RULES, check_plan
+from spartan_ng.plan.stages import Combine, Fused
 
 F8 = np.dtype(np.float64)
 
@@ -58,13 +60,14 @@ def changed(plan: Plan, i: int, **fields: Any) -> Plan:
 
 def with_read(plan: Plan, i: int, **fields: Any) -> Plan:
     """The plan whose stage i has another first read."""
-    first, *rest = plan.stages[i].reads  # type: ignore[union-attr]
+    stage: Any = plan.stages[i]
+    first, *rest = stage.reads
     return changed(plan, i, reads=(replace(first, **fields), *rest))
 
 
 def with_write(plan: Plan, i: int, k: int = 0, **fields: Any) -> Plan:
     """The plan whose stage i has another result k."""
-    writes = list(plan.stages[i].writes)  # type: ignore[union-attr]
+    writes = list(plan.stages[i].results())
     writes[k] = replace(writes[k], **fields)
     return changed(plan, i, writes=tuple(writes))
 
@@ -124,9 +127,9 @@ def broken(name: str) -> Iterator[Plan]:
             yield changed(SUM, combined, states=())
         case "driver":
             i = at(SAMPLED, Fused, lambda s: s.driver >= 0)
-            yield changed(SAMPLED, i, driver=1 - SAMPLED.stages[i].driver)  # type: ignore[union-attr]
+            yield changed(SAMPLED, i, driver=1)
         case "value":
-            i = next(i for i, s in enumerate(FINISHED.stages) if getattr(s, "finish", None) is not None)
+            i = next(i for i, s in enumerate(FINISHED.stages) if s.finish is not None)
             last: Any = FINISHED.stages[i]
             reads = last.finish.reads
             yield changed(FINISHED, i, finish=replace(last.finish, reads=(*reads, *reads)))

@@ -14,11 +14,12 @@ from spartan_ng.graph.node import Node, topological
 from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.select import exact_obstacle
 from spartan_ng.plan.cascade import is_full
-from spartan_ng.plan.estimate import touched_bytes
 from spartan_ng.plan.fusion import template
 from spartan_ng.plan.lower import Lowering, lower
-from spartan_ng.plan.plan import WHOLE, Axis, Fused, Plan, Read
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import WHOLE, Axis, Read
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import Fused
 from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf, turned
 
 F8 = np.dtype(float)
@@ -76,7 +77,7 @@ def test_stages_are_instances_of_templates(name):
 def test_what_is_read_against_its_order_counts_more():
     x, y = leaf(400, 400), leaf(400, 400)
     plans = [planned(build.map_("add", x, other)) for other in (y, turned(y))]
-    straight, across = (touched_bytes(plan, only(plan)) for plan in plans)
+    straight, across = (only(plan).touched_bytes(plan.slots) for plan in plans)
     assert straight == 3 * x.nbytes
     assert across == (2 + TURNED) * x.nbytes
 

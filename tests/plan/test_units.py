@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.optimizer.tiling.options import between_units, candidates
-from spartan_ng.plan.plan import Folded
+from spartan_ng.plan.rows import Folded
 from spartan_ng.plan.units import leading
 from tests.sampling import examples
 

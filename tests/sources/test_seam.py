@@ -27,7 +27,7 @@ from spartan_ng.errors import SourceError, UserFunctionError
 from spartan_ng.graph.node import topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.plan import bands
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from tests.engines.inline import InlineEngine
 from tests.programs import Program, programs
 from tests.sampling import examples, part

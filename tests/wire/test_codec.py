@@ -13,7 +13,9 @@ from scipy.sparse import random as random_csr
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Combine, Plan, Row, Slot
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import Row, Slot
+from spartan_ng.plan.stages import Combine
 from spartan_ng.wire.codec import Blob, Reader, encode
 from spartan_ng.wire.framing import join, split
 from spartan_ng.wire.functions import load_function

@@ -14,7 +14,7 @@ from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
-from spartan_ng.plan.plan import Axis, Read, Slot
+from spartan_ng.plan.rows import Axis, Read, Slot
 from spartan_ng.worker.memory.regions import gathered, lookup
 from spartan_ng.worker.memory.store import read_region
 from tests.sampling import examples

@@ -20,7 +20,8 @@ from spartan_ng.config import PRODUCTS, TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.peak import projected_peak
-from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
 from tests.test_programs import running_on
 

@@ -20,10 +20,10 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels.blocks import block_sizes
-from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.lower import lower
-from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.program import Program
 from tests.optimizer.fusion.expressions import leaf, sparse_leaf
 from tests.programs import programs
@@ -68,7 +68,9 @@ def test_tasks_of_a_plan(program, workers, tiling) -> None:
                     read[piece.rank][operand.slot] += piece.rank != reader.rank
     kept = {*plan.inputs, *plan.outputs}
     last = {
-        slot: s for s, stage in enumerate(plan.stages) for slot in (*read_slots(stage), *written_slots(stage))
+        slot: s
+        for s, stage in enumerate(plan.stages)
+        for slot in (*stage.read_slots(), *stage.written_slots())
     }
     for p in ranks:
         assert +p.remote_reads == +read[p.rank]

@@ -22,8 +22,8 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
 from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
 from spartan_ng.plan.lower import lower
-from spartan_ng.plan.plan import ScanTotals
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import ScanTotals
 from spartan_ng.worker.stages import scans as worker_scans
 from tests.sampling import Some
 

@@ -20,8 +20,9 @@ from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
 from spartan_ng.plan.lower import lower
-from spartan_ng.plan.plan import Plan, ScanOffsets, ScanTile, ScanTotals
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.stages import scans as worker_scans
 

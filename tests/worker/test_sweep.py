@@ -13,7 +13,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels import blocks
-from spartan_ng.plan.plan import Fused
+from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
 from tests.test_programs import running_on
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.plan.plan import Axis, Read
+from spartan_ng.plan.rows import Axis, Read
 from spartan_ng.worker.stages.windows import Window, _within
 from tests.sampling import examples
 

@@ -23,8 +23,8 @@ from spartan_ng.kernels.body import Body, Runner, slicer
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
-from spartan_ng.plan.plan import Fused
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.plan.stages import Fused
+from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.scheduling.stealing import Offer
 
 if TYPE_CHECKING:

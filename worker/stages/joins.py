@@ -19,9 +19,9 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Accumulate, Join
+from spartan_ng.plan.stages import Accumulate, Join
 from spartan_ng.worker.memory.regions import lookup, resolve
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run

@@ -11,8 +11,8 @@ import numpy as np
 
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.kernels.compiled.bound import Bound
-from spartan_ng.plan.plan import Fused
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.plan.stages import Fused
+from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run

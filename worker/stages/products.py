@@ -18,7 +18,8 @@ import numpy as np
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.kernels.compiled.sparse_product import prepare
 from spartan_ng.kernels.contract import matrices, sparse_first
-from spartan_ng.plan.plan import Fused, Row
+from spartan_ng.plan.rows import Row
+from spartan_ng.plan.stages import Fused
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run

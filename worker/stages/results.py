@@ -14,8 +14,8 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.ops.folds import State
-from spartan_ng.plan.plan import Write
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.plan.rows import Write
+from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run

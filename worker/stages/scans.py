@@ -21,8 +21,8 @@ from spartan_ng.kernels.compiled.scans import CompiledScan
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, Cut, State, cumulation
-from spartan_ng.plan.plan import ScanOffsets, ScanTile, ScanTotals
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.plan.stages import ScanOffsets, ScanTile, ScanTotals
+from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged, within
 
 if TYPE_CHECKING:

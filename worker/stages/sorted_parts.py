@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.ops.line_sorts import run_step, sample_step
-from spartan_ng.plan.plan import MergeParts, Plan
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import MergeParts
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.stages.cuts import Samples, Search, cut
 from spartan_ng.worker.stages.picking import Asked

@@ -30,8 +30,8 @@ from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.kernels.sequences import Run as Blocks
-from spartan_ng.plan.plan import (
-    WHOLE,
+from spartan_ng.plan.rows import WHOLE, Write
+from spartan_ng.plan.stages import (
     Accumulate,
     Assemble,
     Combine,
@@ -42,11 +42,10 @@ from spartan_ng.plan.plan import (
     ScanTile,
     ScanTotals,
     SortParts,
-    Write,
 )
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.scheduling.lending import lending
-from spartan_ng.worker.scheduling.program import Task, cover
+from spartan_ng.worker.scheduling.shares import Task, cover
 from spartan_ng.worker.stages.joins import run_accumulate, run_join
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import multiplied

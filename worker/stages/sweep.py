@@ -25,8 +25,8 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, sums_on_the_way
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.ops.folds import State
-from spartan_ng.plan.plan import Fused
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.plan.stages import Fused
+from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged
 from spartan_ng.worker.stages.windows import Bands
 

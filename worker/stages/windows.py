@@ -21,12 +21,13 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.plan.plan import Fused, Read
+from spartan_ng.plan.rows import Read
+from spartan_ng.plan.stages import Fused
 from spartan_ng.sources import Unread
 from spartan_ng.system.mapping import Reservation
 from spartan_ng.worker.memory.regions import Operand
 from spartan_ng.worker.memory.store import Region
-from spartan_ng.worker.scheduling.program import Task
+from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run

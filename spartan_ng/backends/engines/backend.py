@@ -29,7 +29,8 @@ from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.ops.functions import named, users_of
-from spartan_ng.plan.plan import Plan, Slot
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.regions import gathered, identity
 from spartan_ng.worker.tasks import Made, facts, read

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from spartan_ng.arrays import box_size
 from spartan_ng.backends.engines.protocol import Engine, Handle
 from spartan_ng.backends.protocol import Progress
-from spartan_ng.plan.estimate import read_slots, written_slots
 from spartan_ng.plan.lessons import StageStats
-from spartan_ng.plan.plan import Join, MergeParts, Plan, ScanTile, Stage
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Join, MergeParts, ScanTile, Stage
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.tasks import (
     Given,
@@ -97,7 +97,7 @@ class Job:
     def submit(self, progress: Progress | None) -> None:
         """Submit all stages; wait only where what comes next depends on data."""
         for index, (stage, known) in enumerate(zip(self._plan.stages, self._known, strict=True)):
-            written = tuple(dict.fromkeys(written_slots(stage)))
+            written = tuple(dict.fromkeys(stage.written_slots()))
             own = known.reads[:1] if known.once else known.reads
             made = self._settled(index, [self._task(index, rank, wanted) for rank, wanted in own])
             for slot in written:
@@ -204,14 +204,14 @@ class Job:
 
 def _asks(stage: Stage) -> bool:
     """Whether what a stage reads depends on data."""
-    return isinstance(stage, MergeParts) or (isinstance(stage, Join) and stage.how in ("compress", "take"))
+    return isinstance(stage, MergeParts | Join) and bool(stage.sought_slots())
 
 
 def stage_reads(plan: Plan) -> list[StageReads]:
     """What each stage reads, and what dies with it."""
     last: dict[int, int] = {}
     for i, stage in enumerate(plan.stages):
-        for slot in (*read_slots(stage), *written_slots(stage)):
+        for slot in (*stage.read_slots(), *stage.written_slots()):
             last[slot] = i
         if isinstance(stage, ScanTile) and stage.totals is not None:
             last[stage.totals] = i
@@ -222,7 +222,7 @@ def stage_reads(plan: Plan) -> list[StageReads]:
         out.append(
             StageReads(
                 tuple((rank, tuple(found)) for rank, found in each if found is not None),
-                all(plan.slots[s].tiling.duplicate for s in written_slots(stage)),
+                all(plan.slots[s].tiling.duplicate for s in stage.written_slots()),
                 tuple(s for s, at in last.items() if at == i and s not in kept),
             )
         )

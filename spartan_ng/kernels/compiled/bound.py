@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.body import slicer
 from spartan_ng.kernels.rows import KINDS
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 if TYPE_CHECKING:
     from spartan_ng.kernels.compiled.sampled import Sampled

@@ -18,7 +18,7 @@ from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.steps import steps_of
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 
 @dataclass(frozen=True, slots=True)

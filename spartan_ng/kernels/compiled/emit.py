@@ -12,7 +12,7 @@ from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.layout import Layout
 from spartan_ng.kernels.compiled.segments import Ending, Segment
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 STRIP = 1024
 """Elements of a line that are folded in one go."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 """Dtypes that kernels are generated for, by their NumPy codes."""

@@ -21,7 +21,7 @@ import numpy as np
 from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.emit import HEAD
 from spartan_ng.kernels.compiled.formulas import expression
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 STRIP = 64
 """Non-zeros that go through the body together."""

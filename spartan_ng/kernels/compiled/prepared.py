@@ -19,7 +19,8 @@ from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
 from spartan_ng.kernels.rows import fills, labelled_box, labelled_shape
 from spartan_ng.kernels.sequences import Run
-from spartan_ng.plan.plan import WHOLE, Fused, Read
+from spartan_ng.plan.rows import WHOLE, Read
+from spartan_ng.plan.stages import Fused
 
 Blocks = Run
 """A run of blocks."""

@@ -25,7 +25,8 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.ops.folds import State
-from spartan_ng.plan.plan import Fused, Row, Write
+from spartan_ng.plan.rows import Row, Write
+from spartan_ng.plan.stages import Fused
 
 _MARGIN = 3
 """Elements around the block, along each axis, that must stay."""
@@ -51,8 +52,7 @@ def flaw(body: Compiled, cut: Cut, operands: list[Any]) -> str:
 def is_exact(stage: Fused) -> bool:
     """Whether the interpreter and loops agree to the last bit: not where loops have functions of their own
     (`vectors`), or add floats in another order than NumPy and BLAS do."""
-    rows = [*stage.rows, *(w.reducer for w in stage.writes if w.reducer is not None)]
-    return not any(rounds(row) for row in rows)
+    return not any(rounds(row) for row in stage.every_row)
 
 
 def rounds(row: Row) -> bool:

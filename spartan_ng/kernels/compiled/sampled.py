@@ -18,7 +18,8 @@ from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.folds import fold_obstacle
 from spartan_ng.kernels.compiled.formulas import code, obstacle
 from spartan_ng.kernels.compiled.nonzeros import Dot, Ending, Loop, Side, emit_sampled
-from spartan_ng.plan.plan import WHOLE, Fused, Row
+from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.stages import Fused
 
 SparseSignature = tuple[Any, ...]
 """What a kernel depends on in its operands: dtypes, and shapes, which say what axes they follow."""

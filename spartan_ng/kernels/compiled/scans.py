@@ -25,7 +25,7 @@ from spartan_ng.kernels.compiled.steps import steps_of
 from spartan_ng.kernels.scans import Cut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SEGMENTED
-from spartan_ng.plan.plan import WHOLE, Read, Row
+from spartan_ng.plan.rows import WHOLE, Read, Row
 
 LEAST = 1 << 16
 """Elements from which a compiled scan is worth having."""

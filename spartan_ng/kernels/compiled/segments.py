@@ -17,7 +17,8 @@ import numpy as np
 from spartan_ng.kernels.compiled.folds import PRODUCT, fold_obstacle
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, obstacle
 from spartan_ng.kernels.reducers import sums_on_the_way
-from spartan_ng.plan.plan import WHOLE, Fused, Read, Row
+from spartan_ng.plan.rows import WHOLE, Read, Row
+from spartan_ng.plan.stages import Fused
 
 Space = tuple[tuple[int, int], ...]
 """The axes of a loop: the domain dimension (or WHOLE) and the global size of each."""

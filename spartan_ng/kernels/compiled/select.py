@@ -39,7 +39,9 @@ from spartan_ng.kernels.formats import is_sparse
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
 from spartan_ng.kernels.virtual.programs import LEAST, with_programs
 from spartan_ng.plan.cascade import scanned_rows
-from spartan_ng.plan.plan import WHOLE, Fused, Plan, ScanTile, ScanTotals, Slot
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import WHOLE, Slot
+from spartan_ng.plan.stages import Fused, Pass, ScanTile, ScanTotals
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
@@ -280,7 +282,7 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _is_dense(stage: Fused | ScanTotals | ScanTile, slots: list[Slot]) -> bool:
+def _is_dense(stage: Pass, slots: list[Slot]) -> bool:
     """Whether the interpreter, which programs are a part of, works on blocks of dense elements."""
     dense = all(s.format == "dense" for s in slots)
     return dense and isinstance(stage, Fused) and not stage.heavy and not stage.is_sampled

@@ -19,7 +19,7 @@ import numpy as np
 
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.virtual.texts import TYPES
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 MOST_OPERANDS = 30
 """numexpr's limit is that of NumPy's iterators, less the result."""

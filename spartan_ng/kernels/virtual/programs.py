@@ -17,7 +17,8 @@ import numpy as np
 from spartan_ng.kernels.compiled.formulas import code
 from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, Refused, build, is_loaded
 from spartan_ng.kernels.virtual.texts import TEXTS, expression, obstacle
-from spartan_ng.plan.plan import Fused, Row
+from spartan_ng.plan.rows import Row
+from spartan_ng.plan.stages import Fused
 
 LONGEST = 48
 """Functions in a program's text; a value that is read twice stands in it twice."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.kernels.compiled.formulas import code, loop_dtypes
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.plan import Row
+from spartan_ng.plan.rows import Row
 
 TYPES: dict[str, Any] = {"f4": float, "f8": np.double, "i4": np.int32, "i8": np.int64, "b1": bool}
 """numexpr's type for each dtype that it has, by NumPy's code; its `float` is the single one."""

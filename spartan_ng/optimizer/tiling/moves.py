@@ -18,7 +18,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Table
 from spartan_ng.optimizer.tiling.options import Options
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Run, Span
-from spartan_ng.plan.plan import Folded
+from spartan_ng.plan.rows import Folded
 from spartan_ng.plan.units import leading
 
 _SAFE = 1 << 60

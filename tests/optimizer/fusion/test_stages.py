@@ -11,8 +11,9 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.plan.lower import lower
-from spartan_ng.plan.plan import Fused, Plan
+from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import Fused
 
 F8 = np.dtype(float)
 

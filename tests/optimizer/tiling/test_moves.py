@@ -13,7 +13,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import between_units, candidates, interned, project
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Run
-from spartan_ng.plan.plan import Folded
+from spartan_ng.plan.rows import Folded
 from spartan_ng.plan.units import leading
 from tests.sampling import examples
 

@@ -1,0 +1,27 @@
+"""What a user's join has made, put into an array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.stages.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate(Stage):
+    """Put the updates of a user's join, in rank order, into the output tiles; conflicts accumulate."""
+
+    READS = ("updates",)
+    DOES = "adds updates up"
+
+    accumulate: str | UserFunction
+    updates: int
+    slot: int
+    grid: Tiling
+    """The grid of the join: which ranks hold updates."""
+
+    def sought_slots(self) -> tuple[int, ...]:
+        """The updates, which say themselves where they belong."""
+        return (self.updates,)

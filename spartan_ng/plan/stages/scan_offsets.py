@@ -1,0 +1,25 @@
+"""What stands before each part of a cumulative aggregate, level below level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.stages.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOffsets(Stage):
+    """A level of a scan's backward cascade: each of the `states` becomes the state of all before it.
+
+    A task continues its own row of `offsets` (None: it sees the whole line).
+    """
+
+    READS = ("states", "offsets")
+    DOES = "scans"
+
+    fn: str | UserFunction
+    axis: int
+    states: int
+    offsets: int | None
+    slot: int

@@ -1,0 +1,100 @@
+"""A stage: what it reads and writes, how its tasks are cut, and what they cost.
+
+A kind of stage is a file of this folder: a frozen dataclass that names which of its fields are read and which
+are written. Everything else has an answer here that most kinds keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Profile
+from spartan_ng.plan.rows import VALUE, Read, Slot, Write
+
+if TYPE_CHECKING:
+    from spartan_ng.plan.stages.fused import Fused
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a plan, the same on every worker."""
+
+    READS: ClassVar[tuple[str, ...]] = ("reads",)
+    """The fields that have what it reads: slots, or views of them."""
+    WRITES: ClassVar[tuple[str, ...]] = ("slot",)
+    """The fields that have what it writes: slots, or results that name theirs."""
+    DOES: ClassVar[str] = ""
+    """What it does in words, unless it is a single pass over its operands."""
+
+    name: str
+
+    @property
+    def finish(self) -> Fused | None:
+        """The pass over what it has made, before that is stored."""
+        return None
+
+    def views(self) -> tuple[Read, ...]:
+        """What it reads by views of slots."""
+        return tuple(one for one in self._in(self.READS) if isinstance(one, Read))
+
+    def results(self) -> tuple[Write, ...]:
+        """What it writes of its registers."""
+        return tuple(one for one in self._in(self.WRITES) if isinstance(one, Write))
+
+    def read_slots(self) -> tuple[int, ...]:
+        """The slots it reads, each once, in order."""
+        own = [one.slot if isinstance(one, Read) else one for one in self._in(self.READS)]
+        after = () if self.finish is None else self.finish.read_slots()
+        return tuple(slot for slot in dict.fromkeys((*own, *after)) if slot != VALUE)
+
+    def written_slots(self) -> tuple[int, ...]:
+        """The slots it writes, partial states included."""
+        return tuple(
+            slot
+            for one in self._in(self.WRITES)
+            for slot in (one.slots if isinstance(one, Write) else (one,))
+        )
+
+    def sought_slots(self) -> tuple[int, ...]:
+        """The slots of which it reads what data say: they stay until the job ends."""
+        return ()
+
+    def cut(self, slots: Sequence[Slot]) -> Tiling:
+        """How its tasks are cut over the workers."""
+        return slots[self.written_slots()[0]].tiling
+
+    def space(self, slots: Sequence[Slot]) -> tuple[int, ...]:
+        """The sizes of the index space that its tasks cover."""
+        return slots[self.written_slots()[0]].shape
+
+    def operators(self) -> tuple[str, ...]:
+        """The user's operations in it, in order."""
+        return (self.name,)
+
+    def operations(self, slots: Sequence[Slot]) -> int:
+        """Operations of all its tasks, in those of a loop over elements (`costs.operations`)."""
+        return prod(self.space(slots))
+
+    def touched_bytes(self, slots: Sequence[Slot]) -> int:
+        """Bytes of the arrays that it reads and writes."""
+        return sum(slots[s].stored_bytes for s in (*self.read_slots(), *self.written_slots()))
+
+    def seconds(self, slots: Sequence[Slot], moved_bytes: int, profile: Profile) -> float:
+        """What it is expected to take: its transfers, then its tasks side by side.
+
+        The seconds come from the same profile and cost function that chose the tilings.
+        """
+        cut = self.cut(slots)
+        ranks = 1 if cut.duplicate else max(cut.ntiles, 1)
+        compute = profile.compute_ns(self.operations(slots), self.touched_bytes(slots), ranks)
+        return (profile.move_ns(moved_bytes) + compute) / 1e9
+
+    def _in(self, fields: tuple[str, ...]) -> Iterator[Any]:
+        """What these fields have, of tuples one after the other; None is nothing."""
+        for field in fields:
+            value = getattr(self, field)
+            yield from value if isinstance(value, tuple) else () if value is None else (value,)

@@ -1,0 +1,287 @@
+"""What one rank does of a stage: its box, and the operands it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from spartan_ng.arrays import Box, box_of, box_shape, box_slices
+from spartan_ng.arrays import cut as cut_axis
+from spartan_ng.kernels.blocks import Cut
+from spartan_ng.kernels.body import Body
+from spartan_ng.kernels.compiled.select import Tier
+from spartan_ng.kernels.ordered import Ordered
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import Read
+from spartan_ng.plan.stages import (
+    Accumulate,
+    Assemble,
+    Combine,
+    Fused,
+    Join,
+    MergeParts,
+    ScanOffsets,
+    ScanTile,
+    ScanTotals,
+    SortParts,
+    Stage,
+)
+from spartan_ng.worker.memory.regions import Operand, identity, resolve
+
+Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
+"""What an output tile is assembled from: a read, its own box, its place in the tile."""
+
+
+@dataclass(slots=True)
+class Task:
+    """One rank's share of a stage: the box it makes (None: nothing) and what it reads."""
+
+    box: Box | None
+    operands: list[Operand] = field(default_factory=list)
+    places: list[tuple[slice, ...]] = field(default_factory=list)
+    """Of an assembling stage: where each operand goes in the output tile."""
+    later: list[Operand] = field(default_factory=list)
+    """Operands that the stage itself makes on other ranks, read in its second half."""
+    body: Body | None = None
+    reducers: list[Reducer | None] = field(default_factory=list)
+    """One a result; None where it is not reduced."""
+    owns: list[Box] = field(default_factory=list)
+    """Of a pass: the part of each result (of its values, not its states) that the box gives."""
+    finish: Task | None = None
+    """The share in the stage's finish, over the result's indices."""
+    parts: list[Task] = field(default_factory=list)
+    """The task cut into parts, which run one after the other."""
+    sizes: tuple[int, ...] = ()
+    flops: int = 0
+    """Operations on the elements of the box, for a pass."""
+    blas: bool = False
+    """Whether its rows call BLAS."""
+    cut: Cut = field(default_factory=list)
+    tier: Tier | None = None
+    ordered: Ordered | None = None
+    packed: dict[tuple[Any, ...], Task] = field(default_factory=dict)
+    """The task with its rows cut for compressed operands, by which they are and their numbers of groups."""
+    dying: int | None = None
+    """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
+
+    def reads(self) -> Iterator[Operand]:
+        """All operands, each as often as it is read."""
+        for part in self.parts:
+            yield from part.reads()
+        yield from (*(() if self.parts else self.operands), *self.later)
+        if self.finish is not None:
+            yield from self.finish.reads()
+
+
+def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
+    """The share of `rank` in a stage."""
+    return _SHARES[type(stage)](plan, stage, rank)
+
+
+def _fused_task(plan: Plan, stage: Fused, rank: int) -> Task:
+    """A box of the domain, perhaps in parts, and what the finish reads."""
+    box = stage.grid.box_on(stage.domain, rank)
+    task = _grid_task(plan, stage.reads, box, rank, stretch=False)
+    if box is not None and stage.finish is not None:
+        (write,) = stage.writes
+        task.finish = _finish_task(plan, stage.finish, tuple(box[d] for d in write.labels), rank)
+    if box is not None and stage.parts > 1:
+        (lo, hi), d = box[stage.turns], stage.turns
+        parts = min(stage.parts, hi - lo)
+        for k in range(parts):
+            a, b = cut_axis(hi - lo, parts, k)
+            own = (*box[:d], (lo + a, lo + b), *box[d + 1 :])
+            task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
+    return task
+
+
+def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task | None:
+    if finish is None:
+        return None
+    return _grid_task(plan, finish.reads[:-1], box, rank, stretch=False)
+
+
+def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
+    if box is None:
+        return Task(None)
+    return Task(box, [resolve(r, box, plan.slots[r.slot], rank, stretch) for r in reads])
+
+
+def _sort_task(plan: Plan, stage: SortParts, rank: int) -> Task:
+    return _grid_task(plan, (stage.read,), stage.grid.box_on(stage.read.shape, rank), rank)
+
+
+def _combine_task(plan: Plan, stage: Combine, box: Box, rank: int) -> Task:
+    """The states of the own tile, and what the finish reads."""
+    lead = [box_of(plan.slots[s].shape[: stage.lead]) for s in stage.states]
+    states = [identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)]
+    return Task(box, states, finish=_finish_task(plan, stage.finish, box, rank))
+
+
+def _totals_task(plan: Plan, stage: ScanTotals, rank: int) -> Task:
+    """A part of the scanned arrays; of states, with all arrays of a state."""
+    box = stage.grid.box_on(stage.domain, rank)
+    if box is not None and stage.of_states:
+        box = ((0, stage.reads[0].shape[0]), *box)
+    return _grid_task(plan, stage.reads, box, rank, stretch=False)
+
+
+def _scan_task(plan: Plan, stage: ScanTile, rank: int) -> Task:
+    """The own part, and later the row of offsets before it."""
+    task = _grid_task(plan, stage.reads, stage.grid.box_on(stage.domain, rank), rank, stretch=False)
+    part = stage.grid.index_on(rank)
+    if task.box is not None and part is not None:
+        task.later = _offsets_before(plan, stage, part[stage.axis], task.box, rank)
+    return task
+
+
+def _offsets_task(plan: Plan, stage: ScanOffsets, box: Box, rank: int) -> Task:
+    """The own row of states, and later that of offsets before it."""
+    part = plan.slots[stage.slot].tiling.index_on(rank)
+    assert part is not None, "the rank has a tile"
+    states = [identity(stage.states, box, plan.slots[stage.states], rank)]
+    return Task(box, states, later=_offsets_before(plan, stage, part[stage.axis + 1], box[1:], rank))
+
+
+def _offsets_before(
+    plan: Plan, stage: ScanTile | ScanOffsets, index: int, cross: Box, rank: int
+) -> list[Operand]:
+    """What stands before a part of a line; the first one has none."""
+    axis = stage.axis
+    if stage.offsets is not None and index > 0:
+        slot = plan.slots[stage.offsets]
+        row = ((0, slot.shape[0]), *cross[:axis], (index, index + 1), *cross[axis + 1 :])
+        return [identity(stage.offsets, row, slot, rank)]
+    return []
+
+
+def _join_task(plan: Plan, stage: Join, rank: int) -> Task:
+    return _user_task(plan, stage, rank) if stage.how == "user" else _of_tile(_places_task)(plan, stage, rank)
+
+
+def _user_task(plan: Plan, stage: Join, rank: int) -> Task:
+    """Inputs cut along their joined axis as the grid says, whole otherwise."""
+    axes, _ = stage.params
+    size = next((r.shape[a] for r, a in zip(stage.reads, axes, strict=True) if a >= 0), 1)
+    box = stage.grid.box_on((size,), rank)
+    if box is None:
+        return Task(None)
+    operands = []
+    for read, axis in zip(stage.reads, axes, strict=True):
+        own = tuple(box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
+        operands.append(resolve(read, own, plan.slots[read.slot], rank))
+    return Task(box, operands)
+
+
+def _places_task(plan: Plan, stage: Join, box: Box, rank: int) -> Task:
+    """Scatter sees its part of the base and all else whole; compress sees the whole mask, a take its
+    own indices. What the last two read of their array depends on data."""
+    task = Task(box)
+    if stage.how == "take":
+        (axis,) = stage.params
+        indices = stage.reads[1]
+        own = box[axis : axis + len(indices.shape)]
+        task.operands.append(resolve(indices, own, plan.slots[indices.slot], rank))
+        return task
+    reads = stage.reads[1:] if stage.how == "compress" else stage.reads
+    for i, read in enumerate(reads):
+        own = box if stage.how == "scatter" and i == 0 else box_of(read.shape)
+        task.operands.append(resolve(read, own, plan.slots[read.slot], rank))
+    return task
+
+
+def _assemble_task(plan: Plan, stage: Assemble, box: Box, rank: int) -> Task:
+    task = Task(box)
+    for read, own, place in _SOURCES[stage.how](stage, plan.slots[stage.slot].shape, box):
+        task.operands.append(resolve(read, own, plan.slots[read.slot], rank))
+        task.places.append(place)
+    return task
+
+
+def _concatenate_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
+    """The pieces that meet the box, each with its own box and its place."""
+    (axis,) = stage.params
+    lo, hi = box[axis]
+    first = 0
+    for read in stage.reads:
+        n = read.shape[axis]
+        a, b = max(lo, first), min(hi, first + n)
+        if a < b:
+            own = (*box[:axis], (a - first, b - first), *box[axis + 1 :])
+            place = [slice(0, b1 - b0) for b0, b1 in box]
+            place[axis] = slice(a - lo, b - lo)
+            yield read, own, tuple(place)
+        first += n
+
+
+def _assign_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
+    """The base's box, then the part of the value that falls into it."""
+    base, value = stage.reads
+    yield base, box, box_slices(box_of(box_shape(box)))
+    own, place = [], []
+    for (start, step), n, (lo, hi) in zip(stage.params, value.shape, box, strict=True):
+        k0 = max(0, -(-(lo - start) // step))
+        k1 = min(n, -(-(hi - start) // step))
+        if k1 <= k0:
+            return
+        own.append((k0, k1))
+        place.append(slice(start + k0 * step - lo, start + (k1 - 1) * step + 1 - lo, step))
+    yield value, tuple(own), tuple(place)
+
+
+def _reshape_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sources:
+    """The smallest box of the input that covers the tile's run of the flat index space."""
+    (read,) = stage.reads
+    row = prod(shape[1:])
+    first, last = (box[0][0] * row, box[0][1] * row - 1) if shape else (0, 0)
+    own = tuple(cover(read.shape, first, last))
+    yield read, own, ()
+
+
+def cover(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The box of all indices whose flat position lies in `[first, last]`, made rectangular."""
+    inside = prod(shape)
+    one_line = True
+    for n in shape:
+        inside //= max(n, 1)
+        if not one_line:
+            yield (0, n)
+            continue
+        a, b = first // inside % n, last // inside % n
+        yield (a, b + 1)
+        one_line = a == b
+
+
+_SOURCES = {
+    "concatenate": _concatenate_sources,
+    "assign": _assign_sources,
+    "reshape": _reshape_sources,
+}
+
+
+def _of_tile(share: Callable[[Plan, Any, Box, int], Task]) -> Callable[[Plan, Any, int], Task]:
+    """The share of who has a tile of the stage's result."""
+
+    def task(plan: Plan, stage: Any, rank: int) -> Task:
+        slot = plan.slots[stage.slot]
+        box = slot.tiling.box_on(slot.shape, rank)
+        return Task(None) if box is None else share(plan, stage, box, rank)
+
+    return task
+
+
+_SHARES: dict[type[Stage], Callable[[Plan, Any, int], Task]] = {
+    Fused: _fused_task,
+    Combine: _of_tile(_combine_task),
+    ScanTotals: _totals_task,
+    ScanOffsets: _of_tile(_offsets_task),
+    ScanTile: _scan_task,
+    Assemble: _of_tile(_assemble_task),
+    Join: _join_task,
+    Accumulate: _of_tile(lambda plan, stage, box, rank: Task(box)),
+    SortParts: _sort_task,
+    MergeParts: _of_tile(lambda plan, stage, box, rank: Task(box)),
+}
