@@ -1,11 +1,8 @@
-"""`ndarray`: NumPy's array class over lazy handles. Attributes, evaluation, elements and copies."""
+"""`ndarray`: NumPy's array class over lazy handles. How it is made and evaluated, and its elements."""
 
 from __future__ import annotations
 
-import builtins
-import copy
 import operator
-import warnings
 import weakref
 from collections.abc import Iterator
 from types import GenericAlias
@@ -13,37 +10,27 @@ from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api.base import constants, creation, indexing, joining, manipulation, reductions
-from spartan_ng.api.core.chains import bounded, full_shape, is_read_only
-from spartan_ng.api.core.conversion import as_handle, forced, in_order, numpys
+from spartan_ng.api.base import constants, indexing, joining, reductions
+from spartan_ng.api.core.chains import bounded
+from spartan_ng.api.core.conversion import as_handle, forced, numpys
 from spartan_ng.api.core.deriving import Deriving
-from spartan_ng.api.core.dispatch import check_device, fresh
+from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.flags import Flags
 from spartan_ng.api.core.handle import (
     CHAIN,
     Handle,
     Late,
-    copied,
-    make,
     over_buffer,
     register,
     scalar,
     settle,
     wrap,
-    wrap_node,
 )
-from spartan_ng.api.core.kinds import NUMERIC, PYTHONS, is_subclass
-from spartan_ng.api.core.layouts import lie, lying_as_copy
-from spartan_ng.api.core.recast import Bytes, Recast
-from spartan_ng.api.core.views import REVERSED, Broadcast, Part
-from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.core.kinds import NUMERIC, PYTHONS
+from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.api.ndarray.protocols import Protocols
-from spartan_ng.api.places import blockwise, taking
+from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
-from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
 
 _QUICK = frozenset({int, tuple, slice})
 """Classes of keys that NumPy takes as they are."""
@@ -106,7 +93,7 @@ def _numbers(value: Any) -> Iterator[Any]:
         yield number
 
 
-class ndarray(Protocols, metaclass=Deriving, own=True):
+class ndarray(Copies, metaclass=Deriving, own=True):
     """An N-dimensional array whose elements are computed when they are asked for.
 
     `ndarray(shape, dtype=float)` makes one of zeros; `array`, `zeros`, `arange` and their like are
@@ -143,158 +130,6 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
             return constants.empty(shape, dtype, order or "C")  # type: ignore[return-value]
         memory = buffer._lent() if isinstance(buffer, Handle) else buffer
         return over_buffer(np.ndarray(shape, dtype, memory, offset, strides, order), buffer)  # type: ignore[return-value]
-
-    # --- attributes --------------------------------------------------------------------------------
-
-    @property
-    def T(self) -> ndarray:
-        """The axes reversed."""
-        value = self._peek()
-        if value is None or self._cell.frozen:
-            return manipulation.transpose(self)
-        shown = value.T
-        return self._seen(REVERSED[shown.ndim], shown)
-
-    @property
-    def mT(self) -> ndarray:
-        """The last two axes swapped."""
-        if not self.ndim and self._cell.frozen:
-            raise AttributeError(f"{self.dtype} numbers have no mT, matrices do")
-        if self.ndim < 2:
-            raise ValueError(f"matrix transpose with ndim < 2 is undefined (shape {self.shape})")
-        return manipulation.swapaxes(self, -1, -2)
-
-    @property
-    def real(self) -> ndarray:
-        """The real part; writing to it writes to the array."""
-        if self._cell.frozen and self.dtype.kind == "c":
-            return (
-                wrap_node(build.map_("real", self._node()))
-                if self._peek() is None
-                else wrap(self._force().real)
-            )
-        return self._see(Part("real")) if self.dtype.kind == "c" else self
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        self.real[...] = value
-
-    @property
-    def imag(self) -> ndarray:
-        """The imaginary part; writing to it writes to the array."""
-        if self._cell.frozen and self.dtype.kind == "c":
-            return (
-                wrap_node(build.map_("imag", self._node()))
-                if self._peek() is None
-                else wrap(self._force().imag)
-            )
-        if self.dtype.kind == "c":
-            return self._see(Part("imag"))
-        zeros = constants.zeros_like(self)
-        if self._cell.frozen:
-            return zeros[()]  # type: ignore[no-any-return]
-        zeros.setflags(write=False)
-        return zeros
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        if self.dtype.kind != "c":
-            raise TypeError("array does not have imaginary part to set")
-        self.imag[...] = value
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes; a filtered array counts its elements now."""
-        return self._known().shape  # type: ignore[no-any-return]
-
-    @shape.setter
-    def shape(self, shape: Any) -> None:
-        if self._cell.frozen:
-            raise AttributeError("attribute 'shape' of 'numpy.generic' objects is not writable")
-        new = full_shape(shape, self.size, self.shape)
-        if not manipulation.reshapes_without_copy(self, new):
-            raise AttributeError("incompatible shape for in-place modification; use reshape() to make a copy")
-        self._views = indexing.reshaped(self, new)._views
-        self._state = None
-
-    def _recast(self, dtype: Any) -> None:
-        """Show the bytes of the elements as another type."""
-        if self._cell.frozen:
-            raise AttributeError("attribute 'dtype' of 'numpy.generic' objects is not writable")
-        self._views, self._state = self.view(dtype)._views, None
-
-    dtype = property(Handle.dtype.fget, _recast, doc=Handle.dtype.__doc__)  # type: ignore[attr-defined]
-
-    @property
-    def flat(self) -> taking.Flat:
-        """The elements in C order, to iterate over, read and write."""
-        if self.ndim > taking.MOST_AXES_OF_FLAT:
-            raise RuntimeError(
-                f"this function only supports up to {taking.MOST_AXES_OF_FLAT} dimensions "
-                f"but the array has {self.ndim}."
-            )
-        return taking.Flat(self)
-
-    @flat.setter
-    def flat(self, value: Any) -> None:
-        values = creation.asarray(np.asarray(value) if is_subclass(value) else value)
-        if values.size:
-            taking.Flat(self)[:] = values
-
-    @property
-    def flags(self) -> Flags:
-        """What NumPy tells about the memory."""
-        return Flags(self)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The strides NumPy would have, in bytes; setting them is deprecated, as in NumPy."""
-        return self._layout().strides
-
-    @strides.setter
-    def strides(self, value: Any) -> None:
-        warn_user(
-            "Setting the strides on a NumPy array has been deprecated: np.lib.stride_tricks makes views",
-            DeprecationWarning,
-        )
-        if self._cell.frozen:
-            raise TypeError("the strides of a number cannot be set")
-        seen = self._lent().view()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            seen.strides = forced(value)
-        self._cell, self._views, self._state = over_buffer(seen, self.base)._cell, (), None
-
-    @property
-    def base(self) -> ndarray | None:
-        """The array this is a view of, or another's object whose memory it shows, or None."""
-        if not self._views:
-            return self._cell.origin[0] if self._cell.origin is not None else self._cell.lender  # type: ignore[no-any-return]
-        owner = self._cell.owner
-        found = owner() if owner is not None else None
-        if found is None or found._views:
-            found = make(self._cell)
-            self._cell.owner = weakref.ref(found)  # the same one for as long as somebody looks at it
-        return found
-
-    @property
-    def device(self) -> str:
-        """Where the array API standard says the array is."""
-        return "cpu"
-
-    @device.setter
-    def device(self, value: Any) -> None:
-        raise AttributeError("attribute 'device' of 'ndarray' objects is not writable")
-
-    @property
-    def nnz(self) -> int:
-        """The number of stored elements of a sparse array, of non-zeros of a dense one."""
-        if self.format == "csr":
-            self.persist()
-            ref = self._node().data
-            if ref is not None and ref.nnz is not None:
-                return ref.nnz
-        return int(reductions.count_nonzero(self))
 
     # --- values ------------------------------------------------------------------------------------
 
@@ -512,13 +347,7 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         if not self._cell.frozen:  # of a number, NumPy fills a copy
             self[...] = value
 
-    # --- kind and copies ---------------------------------------------------------------------------
-
-    def __copy__(self) -> ndarray:
-        return self.copy("K")
-
-    def __deepcopy__(self, memo: Any) -> ndarray:
-        return wrap(copy.deepcopy(self._force(), memo)) if self.dtype.hasobject else self.copy("K")
+    # --- pickles ------------------------------------------------------------------------------------
 
     def __reduce__(self) -> Any:
         plain = not self._cell.frozen and self.format == "dense"
@@ -529,126 +358,6 @@ class ndarray(Protocols, metaclass=Deriving, own=True):
         if protocol < 5 or self._cell.frozen or self.format == "csr":
             return self.__reduce__()
         return (_restored, (self._force(), False))
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + (0 if self._views else self.nbytes)
-
-    def astype(
-        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
-    ) -> ndarray:
-        """The elements as another dtype."""
-        value = self._peek()
-        if copy is True and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
-            return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
-        return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
-
-    def copy(self, order: str = "C") -> ndarray:
-        """The same elements in an array of their own."""
-        value = self._peek()
-        if type(value) is np.ndarray and value.nbytes <= config.small_bytes:
-            return wrap(value.copy(order))  # type: ignore[arg-type]
-        result = copied(self, order)
-        result._cell.frozen = False
-        return result
-
-    def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-        """Another array over the same elements, or over their bytes as another dtype.
-
-        A subclass of NumPy's array class gives an instance of it, which reads and writes the same memory.
-        """
-        for asked in (dtype, type):
-            if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
-                return self._shown_as(asked, None if asked is dtype else dtype)  # type: ignore[no-any-return]
-        seen = self.dtype if dtype is None or dtype is ndarray else np.dtype(dtype)
-        if seen == self.dtype and seen.type is self.dtype.type:
-            return self._whole()
-        step = Recast(seen)
-        value = self._peek()
-        if self._cell.frozen and value is not None:
-            return fresh(value.view(dtype))  # type: ignore[no-any-return]
-        if value is not None:
-            return self._seen(step, value.view(step.dtype))
-        self._layout().view(step.dtype)  # its errors
-        return self._see(step)
-
-    def _whole(self) -> ndarray:
-        """A view of all elements."""
-        if self._cell.frozen or self._cell.masked is not None or self.format == "csr":
-            return make(self._cell, self._views)
-        value = self._peek()
-        return self._see(...) if value is None else self._seen(..., value[...])
-
-    def _shown_as(self, subclass: Any, dtype: Any) -> Any:
-        """The memory as NumPy shows it in a subclass of its own; of what is not in this process, a copy."""
-        here = self.compute() if self._cell.frozen or not in_process() else self._lent()
-        return here.view(subclass) if dtype is None else here.view(dtype, subclass)
-
-    def to_device(self, device: str, /, *, stream: Any = None) -> ndarray:
-        """The array API standard's move between devices; there is one."""
-        check_device(device)
-        if stream is not None:
-            raise ValueError("The stream argument in to_device() is not supported")
-        return self
-
-    def conj(self, out: Any = None) -> ndarray:
-        """Complex conjugates; of real numbers, the array itself."""
-        if self.dtype.kind in "cO" or out is not None:
-            return ufuncs.conjugate(self, out=out)  # type: ignore[no-any-return]
-        if self.dtype.kind not in "biuf":
-            raise TypeError(f"cannot conjugate non-numeric dtype: {self.dtype}")
-        return self
-
-    conjugate = conj
-
-    @property
-    def data(self) -> memoryview:
-        """The elements' memory on the driver, read-only."""
-        return self._to_read().data
-
-    @property
-    def ctypes(self) -> Any:
-        """The elements' memory for ctypes, which reads and writes it where it is; not to be written to where
-        the array must not be, or does not lie in this process."""
-        return (self._lent() if in_process() and self.flags.writeable else self._to_read()).ctypes
-
-    def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
-        """The bytes of each element from an offset on, as another dtype; a view of an array."""
-        if self._cell.frozen:
-            return blockwise.field(self, dtype, offset)
-        return self._see(Bytes(self._layout().getfield(dtype, offset).dtype, offset))
-
-    def setfield(self, val: Any, dtype: Any, offset: int = 0) -> None:
-        """Write into the bytes of each element from an offset on."""
-        self[...] = blockwise.with_field(self, val, dtype, offset)
-
-    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
-        """Allow or refuse writes through this array (a broadcast view is what refuses them)."""
-        if uic:
-            raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
-        if write is None:
-            return
-        locked = bool(self._views) and self._views[-1] == Broadcast(self.shape)
-        if not write and not locked:
-            self._views = (*self._views, Broadcast(self.shape))
-        elif write:
-            cell = self._cell
-            if cell.shared and not cell.value.flags.writeable:
-                raise ValueError("cannot set WRITEABLE flag to True of this array")
-            below = self._views[:-1] if locked else self._views
-            if is_read_only(below):
-                raise ValueError(
-                    "cannot set WRITEABLE flag to True of this array: what it shows is read-only"
-                )
-            self._views = below
-        self._state = None
-
-    def byteswap(self, inplace: bool = False) -> ndarray:
-        """The bytes of each element reversed."""
-        swapped = lying_as_copy(blockwise.byteswapped(self), self)
-        if not inplace:
-            return swapped
-        self[...] = swapped
-        return self
 
 
 def _restored(value: Any, frozen: bool) -> ndarray:

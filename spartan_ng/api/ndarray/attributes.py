@@ -1,0 +1,198 @@
+"""Attributes of arrays: what they are like, and parts of them that are arrays themselves."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import constants, creation, indexing, manipulation, reductions
+from spartan_ng.api.core.chains import full_shape
+from spartan_ng.api.core.conversion import forced
+from spartan_ng.api.core.flags import Flags
+from spartan_ng.api.core.handle import (
+    Handle,
+    make,
+    over_buffer,
+    wrap,
+    wrap_node,
+)
+from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.views import REVERSED, Part
+from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.ndarray.protocols import Protocols
+from spartan_ng.api.places import taking
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+class Attributes(Protocols):
+    """Arrays with NumPy's attributes."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> ndarray:
+        """The axes reversed."""
+        value = self._peek()
+        if value is None or self._cell.frozen:
+            return manipulation.transpose(self)
+        shown = value.T
+        return self._seen(REVERSED[shown.ndim], shown)
+
+    @property
+    def mT(self) -> ndarray:
+        """The last two axes swapped."""
+        if not self.ndim and self._cell.frozen:
+            raise AttributeError(f"{self.dtype} numbers have no mT, matrices do")
+        if self.ndim < 2:
+            raise ValueError(f"matrix transpose with ndim < 2 is undefined (shape {self.shape})")
+        return manipulation.swapaxes(self, -1, -2)
+
+    @property
+    def real(self) -> ndarray:
+        """The real part; writing to it writes to the array."""
+        if self._cell.frozen and self.dtype.kind == "c":
+            return (
+                wrap_node(build.map_("real", self._node()))
+                if self._peek() is None
+                else wrap(self._force().real)
+            )
+        return self._see(Part("real")) if self.dtype.kind == "c" else self  # type: ignore[return-value]
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> ndarray:
+        """The imaginary part; writing to it writes to the array."""
+        if self._cell.frozen and self.dtype.kind == "c":
+            return (
+                wrap_node(build.map_("imag", self._node()))
+                if self._peek() is None
+                else wrap(self._force().imag)
+            )
+        if self.dtype.kind == "c":
+            return self._see(Part("imag"))
+        zeros = constants.zeros_like(self)
+        if self._cell.frozen:
+            return zeros[()]  # type: ignore[no-any-return]
+        zeros.setflags(write=False)
+        return zeros
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        self.imag[...] = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes; a filtered array counts its elements now."""
+        return self._known().shape  # type: ignore[no-any-return]
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        if self._cell.frozen:
+            raise AttributeError("attribute 'shape' of 'numpy.generic' objects is not writable")
+        new = full_shape(shape, self.size, self.shape)
+        if not manipulation.reshapes_without_copy(self, new):
+            raise AttributeError("incompatible shape for in-place modification; use reshape() to make a copy")
+        self._views = indexing.reshaped(self, new)._views
+        self._state = None
+
+    def _recast(self, dtype: Any) -> None:
+        """Show the bytes of the elements as another type."""
+        if self._cell.frozen:
+            raise AttributeError("attribute 'dtype' of 'numpy.generic' objects is not writable")
+        self._views, self._state = self.view(dtype)._views, None  # type: ignore[attr-defined]
+
+    dtype = property(Handle.dtype.fget, _recast, doc=Handle.dtype.__doc__)  # type: ignore[attr-defined]
+
+    @property
+    def flat(self) -> taking.Flat:
+        """The elements in C order, to iterate over, read and write."""
+        if self.ndim > taking.MOST_AXES_OF_FLAT:
+            raise RuntimeError(
+                f"this function only supports up to {taking.MOST_AXES_OF_FLAT} dimensions "
+                f"but the array has {self.ndim}."
+            )
+        return taking.Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        values = creation.asarray(np.asarray(value) if is_subclass(value) else value)
+        if values.size:
+            taking.Flat(self)[:] = values
+
+    @property
+    def flags(self: Any) -> Flags:
+        """What NumPy tells about the memory."""
+        return Flags(self)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides NumPy would have, in bytes; setting them is deprecated, as in NumPy."""
+        return self._layout().strides
+
+    @strides.setter
+    def strides(self, value: Any) -> None:
+        warn_user(
+            "Setting the strides on a NumPy array has been deprecated: np.lib.stride_tricks makes views",
+            DeprecationWarning,
+        )
+        if self._cell.frozen:
+            raise TypeError("the strides of a number cannot be set")
+        seen = self._lent().view()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            seen.strides = forced(value)
+        self._cell, self._views, self._state = over_buffer(seen, self.base)._cell, (), None
+
+    @property
+    def base(self) -> ndarray | None:
+        """The array this is a view of, or another's object whose memory it shows, or None."""
+        if not self._views:
+            return self._cell.origin[0] if self._cell.origin is not None else self._cell.lender  # type: ignore[no-any-return]
+        owner = self._cell.owner
+        found = owner() if owner is not None else None
+        if found is None or found._views:
+            found = make(self._cell)
+            self._cell.owner = weakref.ref(found)  # the same one for as long as somebody looks at it
+        return found
+
+    @property
+    def device(self) -> str:
+        """Where the array API standard says the array is."""
+        return "cpu"
+
+    @device.setter
+    def device(self, value: Any) -> None:
+        raise AttributeError("attribute 'device' of 'ndarray' objects is not writable")
+
+    @property
+    def nnz(self: Any) -> int:
+        """The number of stored elements of a sparse array, of non-zeros of a dense one."""
+        if self.format == "csr":
+            self.persist()
+            ref = self._node().data
+            if ref is not None and ref.nnz is not None:
+                return ref.nnz  # type: ignore[no-any-return]
+        return int(reductions.count_nonzero(self))
+
+    @property
+    def data(self) -> memoryview:
+        """The elements' memory on the driver, read-only."""
+        return self._to_read().data
+
+    @property
+    def ctypes(self) -> Any:
+        """The elements' memory for ctypes, which reads and writes it where it is; not to be written to where
+        the array must not be, or does not lie in this process."""
+        return (self._lent() if in_process() and self.flags.writeable else self._to_read()).ctypes

@@ -1,0 +1,152 @@
+"""The same elements once more: copies, other dtypes, views of their bytes, and who may write to them."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.base import creation
+from spartan_ng.api.core.chains import is_read_only
+from spartan_ng.api.core.conversion import in_order
+from spartan_ng.api.core.dispatch import check_device, fresh
+from spartan_ng.api.core.handle import (
+    Late,
+    copied,
+    make,
+    wrap,
+)
+from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.recast import Bytes, Recast
+from spartan_ng.api.core.views import Broadcast
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.ndarray.attributes import Attributes
+from spartan_ng.api.places import blockwise
+from spartan_ng.config import config
+from spartan_ng.graph.evaluation import in_process
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+
+class Copies(Attributes):
+    """Arrays that are copied and seen otherwise."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> ndarray:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return wrap(copy.deepcopy(self._force(), memo)) if self.dtype.hasobject else self.copy("K")
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (0 if self._views else self.nbytes)
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> ndarray:
+        """The elements as another dtype."""
+        value = self._peek()
+        if copy is True and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
+            return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
+        return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
+
+    def copy(self, order: str = "C") -> ndarray:
+        """The same elements in an array of their own."""
+        value = self._peek()
+        if type(value) is np.ndarray and value.nbytes <= config.small_bytes:
+            return wrap(value.copy(order))  # type: ignore[arg-type]
+        result = copied(self, order)
+        result._cell.frozen = False
+        return result
+
+    def view(self, dtype: Any = None, type: Any = None) -> ndarray:
+        """Another array over the same elements, or over their bytes as another dtype.
+
+        A subclass of NumPy's array class gives an instance of it, which reads and writes the same memory.
+        """
+        for asked in (dtype, type):
+            if isinstance(asked, builtins.type) and issubclass(asked, np.ndarray):
+                return self._shown_as(asked, None if asked is dtype else dtype)  # type: ignore[no-any-return]
+        seen = self.dtype if dtype is None or dtype is Late.ndarray else np.dtype(dtype)
+        if seen == self.dtype and seen.type is self.dtype.type:
+            return self._whole()
+        step = Recast(seen)
+        value = self._peek()
+        if self._cell.frozen and value is not None:
+            return fresh(value.view(dtype))  # type: ignore[no-any-return]
+        if value is not None:
+            return self._seen(step, value.view(step.dtype))
+        self._layout().view(step.dtype)  # its errors
+        return self._see(step)
+
+    def _whole(self) -> ndarray:
+        """A view of all elements."""
+        if self._cell.frozen or self._cell.masked is not None or self.format == "csr":
+            return make(self._cell, self._views)
+        value = self._peek()
+        return self._see(...) if value is None else self._seen(..., value[...])
+
+    def _shown_as(self: Any, subclass: Any, dtype: Any) -> Any:
+        """The memory as NumPy shows it in a subclass of its own; of what is not in this process, a copy."""
+        here = self.compute() if self._cell.frozen or not in_process() else self._lent()
+        return here.view(subclass) if dtype is None else here.view(dtype, subclass)
+
+    def to_device(self: Any, device: str, /, *, stream: Any = None) -> ndarray:
+        """The array API standard's move between devices; there is one."""
+        check_device(device)
+        if stream is not None:
+            raise ValueError("The stream argument in to_device() is not supported")
+        return self  # type: ignore[no-any-return]
+
+    def conj(self: Any, out: Any = None) -> ndarray:
+        """Complex conjugates; of real numbers, the array itself."""
+        if self.dtype.kind in "cO" or out is not None:
+            return ufuncs.conjugate(self, out=out)  # type: ignore[no-any-return]
+        if self.dtype.kind not in "biuf":
+            raise TypeError(f"cannot conjugate non-numeric dtype: {self.dtype}")
+        return self  # type: ignore[no-any-return]
+
+    conjugate = conj
+
+    def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
+        """The bytes of each element from an offset on, as another dtype; a view of an array."""
+        if self._cell.frozen:
+            return blockwise.field(self, dtype, offset)
+        return self._see(Bytes(self._layout().getfield(dtype, offset).dtype, offset))
+
+    def setfield(self: Any, val: Any, dtype: Any, offset: int = 0) -> None:
+        """Write into the bytes of each element from an offset on."""
+        self[...] = blockwise.with_field(self, val, dtype, offset)
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Allow or refuse writes through this array (a broadcast view is what refuses them)."""
+        if uic:
+            raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
+        if write is None:
+            return
+        locked = bool(self._views) and self._views[-1] == Broadcast(self.shape)
+        if not write and not locked:
+            self._views = (*self._views, Broadcast(self.shape))
+        elif write:
+            cell = self._cell
+            if cell.shared and not cell.value.flags.writeable:
+                raise ValueError("cannot set WRITEABLE flag to True of this array")
+            below = self._views[:-1] if locked else self._views
+            if is_read_only(below):
+                raise ValueError(
+                    "cannot set WRITEABLE flag to True of this array: what it shows is read-only"
+                )
+            self._views = below
+        self._state = None
+
+    def byteswap(self: Any, inplace: bool = False) -> ndarray:
+        """The bytes of each element reversed."""
+        swapped = lying_as_copy(blockwise.byteswapped(self), self)
+        if not inplace:
+            return swapped
+        self[...] = swapped
+        return self  # type: ignore[no-any-return]
