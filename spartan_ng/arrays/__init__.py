@@ -1,6 +1,15 @@
 """Where the elements of an array lie: boxes of indices, cuts over workers, references to tiles."""
 
-from spartan_ng.arrays.extent import Box, box_of, box_shape, box_size, box_slices, intersect, is_empty
+from spartan_ng.arrays.extent import (
+    Box,
+    box_of,
+    box_shape,
+    box_size,
+    box_slices,
+    intersect,
+    is_empty,
+    slices_within,
+)
 from spartan_ng.arrays.ref import ArrayRef
 from spartan_ng.arrays.tiling import Tiling, cut
 
@@ -15,4 +24,5 @@ __all__ = [
     "cut",
     "intersect",
     "is_empty",
+    "slices_within",
 ]

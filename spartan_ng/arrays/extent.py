@@ -27,6 +27,11 @@ def box_slices(box: Box) -> tuple[slice, ...]:
     return tuple([slice(lo, hi) for lo, hi in box])
 
 
+def slices_within(box: Box, outer: Box) -> tuple[slice, ...]:
+    """The key that selects `box` from the data inside `outer`."""
+    return tuple([slice(a - lo, b - lo) for (a, b), (lo, _) in zip(box, outer, strict=True)])
+
+
 def box_size(box: Sequence[tuple[int, int]]) -> int:
     """The number of elements inside `box`."""
     return prod(hi - lo for lo, hi in box)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, Tiling, box_shape
+from spartan_ng.arrays import Box, Tiling, box_shape, slices_within
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import dense
@@ -86,7 +86,7 @@ class Ordered:
 
         runner.evaluates[self.register - len(self.reads)] = scan
         for block in self._blocks(piece):
-            place = out[tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(block, piece, strict=True))]
+            place = out[slices_within(block, piece)]
             value = runner.run(block, {self.result: place})[self.result]
             if value is not place:
                 np.copyto(place, dense(value), casting="unsafe")

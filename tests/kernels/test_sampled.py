@@ -20,7 +20,7 @@ from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
 from spartan_ng.plan.stages import Fused
-from spartan_ng.worker.stages import stages
+from spartan_ng.worker.stages import fused
 from tests.sampling import examples
 from tests.test_programs import running_on
 
@@ -343,7 +343,7 @@ def test_long_work_is_done_in_many_calls(monkeypatch):
     monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
     monkeypatch.setattr(bound, "_TURN_FLOPS", 1)
     monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
-    monkeypatch.setattr(stages, "Bound", Spy)
+    monkeypatch.setattr(fused, "Bound", Spy)
     for threads in (1, 2, 40):
         calls.clear()
         for name in ("log likelihood", "update of V", "sums of rows"):

@@ -29,7 +29,7 @@ from spartan_ng.plan import lower
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.worker.stages import scans as worker_scans
-from spartan_ng.worker.stages import stages as worker_stages
+from spartan_ng.worker.stages import fused
 from tests.same_bits import small_units
 from tests.stages.values import Stage, Value
 
@@ -47,7 +47,7 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "runs of rows": (bound, "_RUN_FLOPS", (1, 500)),
     "threads over rows": (bound, "_SMALL_FLOPS", (0,)),
     "packed pieces": (packed, "_PIECE", (1, 100)),
-    "threads": (worker_stages, "SMALL_FLOPS", (0,)),
+    "threads": (fused, "SMALL_FLOPS", (0,)),
 }
 """Sizes from which something is worth having (or that pieces have): where each is, and lower ones. None of
 them changes an answer."""

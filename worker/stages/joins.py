@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_of, box_shape, intersect
+from spartan_ng.arrays import Box, box_of, box_shape, intersect, slices_within
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
@@ -187,8 +187,8 @@ def run_accumulate(ex: Executor, run: Run, stage: Accumulate, task: Task) -> Non
             common = intersect(at, task.box)
             if common is None:
                 continue
-            source = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(common, at, strict=True))
-            place = tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(common, task.box, strict=True))
+            source = slices_within(common, at)
+            place = slices_within(common, task.box)
             new, old, seen = data[source], out[place], written[place]
             out[place] = np.where(seen, combine(old, new), new) if seen.any() else new
             written[place] = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays import Box, box_shape, slices_within
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.rows import Write
@@ -73,7 +73,7 @@ class Places:
         """For each plain result the part of its tile that the block fills; None for the others."""
         out: list[Any] = [None] * len(self.writes)
         for k in self.plain:
-            out[k] = self.tiles[k][(*within(self.box(k, block), self.own[k]), ...)]
+            out[k] = self.tiles[k][(*slices_within(self.box(k, block), self.own[k]), ...)]
         return out
 
 
@@ -107,13 +107,8 @@ def finish(ex: Executor, run: Run, task: Task, k: int, runs: dict[Box, list[Any]
         values = reducer.values(states, task.box, write.partial)
         lead = np.shape(values[0])[: len(write.partial)]
         outs = outs or [ex.store.allocate((*lead, *box_shape(places.own[k])), s.dtype) for s in slots]
-        place = within(box, places.own[k])
+        place = slices_within(box, places.own[k])
         for out, value in zip(outs, values, strict=True):
             out[(slice(None),) * len(lead) + place] = value
     for slot, out in zip(write.slots, outs, strict=True):
         ex.put(run, slot, out)
-
-
-def within(box: Box, outer: Box) -> tuple[slice, ...]:
-    """A box as slices of the array that covers `outer`."""
-    return tuple(slice(a - lo, b - lo) for (a, b), (lo, _) in zip(box, outer, strict=True))

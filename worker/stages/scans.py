@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays import Box, box_shape, slices_within
 from spartan_ng.kernels.compiled.scan_proof import trusted_scan, trusted_total
 from spartan_ng.kernels.compiled.scans import CompiledScan
 from spartan_ng.kernels.formats import dense
@@ -23,7 +23,7 @@ from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, Cut, State, cumulation
 from spartan_ng.plan.stages import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged, within
+from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged
 
 if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor, Run
@@ -195,7 +195,9 @@ def _scan(
                 shape = box_shape(block)
                 if out is None and spare.size < prod(shape):
                     spare = np.empty(prod(shape), spare.dtype)
-                place = spare[: prod(shape)].reshape(shape) if out is None else out[within(block, cut.box)]
+                place = (
+                    spare[: prod(shape)].reshape(shape) if out is None else out[slices_within(block, cut.box)]
+                )
                 if compiled is not None:
                     carry = compiled.run(block, carry, place)
                 else:

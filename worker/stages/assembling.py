@@ -1,0 +1,84 @@
+"""Tiles put together: of regions of arrays, and of partial states."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import box_shape
+from spartan_ng.arrays.copying import copy_run
+from spartan_ng.kernels.formats import dense
+from spartan_ng.plan.stages import (
+    Assemble,
+    Combine,
+)
+from spartan_ng.worker.memory.scratch import is_mapped
+from spartan_ng.worker.scheduling.shares import Task, cover
+from spartan_ng.worker.stages.fused import run_loaded
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+
+def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
+    """Partial states in index order, then the value."""
+    if task.box is None:
+        return
+    (reducer,) = task.reducers
+    assert reducer is not None, "prepared with the program"
+    states = ex.load_all(run, task.operands)
+    total: Any = None
+    if stage.spans:
+        total = reducer.grown(tuple(states), stage.spans)
+    else:
+        for index in np.ndindex(*states[0].shape[: stage.lead]):
+            new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
+            total = new if total is None else reducer.combine(total, new)
+    if stage.finish is not None:
+        assert task.finish is not None, "prepared with the program"
+        after = ex.load_all(run, task.finish.operands)
+        run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
+        return
+    slot = run.plan.slots[stage.slot]
+    value = np.asarray(reducer.finalize(total), slot.dtype)
+    ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
+
+
+def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
+    """Regions of the inputs at their places in the output tile."""
+    if task.box is None:
+        return
+    slot = run.plan.slots[stage.slot]
+    shape = box_shape(task.box)
+    if stage.how == "reshape":
+        ex.put(run, stage.slot, _reshaped(ex, run, stage, task, shape, slot.shape))
+        return
+    out = ex.store.allocate(shape, slot.dtype)
+    for place, value in zip(task.places, ex.load_all(run, task.operands), strict=True):
+        np.copyto(out[place], dense(value))
+    ex.put(run, stage.slot, out)
+
+
+def _reshaped(
+    ex: Executor, run: Run, stage: Assemble, task: Task, shape: tuple[int, ...], whole: tuple[int, ...]
+) -> Any:
+    """The tile's run of the flat index space, cut out of the covering box; of a mapped file a view."""
+    (read,) = stage.reads
+    assert task.box is not None, "checked by the caller"
+    covering = ex.load(run, task.operands[0])
+    size = prod(shape)
+    first = task.box[0][0] * prod(whole[1:]) if whole else 0
+    lows = _first_index(read.shape, first, first + size - 1)
+    offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
+    covering = dense(covering)
+    if stage.slot not in run.plan.outputs and is_mapped(covering) and covering.flags.c_contiguous:
+        return covering.reshape(-1)[offset : offset + size].reshape(shape)
+    out = ex.store.allocate(shape, covering.dtype)
+    copy_run(covering, offset, out.reshape(-1))
+    return out
+
+
+def _first_index(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:
+    return tuple(lo for lo, _ in cover(shape, first, last))

@@ -1,0 +1,377 @@
+"""A pass over the blocks of a task: interpreted or compiled, stored or folded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_shape, slices_within
+from spartan_ng.arrays.sparse import stacked
+from spartan_ng.compressed import is_compressed
+from spartan_ng.costs.tuned import SMALL_FLOPS
+from spartan_ng.kernels.blocks import Cell
+from spartan_ng.kernels.body import Runner
+from spartan_ng.kernels.compiled.bound import Bound
+from spartan_ng.kernels.compiled.prepared import Compiled
+from spartan_ng.kernels.compiled.runner import CompiledRunner
+from spartan_ng.kernels.compiled.sampled import Sampled
+from spartan_ng.kernels.compiled.whole import WholeRunner
+from spartan_ng.kernels.contract import laid_out
+from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.packed import packed_cut
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.rows import labelled_box
+from spartan_ng.kernels.sampled import runner
+from spartan_ng.kernels.sequences import Run as Blocks
+from spartan_ng.plan.rows import WHOLE, Write
+from spartan_ng.plan.stages import (
+    Fused,
+)
+from spartan_ng.worker.scheduling.lending import lending
+from spartan_ng.worker.scheduling.shares import Task
+from spartan_ng.worker.stages.nonzeros import run_nonzeros
+from spartan_ng.worker.stages.products import multiplied
+from spartan_ng.worker.stages.results import InTurn
+from spartan_ng.worker.stages.sweep import run_sweep
+from spartan_ng.worker.stages.windows import Bands, opened
+
+if TYPE_CHECKING:
+    from spartan_ng.worker.executor import Executor, Run
+
+
+_MANY_RUNS = 1 << 8
+"""The states of more runs of blocks are not kept until the end."""
+Target = Callable[[Box], Any]
+"""The part of the result's tile that belongs to a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
+
+    cells: list[Cell]
+    worker: Callable[[Any, Target], Callable[[Blocks], Any]]
+    """`worker(out, target)` makes a thread's work on a run of blocks: it fills `out`, the result's tile, or
+    gives the run's state."""
+    small: bool
+    blas: bool
+    operands: list[Any] | None = None
+    """Of an interpreted pass: what a worker that takes a task over would need a part of."""
+    bands: Bands | None = None
+    """Who reads what runs of blocks need."""
+
+
+def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """A pass over the blocks of the task's box."""
+    if task.box is None:
+        return
+    if task.parts:
+        run_parts(ex, run, stage, task)
+        return
+    after = task.finish.operands if task.finish is not None else []
+    if stage.band is not None:
+        with opened(ex, run, stage, task, ex.unread_all(run, task.operands)) as (found, bands):
+            run_loaded(ex, run, stage, task, found, ex.load_all(run, after), bands)
+        return
+    operands = ex.load_all(run, [*task.operands, *after], packed=True)
+    run_loaded(ex, run, stage, task, operands[: len(task.operands)], operands[len(task.operands) :])
+
+
+def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
+    (reducer,) = task.reducers
+    assert reducer is not None, "only a reduced dimension is cut into parts"
+    total: Any = None
+    arriving = ex.start_all(run, task.parts[0].operands)
+    for n, part in enumerate(task.parts):
+        operands = ex.finish_all(run, arriving, packed=True)
+        arriving = []  # what has been put together is let go before more arrives
+        if n + 1 < len(task.parts):
+            arriving = ex.start_all(run, task.parts[n + 1].operands)
+        state = tuple(_made(ex, run, stage, part, operands))
+        total = state if total is None else reducer.combine(total, state)
+        del operands, state
+    _store(ex, run, stage, task, list(total), None)
+
+
+def run_loaded(
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    task: Task,
+    operands: list[Any],
+    after: list[Any],
+    bands: Bands | None = None,
+) -> None:
+    """The pass, once its operands (and its finish's, `after`) are there, or as they are read in `bands`."""
+    values = _made(ex, run, stage, task, operands, bands)
+    if values:
+        _store(ex, run, stage, task, values, after)
+
+
+def _store(
+    ex: Executor, run: Run, stage: Fused, task: Task, values: list[Any], after: list[Any] | None
+) -> None:
+    """Put a reduced result's arrays into their slots, or through the finish."""
+    if stage.finish is None:
+        (write,) = stage.writes
+        for number, value in zip(write.slots, values, strict=True):
+            ex.put(run, number, value)
+        return
+    assert task.finish is not None, "prepared with the program"
+    (value,) = values
+    loaded = ex.load_all(run, task.finish.operands) if after is None else after
+    run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
+
+
+def _made(
+    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], bands: Bands | None = None
+) -> list[Any]:
+    """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
+    product = None if bands is not None else multiplied(ex, run, stage, operands)
+    if product is not None:
+        return product
+    task = _packed(stage, task, operands)
+    if stage.steps:
+        operands = _laid_out(stage, operands)
+    body, box, tier = task.body, task.box, task.tier
+    assert body is not None, "a task with a box has a body"
+    assert box is not None, "a task with a box"
+    assert tier is not None, "a task with a box has tiers"
+
+    small = task.flops < SMALL_FLOPS
+    if bands is not None and tier.is_hot:
+        bands.show_end(box)
+    choice = tier.choose(operands, ex.errstate)
+    if choice is None:
+        body = tier.interpreted(body, operands, ex.errstate)
+        task = task if body is task.body else replace(task, body=body)
+
+    def interpreter() -> Runner:
+        return runner(body, operands, box, task.sizes)
+
+    blas = task.blas and (choice is None or choice.calls_blas)
+    start = time.perf_counter()
+    values: list[Any] = []
+    if len(stage.writes) > 1:
+        assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
+        run_sweep(ex, run, stage, task, operands, choice, small, blas, bands)
+    elif isinstance(choice, Sampled):
+        values = run_nonzeros(ex, run, stage, task, Bound(choice, operands))
+    else:
+        (write,) = stage.writes
+        (reducer,) = task.reducers
+        cells = task.cut if choice is None else choice.cut
+        assert isinstance(cells, list), "a stage with one result is cut into cells"
+        if choice is None:
+            work = _interpreted(interpreter, write, reducer)
+            lent = operands if bands is None and run.program.lends else None
+            how = Pass(cells, work, small, blas, lent, bands)
+        else:
+            work = _compiled(choice.body, operands, reducer)
+            how = Pass(cells, work, small, blas, bands=bands)
+        if reducer is not None:
+            values = _reduced(ex, run, stage, write, task, how, reducer)
+        else:
+            _plain(ex, run, stage, write, task, how, interpreter)
+    if choice is None:
+        tier.record(time.perf_counter() - start)
+    return values
+
+
+def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:
+    """The task with its rows cut for what is compressed among its operands."""
+    if stage.driver < 0 or not is_compressed(operands[stage.driver]):
+        return task
+    if stage.driver_labels[0] in (WHOLE, *stage.whole):
+        return task
+    packed = frozenset(i for i, o in enumerate(operands) if is_compressed(o))
+    assert task.box is not None, "a task with operands has a box"
+    matrix = operands[stage.driver]
+    key = packed, len(matrix.coding.groups), len(matrix.plain_columns)
+    if key not in task.packed:
+        sizes, cut = packed_cut(stage, task.box, matrix, packed)
+        task.packed[key] = replace(task, sizes=sizes, cut=cut)
+    return task.packed[key]
+
+
+def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
+    """Operands of a product of whole reads as its blocks want them in memory, once for all blocks."""
+    (write,) = stage.writes
+    row = write.reducer
+    if row is None or row.kind != "contract" or max(row.args) >= len(operands) or len(set(row.args)) < 2:
+        return operands
+    a, b = row.args
+    la, lb, _ = row.params
+    operands = list(operands)
+    operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
+    return operands
+
+
+def _interpreted(
+    interpreter: Callable[[], Runner], write: Write, reducer: Reducer | None
+) -> Callable[[Any, Target], Callable[[Blocks], Any]]:
+    """Tier 0's workers."""
+
+    def worker(out: Any, target: Target) -> Callable[[Blocks], Any]:
+        one = interpreter()
+
+        def block_state(block: Box) -> Any:
+            assert reducer is not None, "only reduced stages have states"
+            registers = one.run(block)
+            return block, reducer.block([registers[a] for a in reducer.row.args], block)
+
+        def fill(blocks: Blocks) -> None:
+            for block in blocks:
+                place = target(block)
+                value = one.run(block, {write.register: place})[write.register]
+                if value is not place:
+                    np.copyto(place, dense(value), casting="unsafe")
+
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
+
+    return worker
+
+
+def _compiled(
+    body: Compiled, operands: list[Any], reducer: Reducer | None
+) -> Callable[[Any, Target], Callable[[Blocks], Any]]:
+    """Tier 2's workers."""
+
+    def worker(out: Any, target: Target) -> Callable[[Blocks], Any]:
+        if body.is_whole:
+            whole = WholeRunner(body, operands, [out])
+            return lambda blocks: whole.run(blocks)[0]
+        one = CompiledRunner(body, operands, [reducer])
+
+        def block_state(block: Box) -> Any:
+            return block, one.run(block, [])[0]
+
+        def fill(blocks: Blocks) -> None:
+            for block in blocks:
+                one.run(block, [target(block)])
+
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
+
+    return worker
+
+
+def _plain(
+    ex: Executor,
+    run: Run,
+    stage: Fused,
+    write: Write,
+    task: Task,
+    how: Pass,
+    interpreter: Callable[[], Runner],
+) -> None:
+    """Every block fills its part of the output tile."""
+    slot = run.plan.slots[write.slots[0]]
+    (own,) = task.owns
+    runs = [r for cell in how.cells for r in cell.runs]
+    blocks = [b for r in runs for b in r]
+    if slot.format == "csr":
+        parts = ex.parallel(run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas)
+        places = [labelled_box(write.labels, slot.shape, b) for b in blocks]
+        ex.put(run, write.slots[0], _stacked(places, parts))
+        return
+    if len(blocks) == 1 and stage.heavy and how.bands is None:
+        value = _block_value(interpreter(), write)(blocks[0])
+        ex.put(run, write.slots[0], np.ascontiguousarray(value))
+        return
+    out = ex.store.allocate(box_shape(own), slot.dtype)
+
+    def target(block: Box) -> Any:
+        part = labelled_box(write.labels, slot.shape, block)
+        place: tuple[Any, ...] = slices_within(part, own)
+        return out[(*place, ...)]  # the ellipsis keeps a 0-d target an array
+
+    def filled(number: int, values: Any) -> None:
+        for block, value in zip(runs[number], values, strict=True):
+            np.copyto(target(block), value, casting="unsafe")
+
+    lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, filled)
+    work = lambda: how.worker(out, target)  # noqa: E731
+    ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands)
+    ex.put(run, write.slots[0], out)
+
+
+def _stacked(places: list[Box], parts: list[Any]) -> Any:
+    """A CSR tile from its blocks, which lie in the order of their rows, then columns."""
+    bands: dict[tuple[int, int], list[Any]] = {}
+    for (rows, _), part in zip(places, parts, strict=True):
+        bands.setdefault(rows, []).append(part)
+    return stacked(bands.values())
+
+
+def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
+    return lambda block: runner.run(block)[write.register]
+
+
+def _own_state(number: int, state: Any) -> Any:
+    """A state that came from another worker, in memory that combining may write to; states of units are only
+    read."""
+    if isinstance(state, list):
+        return state
+    return tuple(np.array(s) if isinstance(s, np.ndarray) else s for s in state)
+
+
+def _no_target(block: Box) -> Any:
+    raise AssertionError("a reduced stage gives states")
+
+
+def _reduced(
+    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
+) -> list[Any]:
+    """Every run of blocks gives a state; a cell's states combine in order."""
+    runs = [r for cell in how.cells for r in cell.runs]
+    lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, _own_state)
+    work = lambda: how.worker(None, _no_target)  # noqa: E731
+    if (how.bands is not None or len(runs) > _MANY_RUNS) and reducer.combines_in_turn:
+        totals = [InTurn(reducer.combine) for _ in how.cells]
+        places = {r: (totals[c], k) for c, cell in enumerate(how.cells) for k, r in enumerate(cell.runs)}
+        make: Callable[[], Any] = work
+        ex.parallel(run, runs, lambda: _adding(make(), places), how.small, how.blas, bands=how.bands)
+        states = iter([[t.total] for t in totals])
+    else:
+        found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
+        states = iter([list(islice(found, len(cell.runs))) for cell in how.cells])
+    slots = [run.plan.slots[s] for s in write.slots]
+    (own,) = task.owns
+    in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
+    outs: list[Any] = []
+    for cell in how.cells:
+        values = reducer.values(next(states), cell.box, write.partial)
+        states_shape = values[0].shape[: len(write.partial)] if write.partial else ()
+        tile_shape = (*states_shape, *box_shape(own))
+        if in_place:
+            return [_owned(v, s.dtype).reshape(tile_shape) for v, s in zip(values, slots, strict=True)]
+        outs = outs or [ex.store.allocate(tile_shape, s.dtype) for s in slots]
+        part = labelled_box(write.labels, slots[0].shape[len(write.partial) :], cell.box)
+        place = slices_within(part, own)
+        for out, value in zip(outs, values, strict=True):
+            out[(slice(None),) * len(write.partial) + place] = value
+    return outs
+
+
+def _adding(
+    one: Callable[[Blocks], Any], places: dict[Blocks, tuple[InTurn, int]]
+) -> Callable[[Blocks], None]:
+    """A thread's work on runs, whose states go to the totals of their cells."""
+
+    def work(blocks: Blocks) -> None:
+        total, turn = places[blocks]
+        total.add(turn, one(blocks))
+
+    return work
+
+
+def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The value as a contiguous array that shares no memory with an operand."""
+    array = np.ascontiguousarray(value, dtype)
+    return array if array.flags.owndata else array.copy()
