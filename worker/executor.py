@@ -11,32 +11,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
-from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.user import Acting, interrupt
+from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile, Unread
+from spartan_ng.worker.blocks import Blocks, Run
 from spartan_ng.worker.memory.regions import Operand, Piece, gathered
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region
-from spartan_ng.worker.scheduling.blas import single_blas
-from spartan_ng.worker.scheduling.lending import Lending, borrow
+from spartan_ng.worker.network.protocol import Transfer
+from spartan_ng.worker.scheduling.lending import borrow
 from spartan_ng.worker.scheduling.program import Program
-from spartan_ng.worker.scheduling.stealing import Offer, Offers
-from spartan_ng.worker.scheduling.threads import Threads
 from spartan_ng.worker.scheduling.vanguard import Vanguard
 from spartan_ng.worker.stages.stages import HANDLERS
-from spartan_ng.worker.stages.windows import Bands
 
 _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""
@@ -54,67 +48,7 @@ Asked = list[tuple[int, Key, Region, Future[Any] | None]]
 """Regions of ranks' tiles under way; those of this rank are read in the end."""
 
 
-class Transfer(Protocol):
-    """Where regions of other ranks' tiles come from."""
-
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
-        """The region of the tile of `key` that `rank` holds, as soon as it is complete."""
-        ...
-
-    @property
-    def offers(self) -> Offers:
-        """What this worker has to lend."""
-        ...
-
-    def borrow(self, job: str, rank: int) -> Future[Any]:
-        """What `Offers.lend` of `rank` says."""
-        ...
-
-    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
-        """Give a borrowed task's result to `rank`."""
-        ...
-
-
-class NoPeers:
-    """The transfer of a single worker."""
-
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
-        """Nobody else is there."""
-        raise AssertionError(f"a single worker was asked to fetch {key} from rank {rank}")
-
-    @property
-    def offers(self) -> Offers:
-        """Nobody asks."""
-        raise AssertionError("a single worker has nobody to lend to")
-
-    def borrow(self, job: str, rank: int) -> Future[Any]:
-        """Nobody has anything."""
-        raise AssertionError(f"a single worker was to borrow from rank {rank}")
-
-    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
-        """Nobody has lent anything."""
-        raise AssertionError(f"a single worker was to give something back to rank {rank}")
-
-
-@dataclass(slots=True)
-class Run:
-    """One run of a plan, as a program: the keys of its slots, and what it has measured so far."""
-
-    job: str
-    plan: Plan
-    program: Program
-    keys: list[Key]
-    cancelled: threading.Event
-    stats: StageStats = field(default_factory=StageStats)
-    index: int = 0
-    """The stage that runs."""
-    report: Callable[[float], None] | None = None
-    """Told how many stages are done, and which part of the next."""
-    chunks: dict[int, Any] = field(default_factory=dict)
-    """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
-
-
-class Executor:
+class Executor(Blocks):
     """Runs plans for one rank.
 
     Parameters
@@ -126,26 +60,15 @@ class Executor:
     """
 
     def __init__(self, rank: int, world: int, store: Store, transfer: Transfer, threads: int) -> None:
+        super().__init__(transfer, threads)
         self.rank = rank
         self.world = world
         self.store = store
-        self.threads = threads
-        self.errstate: dict[str, Any] = {"all": "ignore"}
-        """NumPy's error state inside kernels (the user's, when embedded)."""
-        self.transfer = transfer
         self.waiting: dict[str, tuple[int, str]] = {}
         """By job: for which rank this one has waited for a while, and in which stage."""
-        self._helpers = Threads(threads - 1)
-        self._apart = Threads(threads)
-        """For users' functions which others may be faster with: who waits for them can go on without."""
         self._vanguard = Vanguard()
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
-
-    def close(self) -> None:
-        """Let the threads go."""
-        self._helpers.close()
-        self._apart.close()
 
     def run(
         self,
@@ -251,11 +174,6 @@ class Executor:
             if len(self._programs) > _PROGRAMS:
                 self._programs.popitem(last=False)
         return program
-
-    def check(self, run: Run) -> None:
-        """Stop here if the job has been cancelled."""
-        if run.cancelled.is_set():
-            raise JobCancelled(f"job {run.job} was cancelled")
 
     # --- data ---------------------------------------------------------------------------------------
 
@@ -397,125 +315,6 @@ class Executor:
             run.stats.bytes_moved += data_bytes(data)
             found.append(data)
         return found
-
-    # --- threads ------------------------------------------------------------------------------------
-
-    def parallel(
-        self,
-        run: Run,
-        items: Sequence[Any],
-        make: Callable[[], Callable[[Any], Any]],
-        small: bool,
-        blas: bool = False,
-        lending: Lending | None = None,
-        is_done: Callable[[], bool] | None = None,
-        bands: Bands | None = None,
-    ) -> list[Any]:
-        """`make()(item)` for every item, results in order; `make` is called once for each thread.
-
-        `small` work stays on this thread; `blas` says that items call BLAS, which then runs on one thread
-        for each of ours. With `lending`, other workers may do some of the items. Where `is_done` says that
-        nothing is left, threads that have yet to find out are not waited for. With `bands`, items are runs of
-        blocks, and go in the order in which what they need is read.
-        """
-        results: list[Any] = [None] * len(items)
-        numbers = iter(range(len(items)) if bands is None else bands.begin(items))
-        ended = False
-        done = count(1)
-        offer = None if lending is None or small else lending.offer(run.index, results)
-        keep: Callable[[int, Any], None] = results.__setitem__
-        is_apart = offer is not None and lending is not None and lending.apart is not None
-        if offer is not None and lending is not None and lending.apart is not None:
-            make, keep = lending.apart, offer.keep
-
-        def stopped() -> bool:
-            return ended or run.cancelled.is_set()
-
-        def work() -> None:
-            """Take items until there are none; when one thread fails (or is interrupted), all stop."""
-            nonlocal ended
-            begin_ns = now_ns() if record.wants("blocks") else 0
-            try:
-                one = make()
-                for i in numbers if offer is None else offer.mine(stopped):
-                    if ended:
-                        return
-                    self.check(run)
-                    if bands is None:
-                        keep(i, one(items[i]))
-                    else:
-                        with bands.reading(i):
-                            keep(i, one(items[i]))
-                    if run.report is not None:
-                        run.report(run.index + next(done) / len(items))
-                if offer is not None:
-                    self.check(run)  # it ends the tasks of a job that has been cancelled
-            except BaseException:
-                ended = True
-                raise
-            finally:
-                if begin_ns:
-                    record.note("blocks", "", begin_ns, now_ns(), run.job)
-
-        if offer is None or lending is None:
-            self._on_threads(run, work, 0 if small else len(items) - 1, blas, is_done)
-            return results
-        self.transfer.offers.publish(run.job, offer)
-        try:
-            if is_apart:
-                self._on_threads_apart(run, work, offer, stopped)
-            else:
-                self._on_threads(run, work, len(items) - 1, blas)
-        finally:
-            self.transfer.offers.publish(run.job, None)
-        run.stats.stolen += offer.ledger.stolen
-        run.stats.bytes_moved += offer.ledger.stolen * lending.nbytes
-        return results
-
-    def _on_threads(
-        self,
-        run: Run,
-        work: Callable[[], None],
-        most: int,
-        blas: bool,
-        is_done: Callable[[], bool] | None = None,
-    ) -> None:
-        """Work here, and on up to `most` more threads."""
-        helpers = min(self.threads - 1, most)
-        if helpers <= 0:
-            work()
-            return
-
-        def there() -> None:
-            """A helper works as this thread does since its run began."""
-            with entered(self.errstate), Acting(run.job):
-                work()
-
-        with self.single_blas() if blas else nullcontext():
-            self._helpers.run(work, helpers, is_done, there)
-
-    def _on_threads_apart(
-        self, run: Run, work: Callable[[], None], offer: Offer, stopped: Callable[[], bool]
-    ) -> None:
-        """Work on threads of its own, until everything is done, here or elsewhere; what still runs of it
-        then is interrupted, and not waited for."""
-        at_work: set[int] = set()
-
-        def there() -> None:
-            thread = threading.get_ident()
-            at_work.add(thread)
-            try:
-                with entered(self.errstate), Acting(run.job):
-                    work()
-            finally:
-                at_work.discard(thread)
-
-        self._apart.run(lambda: offer.wait(stopped), self.threads, lambda: offer.ledger.done, there)
-        interrupt(run.job, frozenset(at_work))
-
-    def single_blas(self) -> AbstractContextManager[object]:
-        """BLAS on one thread for each of ours."""
-        return nullcontext() if self.threads == 1 else single_blas()
 
 
 def _unpacked(value: Any) -> Any:

@@ -20,10 +20,11 @@ import numpy as np
 
 from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
-from spartan_ng.system.heap import keep_freed
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Accumulate, MergeParts, ScanTile, Stage
-from spartan_ng.worker.executor import Executor, Run, data_bytes
+from spartan_ng.system.heap import keep_freed
+from spartan_ng.worker.blocks import Run
+from spartan_ng.worker.executor import Executor, data_bytes
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region, selected
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import task_of

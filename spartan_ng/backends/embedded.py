@@ -23,11 +23,12 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.system import machine
-from spartan_ng.worker.executor import Executor, NoPeers
+from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Key, Store
+from spartan_ng.worker.network.protocol import NoPeers
 from spartan_ng.worker.scheduling.program import Program
 
 LONG_S = 0.1
@@ -119,7 +120,7 @@ class EmbeddedBackend:
         found = self._long.get(program)
         if found is None:
             found = program.calls_users or program.calls_matrices
-            found = found or sum(seconds(plan, stage, 0, self.profile) for stage in plan.stages) > LONG_S
+            found = found or sum(stage.seconds(plan.slots, 0, self.profile) for stage in plan.stages) > LONG_S
             self._long[program] = found
         return found
 

@@ -13,9 +13,9 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.plan.draft import Draft
-from spartan_ng.system import machine
 from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
 from spartan_ng.plan.stages import Fused, Stage
+from spartan_ng.system import machine
 
 BAND_BYTES = 1 << 24
 """What is read at a time: enough for a disk to stream, and for a chunk or a few."""

@@ -28,8 +28,8 @@ from spartan_ng.optimizer.fusion.group import Grouping
 from spartan_ng.plan import lower
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
-from spartan_ng.worker.stages import scans as worker_scans
 from spartan_ng.worker.stages import fused
+from spartan_ng.worker.stages import scans as worker_scans
 from tests.same_bits import small_units
 from tests.stages.values import Stage, Value
 

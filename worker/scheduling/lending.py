@@ -28,7 +28,8 @@ from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.scheduling.stealing import Offer
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 Blocks = tuple[Box, ...]
 

@@ -19,7 +19,8 @@ from spartan_ng.worker.scheduling.shares import Task, cover
 from spartan_ng.worker.stages.fused import run_loaded
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 
 def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:

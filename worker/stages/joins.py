@@ -24,7 +24,8 @@ from spartan_ng.worker.memory.regions import lookup, resolve
 from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 
 def run_join(ex: Executor, run: Run, stage: Join, task: Task) -> None:

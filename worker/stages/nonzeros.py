@@ -15,7 +15,8 @@ from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 
 def run_nonzeros(ex: Executor, run: Run, stage: Fused, task: Task, bound: Bound) -> list[Any]:

@@ -22,7 +22,8 @@ from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 _RANGES = 16
 """Ranges of kept rows of a sparse operand for each thread: they differ in how far apart their columns are."""

@@ -18,7 +18,8 @@ from spartan_ng.plan.rows import Write
 from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 States = list[dict[Box, Any]]
 """For each result what a run knows of it (`Reducer.run_state`), by the box of the result; empty for plain

@@ -26,7 +26,8 @@ from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 _FOLDED = 1 << 17
 """Elements of a block that is folded as soon as it is scanned."""

@@ -21,7 +21,8 @@ from spartan_ng.worker.stages.picking import Asked
 
 if TYPE_CHECKING:
     from spartan_ng.worker import executor
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 _TOGETHER = 8
 """Cuts that are searched for at one time."""

@@ -24,7 +24,8 @@ from spartan_ng.worker.stages.picking import pick
 from spartan_ng.worker.stages.sorted_parts import Coming, Parts
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 _MERGED = 4
 """So many sorted parts are merged (as NumPy's stable sort does) faster than numbers are sorted anew, of which

@@ -25,7 +25,8 @@ from spartan_ng.worker.stages.scans import run_scan, run_scan_offsets, run_scan_
 from spartan_ng.worker.stages.sorting import run_merge_parts, run_sort_parts
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 HANDLERS: dict[type, Callable[[Executor, Run, Any, Task], None]] = {
     Fused: run_fused,

@@ -31,7 +31,8 @@ from spartan_ng.worker.stages.results import Places, States, add_state, finish, 
 from spartan_ng.worker.stages.windows import Bands
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 
 def run_sweep(

@@ -30,7 +30,8 @@ from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.scheduling.shares import Task
 
 if TYPE_CHECKING:
-    from spartan_ng.worker.executor import Executor, Run
+    from spartan_ng.worker.blocks import Run
+    from spartan_ng.worker.executor import Executor
 
 AHEAD = 2
 """Slabs that are read while those before are worked on."""
