@@ -20,6 +20,7 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
+from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
 from spartan_ng.config import config
@@ -64,7 +65,7 @@ class _Blocks:
         return ("blocks", (self.drawn << 128) + self.entropy)
 
 
-class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
+class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     """`numpy.random.Generator` over lazy arrays; other code takes it as NumPy's own.
 
     Its numbers come from `_numpy`, NumPy's generator over the same bits, whose methods call none of ours.
@@ -124,6 +125,10 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         result = getattr(self._numpy, name)(*plain, **keywords)
         return wrap(result)  # one number is Python's, as NumPy gives it
 
+    def _apart(self, name: str, given: dict[str, Any]) -> ndarray | None:
+        size = given.pop("size")
+        return self._draw(name, tuple(given.values()), size) if name in DISTRIBUTIONS else None
+
     def _into(self, out: Any, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any) -> Any:
         """Draw into an array of the dtype that is drawn, in C order."""
         kind = np.dtype(dtype)
@@ -169,7 +174,38 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """Whether the stream can be jumped in."""
         return self._blocks is None and isinstance(self.bit_generator, np.random.PCG64)
 
-    # --- other distributions, in the order of NumPy's manual -------------------------------------------
+    # --- other distributions -------------------------------------------------------------------------
+
+    beta = drawn(_NumPys.beta)
+    binomial = drawn(_NumPys.binomial)
+    chisquare = drawn(_NumPys.chisquare)
+    exponential = drawn(_NumPys.exponential)
+    f = drawn(_NumPys.f)
+    gamma = drawn(_NumPys.gamma)
+    geometric = drawn(_NumPys.geometric)
+    gumbel = drawn(_NumPys.gumbel)
+    hypergeometric = drawn(_NumPys.hypergeometric)
+    laplace = drawn(_NumPys.laplace)
+    logistic = drawn(_NumPys.logistic)
+    lognormal = drawn(_NumPys.lognormal)
+    logseries = drawn(_NumPys.logseries)
+    multinomial = drawn(_NumPys.multinomial)
+    multivariate_hypergeometric = drawn(_NumPys.multivariate_hypergeometric)
+    negative_binomial = drawn(_NumPys.negative_binomial)
+    noncentral_chisquare = drawn(_NumPys.noncentral_chisquare)
+    noncentral_f = drawn(_NumPys.noncentral_f)
+    normal = drawn(_NumPys.normal)
+    pareto = drawn(_NumPys.pareto)
+    poisson = drawn(_NumPys.poisson)
+    power = drawn(_NumPys.power)
+    rayleigh = drawn(_NumPys.rayleigh)
+    standard_cauchy = drawn(_NumPys.standard_cauchy)
+    standard_t = drawn(_NumPys.standard_t)
+    triangular = drawn(_NumPys.triangular)
+    vonmises = drawn(_NumPys.vonmises)
+    wald = drawn(_NumPys.wald)
+    weibull = drawn(_NumPys.weibull)
+    zipf = drawn(_NumPys.zipf)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
@@ -194,10 +230,6 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._into(out, "standard_normal", (), size, dtype)  # type: ignore[no-any-return]
         return self._draw("standard_normal", (), size, dtype)
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The normal distribution."""
-        return self._draw("normal", (loc, scale), size)
-
     def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> ndarray:
@@ -211,22 +243,6 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._draw("standard_exponential", (), size, dtype, method=method)
         return self._draw("standard_exponential", (), size, dtype)
 
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The exponential distribution."""
-        return self._draw("exponential", (scale,), size)
-
-    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
-        """The Poisson distribution."""
-        return self._draw("poisson", (lam,), size)
-
-    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
-        """The binomial distribution."""
-        return self._draw("binomial", (n, p), size)
-
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The gamma distribution."""
-        return self._draw("gamma", (shape, scale), size)
-
     def standard_gamma(
         self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
     ) -> ndarray:
@@ -238,64 +254,6 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if np.dtype(dtype) == np.float64:
             return self._draw("standard_gamma", (shape,), size)
         return self._draw("standard_gamma", (shape,), size, dtype)
-
-    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
-        """The beta distribution."""
-        return self._draw("beta", (a, b), size)
-
-    def chisquare(self, df: Any, size: Any = None) -> ndarray:
-        """The chi-square distribution."""
-        return self._draw("chisquare", (df,), size)
-
-    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> ndarray:
-        """The noncentral chi-square distribution."""
-        return self._draw("noncentral_chisquare", (df, nonc), size)
-
-    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> ndarray:
-        """The F distribution."""
-        return self._draw("f", (dfnum, dfden), size)
-
-    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> ndarray:
-        """The noncentral F distribution."""
-        return self._draw("noncentral_f", (dfnum, dfden, nonc), size)
-
-    def geometric(self, p: Any, size: Any = None) -> ndarray:
-        """The geometric distribution."""
-        return self._draw("geometric", (p,), size)
-
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The Gumbel distribution."""
-        return self._draw("gumbel", (loc, scale), size)
-
-    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> ndarray:
-        """The hypergeometric distribution."""
-        return self._draw("hypergeometric", (ngood, nbad, nsample), size)
-
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The Laplace distribution."""
-        return self._draw("laplace", (loc, scale), size)
-
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The logistic distribution."""
-        return self._draw("logistic", (loc, scale), size)
-
-    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> ndarray:
-        """The log-normal distribution."""
-        return self._draw("lognormal", (mean, sigma), size)
-
-    def logseries(self, p: Any, size: Any = None) -> ndarray:
-        """The logarithmic series distribution."""
-        return self._draw("logseries", (p,), size)
-
-    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> ndarray:
-        """The multinomial distribution."""
-        return self._draw("multinomial", (n, pvals), size)
-
-    def multivariate_hypergeometric(
-        self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
-    ) -> ndarray:
-        """The multivariate hypergeometric distribution."""
-        return self._draw("multivariate_hypergeometric", (colors, nsample), size, method=method)
 
     def multivariate_normal(
         self,
@@ -319,50 +277,6 @@ class Generator(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         return self._draw(
             "multivariate_normal", (mean, cov), size, check_valid=check_valid, tol=tol, method=method
         )
-
-    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
-        """The negative binomial distribution."""
-        return self._draw("negative_binomial", (n, p), size)
-
-    def pareto(self, a: Any, size: Any = None) -> ndarray:
-        """The Pareto II distribution."""
-        return self._draw("pareto", (a,), size)
-
-    def power(self, a: Any, size: Any = None) -> ndarray:
-        """The power distribution."""
-        return self._draw("power", (a,), size)
-
-    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The Rayleigh distribution."""
-        return self._draw("rayleigh", (scale,), size)
-
-    def standard_cauchy(self, size: Any = None) -> ndarray:
-        """The standard Cauchy distribution."""
-        return self._draw("standard_cauchy", (), size)
-
-    def standard_t(self, df: Any, size: Any = None) -> ndarray:
-        """Student's t distribution."""
-        return self._draw("standard_t", (df,), size)
-
-    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> ndarray:
-        """The triangular distribution."""
-        return self._draw("triangular", (left, mode, right), size)
-
-    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> ndarray:
-        """The von Mises distribution."""
-        return self._draw("vonmises", (mu, kappa), size)
-
-    def wald(self, mean: Any, scale: Any, size: Any = None) -> ndarray:
-        """The inverse Gaussian distribution."""
-        return self._draw("wald", (mean, scale), size)
-
-    def weibull(self, a: Any, size: Any = None) -> ndarray:
-        """The Weibull distribution."""
-        return self._draw("weibull", (a,), size)
-
-    def zipf(self, a: Any, size: Any = None) -> ndarray:
-        """The Zipf distribution."""
-        return self._draw("zipf", (a,), size)
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """The Dirichlet distribution."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import inspect
-from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,39 +14,21 @@ from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing import generator as generators
 from spartan_ng.api.drawing.bit_generators import OfNumPys
+from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-_OF_VECTORS = {"dirichlet": None, "multivariate_normal": None}
-
-
-def _drawn(name: str) -> Callable[..., ndarray]:
-    """A distribution with NumPy's arguments, in stream order by NumPy, or in parallel if nobody seeded."""
-    numpys = getattr(np.random.RandomState, name)
-
-    def draw(self: RandomState, *args: Any, **keywords: Any) -> ndarray:
-        if self._parallel is not None and name in DISTRIBUTIONS | _OF_VECTORS:
-            names = inspect.signature(getattr(generators.Generator, name)).parameters
-            given = dict(zip(list(names)[1:], args, strict=False)) | keywords
-            if self._parallel._in_parallel(given.get("size")):
-                return getattr(self._parallel, name)(**given)  # type: ignore[no-any-return]
-        plain = [forced(a) for a in args]
-        named = {k: forced(v) for k, v in keywords.items()}
-        result = numpys(self._numpy, *plain, **named)
-        return wrap(result)  # one number is Python's, as NumPy gives it
-
-    draw.__name__, draw.__doc__ = name, numpys.__doc__
-    return draw
-
+_MODERN = DISTRIBUTIONS.keys() | {"dirichlet", "multivariate_normal"}
+"""What is drawn in parallel as by the modern generator."""
 
 _NumPys: Any = np.random.RandomState
 """The class as a base whose signatures ours need not repeat: ours give arrays of ours."""
 
 
-class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
+class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     """`numpy.random.RandomState` over lazy arrays; unseeded, large arrays are drawn in parallel.
 
     Other code takes it as NumPy's own. Its numbers come from `_numpy`, whose methods call none of ours.
@@ -69,10 +49,6 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def __setstate__(self, state: Any) -> None:
         self._numpy.set_state(state)
 
-    def tomaxint(self, size: Any = None) -> ndarray:
-        """Integers in [0, the largest of C's long]."""
-        return self._draw("tomaxint", size=size)
-
     def seed(self, seed: Any = None) -> None:
         """Start again; with a seed, with NumPy's own numbers."""
         self._numpy.seed(forced(seed))
@@ -87,15 +63,11 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         self._numpy.set_state(state)
         self._parallel = None
 
-    def _draw(self, name: str, *parameters: Any, size: Any = None, modern: str = "") -> ndarray:
-        """Draw by NumPy, or in parallel by the generator's method `modern`."""
-        shape = None if size is None else shape_tuple(size)
-        large = shape is not None and prod(shape) * 8 > config.small_bytes
-        if self._parallel is not None and large and modern:
-            return getattr(self._parallel, modern)(*parameters, size=shape)  # type: ignore[no-any-return]
-        plain = [forced(p) for p in parameters]
-        result = getattr(self._numpy, name)(*plain, size=shape)
-        return wrap(result)  # one number is Python's, as NumPy gives it
+    def _in_parallel(self, size: Any, more: tuple[int, ...] = ()) -> bool:
+        return self._parallel is not None and self._parallel._in_parallel(size, more)
+
+    def _apart(self, name: str, given: dict[str, Any]) -> ndarray | None:
+        return getattr(self._parallel, name)(**given) if name in _MODERN else None
 
     def rand(self, *shape: int) -> ndarray:
         """Doubles in [0, 1)."""
@@ -107,7 +79,9 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def random_sample(self, size: Any = None) -> ndarray:
         """Doubles in [0, 1)."""
-        return self._draw("random_sample", size=size, modern="random")
+        if self._parallel is not None and self._in_parallel(size):
+            return self._parallel.random(size)
+        return wrap(self._numpy.random_sample(forced(size)))
 
     random = ranf = sample = random_sample
 
@@ -119,67 +93,46 @@ class RandomState(_NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         result = self._numpy.randint(low, high, shape, dtype)
         return wrap(result)
 
-    def standard_normal(self, size: Any = None) -> ndarray:
-        """The standard normal distribution."""
-        return self._draw("standard_normal", size=size, modern="standard_normal")
-
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The normal distribution."""
-        return self._draw("normal", loc, scale, size=size, modern="normal")
-
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
-        """Doubles in [low, high)."""
-        return self._draw("uniform", low, high, size=size, modern="uniform")
-
-    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
-        """The Poisson distribution."""
-        return self._draw("poisson", lam, size=size, modern="poisson")
-
-    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
-        """The binomial distribution."""
-        return self._draw("binomial", n, p, size=size, modern="binomial")
-
-    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
-        """The beta distribution."""
-        return self._draw("beta", a, b, size=size, modern="beta")
-
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
-        """The gamma distribution."""
-        return self._draw("gamma", shape, scale, size=size, modern="gamma")
-
-    chisquare = _drawn("chisquare")
-    dirichlet = _drawn("dirichlet")
-    exponential = _drawn("exponential")
-    f = _drawn("f")
-    geometric = _drawn("geometric")
-    gumbel = _drawn("gumbel")
-    hypergeometric = _drawn("hypergeometric")
-    laplace = _drawn("laplace")
-    logistic = _drawn("logistic")
-    lognormal = _drawn("lognormal")
-    logseries = _drawn("logseries")
-    multinomial = _drawn("multinomial")
-    negative_binomial = _drawn("negative_binomial")
-    noncentral_chisquare = _drawn("noncentral_chisquare")
-    noncentral_f = _drawn("noncentral_f")
-    pareto = _drawn("pareto")
-    power = _drawn("power")
-    rayleigh = _drawn("rayleigh")
-    standard_cauchy = _drawn("standard_cauchy")
-    standard_exponential = _drawn("standard_exponential")
-    standard_gamma = _drawn("standard_gamma")
-    standard_t = _drawn("standard_t")
-    triangular = _drawn("triangular")
-    vonmises = _drawn("vonmises")
-    wald = _drawn("wald")
-    weibull = _drawn("weibull")
-    zipf = _drawn("zipf")
+    beta = drawn(_NumPys.beta)
+    binomial = drawn(_NumPys.binomial)
+    chisquare = drawn(_NumPys.chisquare)
+    dirichlet = drawn(_NumPys.dirichlet)
+    exponential = drawn(_NumPys.exponential)
+    f = drawn(_NumPys.f)
+    gamma = drawn(_NumPys.gamma)
+    geometric = drawn(_NumPys.geometric)
+    gumbel = drawn(_NumPys.gumbel)
+    hypergeometric = drawn(_NumPys.hypergeometric)
+    laplace = drawn(_NumPys.laplace)
+    logistic = drawn(_NumPys.logistic)
+    lognormal = drawn(_NumPys.lognormal)
+    logseries = drawn(_NumPys.logseries)
+    multinomial = drawn(_NumPys.multinomial)
+    multivariate_normal = drawn(_NumPys.multivariate_normal)
+    negative_binomial = drawn(_NumPys.negative_binomial)
+    noncentral_chisquare = drawn(_NumPys.noncentral_chisquare)
+    noncentral_f = drawn(_NumPys.noncentral_f)
+    normal = drawn(_NumPys.normal)
+    pareto = drawn(_NumPys.pareto)
+    poisson = drawn(_NumPys.poisson)
+    power = drawn(_NumPys.power)
+    rayleigh = drawn(_NumPys.rayleigh)
+    standard_cauchy = drawn(_NumPys.standard_cauchy)
+    standard_exponential = drawn(_NumPys.standard_exponential)
+    standard_gamma = drawn(_NumPys.standard_gamma)
+    standard_normal = drawn(_NumPys.standard_normal)
+    standard_t = drawn(_NumPys.standard_t)
+    tomaxint = drawn(_NumPys.tomaxint)
+    triangular = drawn(_NumPys.triangular)
+    uniform = drawn(_NumPys.uniform)
+    vonmises = drawn(_NumPys.vonmises)
+    wald = drawn(_NumPys.wald)
+    weibull = drawn(_NumPys.weibull)
+    zipf = drawn(_NumPys.zipf)
 
     def bytes(self, length: int) -> builtins.bytes:
         """Random bytes."""
         return self._numpy.bytes(length)
-
-    multivariate_normal = _drawn("multivariate_normal")
 
     def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
         """Integers in [low, high], or in [1, low]."""
