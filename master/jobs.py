@@ -138,6 +138,15 @@ class Jobs:
         """What there is to say of each job, for people."""
         return tuple((job, record.described(self._now_s)) for job, record in self._jobs.items())
 
+    def check(self, peer: str, message: Submit) -> None:
+        """ValueError for a job that no program of ours would send."""
+        if message.job in self or not message.job.startswith(peer + "/"):
+            raise ValueError(f"{message.job!r} is no new job of {peer}")
+        if not 1 <= message.ranks <= message.world:
+            raise ValueError(f"{message.ranks} of {message.world} ranks cannot take part")
+        if any(owner != peer for owner, _ in message.outputs):
+            raise ValueError("results are their client's own")
+
     def begin(self, client: str, names: tuple[str, ...], message: Submit) -> None:
         """A job runs on the workers `names`."""
         self._jobs[message.job] = Job(

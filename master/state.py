@@ -323,7 +323,7 @@ class MasterState:
     # --- jobs
 
     def _submit(self, peer: str, message: Submit) -> Instructions:
-        self._check(peer, message)
+        self._jobs.check(peer, message)
         client = self._clients[peer]
         if message.plan:
             client.plans[message.plan_key] = message.plan
@@ -360,15 +360,6 @@ class MasterState:
             known.add((peer, message.plan_key))
             out.append((name, replace(run, plan=plan) if new else run))
         return out
-
-    def _check(self, peer: str, message: Submit) -> None:
-        """ValueError for a job that no program of ours would send."""
-        if message.job in self._jobs or not message.job.startswith(peer + "/"):
-            raise ValueError(f"{message.job!r} is no new job of {peer}")
-        if not 1 <= message.ranks <= message.world:
-            raise ValueError(f"{message.ranks} of {message.world} ranks cannot take part")
-        if any(owner != peer for owner, _ in message.outputs):
-            raise ValueError("results are their client's own")
 
     def _problem(self, message: Submit, plan: Blob | None) -> tuple[str, str] | None:
         """Why a job cannot start: error type and message."""

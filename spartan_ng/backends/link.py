@@ -11,16 +11,15 @@ import logging
 import queue
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from itertools import count
-from typing import Any
+from itertools import chain, count
+from typing import Any, TypeVar
 
-import zmq
 from msgspec.structs import replace
 
+from spartan_ng.backends.reconnecting import AGAIN, UNDER_WAY, Reconnecting
 from spartan_ng.errors import (
-    AuthenticationFailed,
     ConnectionFailed,
     MasterUnreachable,
     SpartanError,
@@ -36,16 +35,13 @@ from spartan_ng.wire.connection import Handshake
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.loop import Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import (
-    PROTOCOL,
     TO_CLIENT,
     AskPage,
     AskStatus,
-    Bye,
     Cancel,
     Drain,
     ForgetPlan,
     Happened,
-    Hello,
     Holds,
     JobDone,
     JobFailed,
@@ -67,7 +63,6 @@ from spartan_ng.wire.messages import (
 )
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.plans import encode_plan
-from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.worker.network.transfer import Peers
 
 _RELEASE_S = 0.1
@@ -81,47 +76,30 @@ _TRIPS = 4
 _TUNED_S = 10.0
 """an answer holds for so long."""
 
-_AGAIN = "np.connect makes a new one where a master runs; what only the workers had is gone"
-_UNDER_WAY = "the master was lost while the job ran"
 
 _log = logging.getLogger(__name__)
 
+_Answer = TypeVar("_Answer", Status, PageAt)
 JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | ConnectionFailed]
 
 
-class Link:
+class Link(Reconnecting):
     """A client of the master at `address`. Methods are thread-safe but for those with an underscore."""
 
     def __init__(self, address: str, access: Access, timeout_s: float, role: str = "client") -> None:
-        identity = new_identity()
-        self.name = name_of(role, identity)
-        self.address = address
-        self.members = Members(0, ())
-        self._timeout_s = timeout_s
         self._jobs: dict[str, JobEvents] = {}
         self._plans: OrderedDict[str, None] = OrderedDict()
         self._dead: deque[int] = deque()
         self._over: deque[str] = deque()
         self._numbers = count(1)
-        self._status: deque[Future[Status]] = deque()
+        self._asked: dict[type, deque[tuple[Any, Future[Any]]]] = {Status: deque(), PageAt: deque()}
+        """Questions under way, by the class of their answers."""
         self._clock = Clock(is_ours=False)
         """The master's."""
         self._tuned_s = float("-inf")
         self.is_watched = False
         """Whether somebody wants to know what our jobs are for."""
         self._described: set[str] = set()
-        self._pages: deque[Future[PageAt]] = deque()
-        self._answered: Future[None] = Future()
-        self._changed = threading.Condition()
-        self._error: ConnectionFailed | None = None
-        self._is_greeted = False
-        """Whether the master has heard who we are, on the present connection."""
-        self._is_up = False
-        """Whether it has let us in, and has told us of its workers."""
-        self._lost_at: float | None = None
-        """Since when there is no master, where we had one."""
-        self._ends = False
-        """Whether the next loss of the master is what we have asked for."""
         self.holding: Callable[[], tuple[Sequence[int], int]]
         """The arrays that we have on the workers, and the last number of any; called on a thread of ours."""
         self.hand_over: Callable[[Members], None]
@@ -134,38 +112,10 @@ class Link:
         """Hears that the workers have nothing of ours any more; called on a thread of ours."""
         self._retired: tuple[Callable[[], bool], Callable[[], None]] | None
         self.forget()
-        self._handshake = Handshake(address)
-        self._loop = Loop()
-        self._identity, self._access = identity, access
-        try:
-            self._master = self._dial()
-        except AuthenticationFailed:
-            self._loop.close()
-            raise
-        except zmq.ZMQError as error:
-            self._loop.close()
-            raise MasterUnreachable(
-                f"{address} is not an address that can be connected to: {error}"
-            ) from error
-        self._hello = Hello(PROTOCOL, role, label())
-        self.peers = Peers(self._loop, identity, self._hello, access)
+        super().__init__(address, access, timeout_s, role)
+        self.peers = Peers(self._loop, self._identity, self._hello, access)
         self.peers.timeout_s = timeout_s
-        self._loop.receive(self._master, self._receive, self._broken, copy=True)
         self._loop.every(_RELEASE_S, self._flush)
-        self._loop.every(_RELEASE_S, self._look)
-        self._thread = threading.Thread(target=self._run, name="spartan-ng-client", daemon=True)
-
-    def open(self) -> None:
-        """Connect; raises MasterUnreachable, AuthenticationFailed or VersionMismatch within the timeout."""
-        self._thread.start()
-        try:
-            self._answered.result(self._timeout_s)
-        except TimeoutError:
-            self.close()
-            raise self._handshake.error(self._timeout_s) from None
-        except BaseException:
-            self.close()
-            raise
 
     def wait_for_workers(self, least: int, timeout_s: float) -> bool:
         """Wait until that many workers are there; whether they are."""
@@ -180,18 +130,6 @@ class Link:
     def is_busy(self) -> bool:
         """Whether a job of ours is under way."""
         return bool(self._jobs)
-
-    def wait_for_master(self) -> None:
-        """Wait until there is a master; raises as `check` does, where none comes."""
-        if not self._is_up:
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_up or self._error is not None)
-        self.check()
-
-    def check(self) -> None:
-        """Raise if the connection is lost or closed."""
-        if self._error is not None:
-            raise self._error
 
     def submit(self, plan: Plan, message: Submit, drops: int, events: JobEvents) -> None:
         """Start a job over arrays that were there after so many `drops`; what becomes of it arrives in
@@ -221,18 +159,7 @@ class Link:
 
     def status(self) -> Status:
         """Who is there and what runs."""
-        self.check()
-        future: Future[Status] = Future()
-
-        def ask() -> None:
-            self._status.append(future)
-            self._send(AskStatus())
-
-        self._loop.call(ask)
-        try:
-            return future.result(self._timeout_s)
-        except TimeoutError:
-            raise MasterUnreachable(f"{self.address} gives no status within {self._timeout_s:g} s") from None
+        return self._ask(AskStatus(), Status, "status")
 
     def tune(self) -> None:
         """Learn the master's clock, which is that of all it says has happened."""
@@ -254,21 +181,25 @@ class Link:
 
     def page(self) -> str:
         """The link of the cluster's page; ConnectionFailed where it has none."""
-        self.check()
-        future: Future[PageAt] = Future()
-
-        def ask() -> None:
-            self._pages.append(future)
-            self._send(AskPage())
-
-        self._loop.call(ask)
-        try:
-            found = future.result(self._timeout_s)
-        except TimeoutError:
-            raise MasterUnreachable(f"{self.address} gives no page within {self._timeout_s:g} s") from None
+        found = self._ask(AskPage(), PageAt, "page")
         if not found.url:
             raise ConnectionFailed(f"the cluster at {self.address} has no page: {found.why}")
         return found.url
+
+    def _ask(self, question: AskStatus | AskPage, answer: type[_Answer], what: str) -> _Answer:
+        """What the master answers; questions of a kind are answered in their order."""
+        self.check()
+        future: Future[Any] = Future()
+
+        def ask() -> None:
+            self._asked[answer].append((question, future))
+            self._send(question)
+
+        self._loop.call(ask)
+        try:
+            return future.result(self._timeout_s)  # type: ignore[no-any-return]
+        except TimeoutError:
+            raise MasterUnreachable(f"{self.address} gives no {what} within {self._timeout_s:g} s") from None
 
     def retire(self, is_idle: Callable[[], bool], close: Callable[[], None]) -> None:
         """Call `close` once `is_idle` says that nobody needs us."""
@@ -296,21 +227,6 @@ class Link:
             self._changed.wait_for(lambda: self._error is not None, self._timeout_s)
         self.close()
 
-    def close(self) -> None:
-        """Leave; the cluster drops all that is ours."""
-        if self._loop.closed or not self._thread.is_alive():
-            self._loop.close()
-            return
-
-        def leave() -> None:
-            self._send(Bye())
-            self._fail(ConnectionFailed("the connection to the cluster is closed"))
-            self._loop.stop()
-
-        self._loop.call(leave)
-        if threading.current_thread() is not self._thread:
-            self._thread.join(5.0)
-
     def forget(self) -> None:
         """Hold nobody any more who holds us, so that what is left of a connection needs no collector."""
         self.holding, self.hand_over, self.let_go = lambda: ((), 0), lambda members: None, lambda: None
@@ -318,34 +234,12 @@ class Link:
 
     # --- on the loop's thread
 
-    def _run(self) -> None:
-        try:
-            self._loop.run()
-        except Exception as error:  # noqa: BLE001 - whoever waits for us hears of it
-            why = (
-                f"the connection to the master at {self.address} is given up: {type(error).__name__}: {error}"
-            )
-            self._fail(error if isinstance(error, ConnectionFailed) else ConnectionFailed(why))
-        finally:
-            self._fail(ConnectionFailed("the connection to the cluster is closed"))
-            self._loop.close(linger_s=0.5)
-            give_back()
-
-    def _dial(self) -> Socket:
-        server = None if self._access.keys is None else self._access.keys.server_public
-        return self._loop.dealer(self.address, self._identity, self._access, server, self._connection_event)
-
-    def _send(self, message: Any) -> None:
-        """What is said while there is no master, need not be said to the next one."""
-        if self._error is None and self._is_up:
-            send(self._master, message)
-
     def _submit(self, plan: Plan, message: Submit, drops: int, events: JobEvents) -> None:
         if self._error is not None:
             events.put(self._error)
             return
         if not self._is_up or drops != self.drops:
-            events.put(JobFailed(message.job, WorkersChanged.__name__, _UNDER_WAY))
+            events.put(JobFailed(message.job, WorkersChanged.__name__, UNDER_WAY))
             return
         over = self._take_dead()
         message = replace(message, released=over.serials, retired=over.jobs)
@@ -381,49 +275,6 @@ class Link:
         jobs = tuple(self._over.popleft() for _ in range(len(self._over)))
         return Release(serials, jobs)
 
-    def _connection_event(self, event: int) -> None:
-        self._handshake.note(event)
-        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            send_frames(self._master, greeting(replace(self._hello, epoch=self.members.epoch)))
-            self._is_greeted = True
-        elif event == zmq.EVENT_DISCONNECTED and self._is_greeted:
-            self._lose_master()
-        elif self._handshake.failed:
-            self._fail(self._handshake.error(self._timeout_s))
-
-    def _lose_master(self) -> None:
-        """Connect again: what is under way on a broken connection must not reach the next master."""
-        if self._error is not None:
-            return
-        self._is_greeted = self._is_up = False
-        if self._ends:
-            self._fail(ConnectionFailed(f"the cluster at {self.address} has ended"))
-            return
-        if self._lost_at is None:
-            self._lost_at = self._loop.now()
-            _log.warning("the connection to the master at %s is lost; it is made again", self.address)
-        for job, events in self._jobs.items():
-            events.put(JobFailed(job, WorkersChanged.__name__, _UNDER_WAY))
-        self._jobs.clear()
-        self._plans.clear()
-        self._described.clear()
-        self.is_watched, self._tuned_s = False, float("-inf")
-        self._loop.call(self._dial_again)
-
-    def _dial_again(self) -> None:
-        self._loop.release(self._master)
-        self._handshake = Handshake(self.address)
-        try:
-            self._master = self._dial()
-        except ConnectionFailed as error:  # others could be the master there by now
-            self._fail(error)
-            return
-        self._loop.receive(self._master, self._receive, self._broken, copy=True)
-
-    def _look(self) -> None:
-        if self._lost_at is not None and self._loop.now() - self._lost_at > self._timeout_s:
-            self._fail(MasterUnreachable(f"the connection to the master at {self.address} is lost; {_AGAIN}"))
-
     def _welcomed(self, message: Welcome) -> None:
         """There is a master again, or the first one."""
         if self._lost_at is None:
@@ -448,12 +299,13 @@ class Link:
             threading.Thread(target=self._hand_over, args=(message, tuple(new)), daemon=True).start()
         if self._lost_at is not None:
             self._lost_at = None
-            for _ in self._status:
-                self._send(AskStatus())
-            for _ in self._pages:
-                self._send(AskPage())
+            for question, _ in self._questions():
+                self._send(question)
         if not self._answered.done():
             self._answered.set_result(None)
+
+    def _questions(self) -> Iterator[tuple[Any, Future[Any]]]:
+        return chain.from_iterable(self._asked.values())
 
     def _hand_over(self, members: Members, leaving: tuple[str, ...]) -> None:
         """On a thread of its own: take what is ours, and say so."""
@@ -462,9 +314,6 @@ class Link:
         except SpartanError as error:
             _log.warning("what workers that leave have cannot be taken from them: %s", error)
         self._loop.call(lambda: self._send(Moved(leaving)))
-
-    def _broken(self, error: Exception) -> None:
-        self._fail(ConnectionFailed(f"the master at {self.address} said what cannot be read: {error}"))
 
     def _receive(self, frames: Sequence[Buffer]) -> None:
         message = TO_CLIENT(frames)
@@ -483,35 +332,31 @@ class Link:
                     events.put(message)
             case Members():
                 self._use(message)
-            case Status():
-                self._status.popleft().set_result(message)
+            case Status() | PageAt():
+                self._asked[type(message)].popleft()[1].set_result(message)
             case Refused():
                 self._fail(self._handshake.refused(message))
             case Stop():
-                self._fail(MasterUnreachable(f"the master at {self.address} has been stopped; {_AGAIN}"))
+                self._fail(MasterUnreachable(f"the master at {self.address} has been stopped; {AGAIN}"))
             case Watched():
                 self.is_watched = True
-            case PageAt():
-                self._pages.popleft().set_result(message)
             case Welcome():
                 self._welcomed(message)
             case Probe():
                 pass
 
-    def _fail(self, error: ConnectionFailed) -> None:
-        """The connection is of no use any more; everybody who waits hears of it."""
-        if self._error is not None:
-            return
-        with self._changed:
-            self._error = error
-            self._changed.notify_all()
-        if not self._answered.done():
-            self._answered.set_exception(error)
+    def _interrupted(self) -> None:
+        for job, events in self._jobs.items():
+            events.put(JobFailed(job, WorkersChanged.__name__, UNDER_WAY))
+        self._jobs.clear()
+        self._plans.clear()
+        self._described.clear()
+        self.is_watched, self._tuned_s = False, float("-inf")
+
+    def _ended(self, error: ConnectionFailed) -> None:
         for events in self._jobs.values():
             events.put(error)
         self._jobs.clear()
-        for future in self._status:
+        for _, future in self._questions():
             future.set_exception(error)
-        for asked in self._pages:
-            asked.set_exception(error)
         self.peers.close(error)

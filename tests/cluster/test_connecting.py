@@ -131,7 +131,7 @@ def test_a_master_without_workers(master):
 
 
 def test_another_protocol(master, monkeypatch):
-    monkeypatch.setattr("spartan_ng.backends.link.PROTOCOL", messages.PROTOCOL + 1)
+    monkeypatch.setattr("spartan_ng.backends.reconnecting.PROTOCOL", messages.PROTOCOL + 1)
     text = refusal(VersionMismatch, master.address)
     assert f"protocol {messages.PROTOCOL}" in text
     assert "same version" in text

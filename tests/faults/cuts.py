@@ -59,7 +59,7 @@ class Cluster:
         ]
         for thread in self._threads:
             thread.start()
-        with patch("spartan_ng.backends.link.Loop", lambda: network.loop("client")):
+        with patch("spartan_ng.backends.reconnecting.Loop", lambda: network.loop("client")):
             self.client = ClusterBackend.connect(
                 self.master.address, timeout_s=_HANG_S, workers=WORKERS, insecure=True
             )

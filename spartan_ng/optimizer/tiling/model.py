@@ -11,7 +11,6 @@ Spartan (ATC '15), section 3.3, "Constructing the tiling graph".
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
+from spartan_ng.optimizer.tiling.factors import Factors
 from spartan_ng.optimizer.tiling.memory import outside_bytes, within
 from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, pieces, read_bytes
 from spartan_ng.optimizer.tiling.options import (
@@ -35,7 +35,7 @@ from spartan_ng.optimizer.tiling.options import (
     projected,
     uneven,
 )
-from spartan_ng.optimizer.tiling.problem import Problem, Scope
+from spartan_ng.optimizer.tiling.problem import Problem
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 from spartan_ng.optimizer.tiling.variables import PINNED, Late, Model, Move, OwnCopy, Place, Rules
@@ -49,31 +49,25 @@ def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rule
     return _Builder(stages, arrays, rules).model()
 
 
-class _Builder:
+class _Builder(Factors):
     """Collects variables and factors stage by stage."""
 
     def __init__(
         self, stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules
     ) -> None:
+        super().__init__(rules.rates or rules.profile)
         self.stages, self.arrays, self.rules = stages, arrays, rules
         self.profile = rules.profile
-        self.rates = rules.rates or rules.profile
         self.cuts = {} if rules.forced else cuts_of(stages, arrays, self.profile)
         self.few: dict[int, dict[int, None]] = {}
         """For each array, numbers of workers that small stages which touch it are worth."""
         self.touched = [self._touched(s) for s in stages]
         self.grids = [self._grids(s, t) for s, t in zip(stages, self.touched, strict=True)]
-        self.sizes = [len(g) for g in self.grids]
-        self.constant = 0
-        self.factors: dict[Scope, Table] = {}
-        self.weights: dict[Scope, Table] = {}
+        self.sizes += [len(g) for g in self.grids]
         free = not rules.forced
         self.own = own_copies(stages, arrays, self.profile, rules.budget) if free else ()
         bits = 60 - (2 * (len(stages) + len(arrays) + len(self.own))).bit_length()
-        # Picoseconds, a thousand times the cost, have to stay within 64 bits, too.
-        self.wide = self._most_ns() >= 1 << min(bits, 52)
-        self.forbidden = 1 << (200 if self.wide else bits)
-        self.kind: type[Any] = object if self.wide else np.int64
+        self.widen(self._most_ns(), bits)
 
     def model(self) -> Model:
         """Everything, in program order."""
@@ -167,17 +161,6 @@ class _Builder:
         if number in self.few:
             options = fewer(options, array.shape, cuttable, self.few[number])
         return uneven(options, array.shape, cuttable, self.cuts) if self.cuts else options
-
-    def _variable(self, array: ArraySketch, options: Options) -> Place:
-        v = len(self.sizes)
-        self.sizes.append(len(options))
-        self._weigh(v, options, array)
-        return Place(v, options)
-
-    def _weigh(self, v: int, options: Options, array: ArraySketch) -> None:
-        if any(options.copied):
-            weight = np.array([array.nbytes * copied for copied in options.copied], self.kind)
-            self.weights[v,] = self.weights.get((v,), 0) + weight
 
     def _source(self, number: int) -> Place:
         """An array that no stage writes."""
@@ -330,41 +313,6 @@ class _Builder:
         table = np.where(cutting, late[None], at_once[:, None, :])
         self._add_wide((s, result.variable, place.variable), table)
         return Late((s, result.variable, place.variable), table)
-
-    def _add_wide(self, variables: tuple[int, ...], moved: Table) -> None:
-        """A cost over any number of different variables, some of which may be pinned."""
-        cost = self.rates.move_ns(moved.astype(object) if self.wide else moved)
-        free = [axis for axis, v in enumerate(variables) if v != PINNED]
-        cost = cost[tuple(slice(None) if v != PINNED else 0 for v in variables)]
-        scope = tuple(variables[axis] for axis in free)
-        cost = cost.transpose(sorted(range(len(scope)), key=lambda axis: scope[axis]))
-        scope = tuple(sorted(scope))
-        known = self.factors.get(scope)
-        self.factors[scope] = cost if known is None else known + cost
-
-    def _add(self, row: int, column: int, moved: Table, extra: Table | None) -> None:
-        if self.wide:
-            moved = moved.astype(object)
-        cost = self.rates.move_ns(moved)
-        if extra is not None:
-            cost = cost + extra
-        scope: Scope
-        if column == PINNED:
-            scope, cost = (row,), cost[:, 0]
-        elif row < column:
-            scope = (row, column)
-        else:
-            scope, cost = (column, row), cost.T
-        known = self.factors.get(scope)
-        self.factors[scope] = cost if known is None else known + cost
-
-    def _add_unary(self, v: int, costs: list[int]) -> None:
-        """Costs of a variable's options; what they have in common goes to the constant."""
-        least = min(costs)
-        self.constant += least
-        table = np.array([c - least for c in costs], self.kind)
-        known = self.factors.get((v,))
-        self.factors[v,] = table if known is None else known + table
 
     def _compute(self, s: int, stage: StageSketch) -> None:
         if self.cuts:
