@@ -25,7 +25,7 @@ from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
 from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
-from spartan_ng.plan.plan import Slot
+from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.wire.messages import Key, Member, Members
 

@@ -27,13 +27,10 @@ from spartan_ng.errors import (
 )
 from spartan_ng.events import now_ns, record
 from spartan_ng.plan.plan import Plan
-from spartan_ng.system.heap import give_back
 from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.clocks import Clock, on_our_clock
-from spartan_ng.wire.connection import Handshake
-from spartan_ng.wire.hosts import label
-from spartan_ng.wire.loop import Loop, Socket, send, send_frames
+from spartan_ng.wire.loop import send
 from spartan_ng.wire.messages import (
     TO_CLIENT,
     AskPage,

@@ -20,9 +20,9 @@ from spartan_ng.errors import (
     ConnectionFailed,
     MasterUnreachable,
 )
+from spartan_ng.system.heap import give_back
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.connection import Handshake
-from spartan_ng.wire.heap import give_back
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.loop import Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import (

@@ -21,7 +21,6 @@ from spartan_ng.api.core.conversion import (
     is_array_like,
     is_override,
     knows_numpys_alone,
-    numbers_here,
     values,
     wraps,
 )
