@@ -9,7 +9,17 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from spartan_ng.costs.tuned import BLAS_SPEEDUP, LOOKUP_FLOPS, RESULT_FLOPS, STEP_FLOPS, USER_FLOPS
+import numpy as np
+
+from spartan_ng.costs.tuned import (
+    BLAS_SPEEDUP,
+    LOOKUP_FLOPS,
+    NEAR_BYTES,
+    NEAR_LOOKUP_FLOPS,
+    RESULT_FLOPS,
+    STEP_FLOPS,
+    USER_FLOPS,
+)
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -23,7 +33,12 @@ _VIEWS = frozenset({"slice", "transpose", "reshape", "broadcast", "data", "index
 
 
 def flops(
-    kind: str, fn: str | UserFunction | None, params: tuple[Any, ...], shape: tuple[int, ...], taken: int
+    kind: str,
+    fn: str | UserFunction | None,
+    params: tuple[Any, ...],
+    shape: tuple[int, ...],
+    taken: int,
+    dtype: np.dtype[Any],
 ) -> int:
     """Floating-point operations of one step.
 
@@ -33,6 +48,7 @@ def flops(
     fn, params : the step's own
     shape : the result's
     taken : elements that the step goes over: of the operand of a fold, of the index space of a product
+    dtype : the result's
     """
     made = prod(shape)
     if isinstance(fn, UserFunction):
@@ -47,7 +63,7 @@ def flops(
         return made * SCANS[str(fn)].flops
     if "along_axis" in (kind, fn):
         line: int = shape[params[1]]
-        return made // max(line, 1) * AXIS_FUNCTIONS[params[0]].line_flops(line)
+        return made // max(line, 1) * AXIS_FUNCTIONS[params[0]].line_flops(line, dtype, params[2])
     if "take" in (kind, fn):
         return made * LOOKUP_FLOPS
     if kind == "random" and fn in DISTRIBUTIONS:
@@ -60,9 +76,14 @@ def flops(
 def of_node(node: Node) -> int:
     """Floating-point operations that computing a node once takes, all elements of dense operands."""
     if node.fn == "contract":
-        return flops("contract", node.fn, node.params, node.shape, volume(node))
+        return flops("contract", node.fn, node.params, node.shape, volume(node), node.dtype)
     taken = node.size if node.op in (Op.MAP, Op.RANDOM) else max((i.size for i in node.inputs), default=0)
-    return flops(node.op.value, node.fn, node.params, node.shape, taken)
+    return flops(node.op.value, node.fn, node.params, node.shape, taken, node.dtype)
+
+
+def lookups(count: int, nbytes: int) -> int:
+    """Operations that finding so many elements of an array of so many bytes takes the time of."""
+    return count * (NEAR_LOOKUP_FLOPS if nbytes <= NEAR_BYTES else LOOKUP_FLOPS)
 
 
 def volume(product: Node) -> int:

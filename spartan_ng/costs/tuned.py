@@ -27,6 +27,12 @@ LOOKUP_FLOPS = 96
 """Operations an element that is looked up: more often than not its line is in no cache. (`benchmarks
 predictions`)"""
 
+NEAR_LOOKUP_FLOPS = 24
+"""The same of an array whose lines a core's caches keep."""
+
+NEAR_BYTES = 1 << 22
+"""Bytes of an array that they keep."""
+
 TURNED = 3
 """Times that a byte counts which a pass reads against the order in which it lies. (`benchmarks
 predictions`)"""

@@ -192,7 +192,7 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    flops = AXIS_FUNCTIONS[str(node.params[0])].line_flops(node.size)
+    flops = AXIS_FUNCTIONS[str(node.params[0])].line_flops(node.size, node.dtype, node.params[2])
     return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
 
 
@@ -202,7 +202,7 @@ def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = (0,) if x.size > 1 else ()
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
-    return StageSketch(x.shape, cuttable, reads, (write,), AXIS_FUNCTIONS["sort"].line_flops(x.size))
+    return StageSketch(x.shape, cuttable, reads, (write,), AXIS_FUNCTIONS["sort"].line_flops(x.size, x.dtype))
 
 
 def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:

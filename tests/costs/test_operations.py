@@ -8,12 +8,20 @@ import pytest
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node, volume, weighed
-from spartan_ng.costs.tuned import BLAS_SPEEDUP, RESULT_FLOPS, USER_FLOPS
+from spartan_ng.costs.tuned import (
+    BLAS_SPEEDUP,
+    LOOKUP_FLOPS,
+    NEAR_BYTES,
+    NEAR_LOOKUP_FLOPS,
+    RESULT_FLOPS,
+    USER_FLOPS,
+)
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.scans import SCANS
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
@@ -70,6 +78,32 @@ def test_a_product_costs_its_volume_or_its_result(m: int, k: int, n: int) -> Non
 def test_a_users_function_counts_the_same_wherever_it_is_asked() -> None:
     node = build.map_(UserFunction(np.tanh), leaf(30, 40), dtype=F8)
     assert of_node(node) == planned(node) == 1200 * USER_FLOPS
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u2", "c16", "M8[s]", "S9", "?", "i1"])
+@pytest.mark.parametrize("keywords", [(), (("kind", "stable"),)])
+@pytest.mark.parametrize("shape", [(1200,), (30, 40)])
+def test_a_sort_counts_what_its_elements_are_sorted_by(dtype: str, keywords: tuple, shape: tuple) -> None:
+    """NumPy sorts numbers in vector registers where neither ties nor bytes keep it from that."""
+    kind = np.dtype(dtype)
+    x = build.data(ArrayRef(shape, kind))
+    node = build.along_axis("sort", [x], len(shape) - 1, dtype=kind, keywords=keywords)
+    row, line = AXIS_FUNCTIONS["sort"], shape[-1]
+    quick = dtype in ("f8", "i4", "u2") and not keywords
+    each = row.vectorized if quick else row.flops
+    assert 0 < row.vectorized < row.flops
+    assert of_node(node) == planned(node) == 1200 * each * line.bit_length()
+
+
+@pytest.mark.parametrize("columns", [1000, NEAR_BYTES // 8, NEAR_BYTES // 8 + 1])
+def test_looking_up_costs_more_in_what_no_cache_keeps(columns: int) -> None:
+    matrix = ArrayRef((500, columns), F8, format="csr", nnz=3000)
+    node = build.matmul(build.data(matrix), leaf(columns), F8)
+    each = NEAR_LOOKUP_FLOPS if columns * 8 <= NEAR_BYTES else LOOKUP_FLOPS
+    plan = lower(topological([node]), [node], Settings(Profile()), "key")
+    (nonzeros,) = (slot.nonzeros for slot in plan.slots if slot.nonzeros is not None)
+    assert nonzeros >= 3000
+    assert planned(node) == (2 + each) * nonzeros
 
 
 def test_views_compute_nothing() -> None:

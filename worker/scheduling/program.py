@@ -103,7 +103,7 @@ class Program:
 def _each(row: Row) -> int:
     """Operations of a row for each element of its stage's domain, about."""
     made = max(prod(row.shape), 1)
-    return flops(row.kind, row.fn, row.params, row.shape, made) // made
+    return flops(row.kind, row.fn, row.params, row.shape, made, row.dtype) // made
 
 
 def _operations(stage: Fused, elements: int) -> int:

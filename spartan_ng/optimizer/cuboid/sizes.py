@@ -59,7 +59,7 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
         whole = 2 * cells * summed
         return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
     taken = nonzeros[node.inputs[0]] if node.op is Op.FOLD else cells
-    return flops(node.op.value, node.fn, node.params, (cells,), taken)
+    return flops(node.op.value, node.fn, node.params, (cells,), taken, node.dtype)
 
 
 def is_product(node: Node) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.costs.operations import by_blas, flops
-from spartan_ng.costs.tuned import LOOKUP_FLOPS
+from spartan_ng.costs.operations import by_blas, flops, lookups
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import VALUE, Read, Row, Slot
 from spartan_ng.plan.stages.stage import Stage
@@ -87,18 +86,18 @@ def row_operations(
 ) -> int:
     """Operations of one row over all of a stage's domain, in those of a loop (`costs.operations`).
 
-    `stored` tells of a product's sparse operand: each non-zero looks up where it belongs.
+    `stored` tells of a product's sparse operand: each non-zero looks up what belongs to it in the other one.
     """
     made = prod(row.shape)
     if row.kind != "contract":
-        return flops(row.kind, row.fn, row.params, row.shape, max(made, prod(domain)))
+        return flops(row.kind, row.fn, row.params, row.shape, max(made, prod(domain)), row.dtype)
     labels, _, out = row.params
-    first = row.args[0]
-    shape = reads[first].shape if first < len(reads) else rows[first - len(reads)].shape
+    shape, other = (reads[a].shape if a < len(reads) else rows[a - len(reads)].shape for a in row.args)
     count = 2 * made * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
     if stored is not None:
         nonzeros, size = stored
-        return count * nonzeros // max(size, 1) + LOOKUP_FLOPS * nonzeros
+        found = prod(other) if prod(shape) == size else prod(shape)
+        return count * nonzeros // max(size, 1) + lookups(nonzeros, found * row.dtype.itemsize)
     return count if row.sampled else by_blas(count, made)
 
 

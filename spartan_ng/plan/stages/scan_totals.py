@@ -40,5 +40,5 @@ class ScanTotals(Pass):
 
     def operations(self, slots: Sequence[Slot]) -> int:
         """Those of its rows, and of the scan."""
-        scanned = flops("scan", self.fn, (self.axis,), self.domain, prod(self.domain))
+        scanned = flops("scan", self.fn, (self.axis,), self.domain, prod(self.domain), slots[self.slot].dtype)
         return Pass.operations(self, slots) + scanned
