@@ -53,17 +53,19 @@ class Body:
         ]
         self._is_dense = all(row.format == "dense" for row in stage.rows)
         self.buffer, self.nbuffers = self._plan_buffers()
-        self._cutters: dict[Box, list[tuple[Cutter, Cutter]]] = {}
+        self._cutters: dict[Box, tuple[list[Cutter], list[tuple[Cutter, Cutter]]]] = {}
         self._places: dict[tuple[int, ...], list[Place | None]] = {}
 
     def settled(self, operands: Sequence[Any], tile: Box) -> tuple[list[Evaluate], list[Cutter]]:
         """The functions of rows, and what cuts operands, for these formats of theirs: asked once a tile."""
         found = self._cutters.get(tile)
         if found is None:
-            found = self._cutters[tile] = [cutters(r, tile) for r in self.stage.reads]
+            every = [cutters(r, tile) for r in self.stage.reads]
+            found = self._cutters[tile] = ([of_dense for of_dense, _ in every], every)
         sparse = [not isinstance(o, np.ndarray) and is_sparse(o) for o in operands]
-        evaluates = self._of_arrays if self._is_dense and True not in sparse else self.evaluates
-        return list(evaluates), [two[s] for two, s in zip(found, sparse, strict=True)]
+        if True not in sparse:
+            return [*(self._of_arrays if self._is_dense else self.evaluates)], found[0]
+        return [*self.evaluates], [two[s] for two, s in zip(found[1], sparse, strict=True)]
 
     def places(self, sizes: tuple[int, ...]) -> list[Place | None]:
         """Where each row's value lies in blocks of this shape; None for those that make their own."""

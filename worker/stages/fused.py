@@ -342,7 +342,7 @@ def _reduced(
     else:
         found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
         states = iter([list(islice(found, len(cell.runs))) for cell in how.cells])
-    slots = [run.plan.slots[s] for s in write.slots]
+    slots = run.plan.slots
     (own,) = task.owns
     in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
     outs: list[Any] = []
@@ -351,9 +351,12 @@ def _reduced(
         states_shape = values[0].shape[: len(write.partial)] if write.partial else ()
         tile_shape = (*states_shape, *box_shape(own))
         if in_place:
-            return [_owned(v, s.dtype).reshape(tile_shape) for v, s in zip(values, slots, strict=True)]
-        outs = outs or [ex.store.allocate(tile_shape, s.dtype) for s in slots]
-        part = labelled_box(write.labels, slots[0].shape[len(write.partial) :], cell.box)
+            return [
+                _owned(v, slots[s].dtype).reshape(tile_shape)
+                for v, s in zip(values, write.slots, strict=True)
+            ]
+        outs = outs or [ex.store.allocate(tile_shape, slots[s].dtype) for s in write.slots]
+        part = labelled_box(write.labels, slots[write.slots[0]].shape[len(write.partial) :], cell.box)
         place = slices_within(part, own)
         for out, value in zip(outs, values, strict=True):
             out[(slice(None),) * len(write.partial) + place] = value
