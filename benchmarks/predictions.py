@@ -1,16 +1,22 @@
 """Predicted beside measured seconds of stages, embedded and on four workers: how far to believe `explain`.
 
 A stage's seconds are those of its slowest task, the best of some runs whose kernels are compiled. Of programs
-of several stages the whole plan counts.
+of several stages the whole plan counts. A busy machine makes all of them too long, but hardly those of one
+thread by the processor's time (`python -m benchmarks.predictions`).
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy
 from scipy import sparse
@@ -18,6 +24,7 @@ from scipy import sparse
 import spartan_ng as np
 from spartan_ng.kernels.compiled.compile import wait_for_compiles
 from spartan_ng.units import time_text
+from spartan_ng.worker import executor
 
 ROUNDS = 5
 WARM = 4
@@ -131,8 +138,21 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def by_processor(scale: float = 1.0, only: str = "") -> list[Row]:
+    """All programs on one thread, by the processor's time; nothing may have run in this process before."""
+    with np.config.override(threads=1), patch.object(executor, "now_ns", time.process_time_ns):
+        return _rows(scale, only)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print all tables."""
+    print("\n### in this process, on one thread, by the processor's time\n", flush=True)
+    single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", __name__], check=True, env={**os.environ, **single})
     for workers in (0, 4):
         print(f"\n### {f'on {workers} workers' if workers else 'in this process'}\n")
         print(table(run(workers)), flush=True)
+
+
+if __name__ == "__main__":
+    print(table(by_processor()), flush=True)

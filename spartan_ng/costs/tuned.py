@@ -37,6 +37,10 @@ TURNED = 3
 """Times that a byte counts which a pass reads against the order in which it lies. (`benchmarks
 predictions`)"""
 
+WRITTEN = 2
+"""Times that a byte counts which a pass writes: the line that it lies in is read before. (`benchmarks
+predictions`)"""
+
 OUTSIDE = 4
 """Times that a byte counts which is read from outside, of a file or by a function: it is fetched or
 made, often unpacked, and copied. (`benchmarks larger`: reading the file, warm)"""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs.tuned import TURNED
-from spartan_ng.plan.rows import Read, Row, Slot, Write
+from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages.passes import Pass
 
 
@@ -54,11 +53,8 @@ class Fused(Pass):
         rows, columns = self.reads[self.driver].axes
         return rows.label, columns.label
 
-    def touched_bytes(self, slots: Sequence[Slot]) -> int:
-        """Of arrays that are read against their order, each byte counts more."""
-        turned = {r.slot for r in self.reads if not _is_in_order(r)}
-        every = (*self.read_slots(), *self.written_slots())
-        return sum(slots[s].stored_bytes * (TURNED if s in turned else 1) for s in every)
+    def _times_read(self, slot: int) -> int:
+        return 1 if all(_is_in_order(r) for r in self.reads if r.slot == slot) else TURNED
 
 
 def _is_in_order(read: Read) -> bool:

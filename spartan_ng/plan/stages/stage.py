@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import WRITTEN
 from spartan_ng.plan.rows import VALUE, Read, Slot, Write
 
 if TYPE_CHECKING:
@@ -80,8 +81,13 @@ class Stage:
         return prod(self.space(slots))
 
     def touched_bytes(self, slots: Sequence[Slot]) -> int:
-        """Bytes of the arrays that it reads and writes."""
-        return sum(slots[s].stored_bytes for s in (*self.read_slots(), *self.written_slots()))
+        """Bytes of the arrays that it reads and writes; those that it writes count more."""
+        read = sum(slots[s].stored_bytes * self._times_read(s) for s in self.read_slots())
+        return read + WRITTEN * sum(slots[s].stored_bytes for s in self.written_slots())
+
+    def _times_read(self, slot: int) -> int:
+        """How often a byte counts that it reads of a slot."""
+        return 1
 
     def seconds(self, slots: Sequence[Slot], moved_bytes: int, profile: Profile) -> float:
         """What it is expected to take: its transfers, then its tasks side by side.
