@@ -11,7 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
-from spartan_ng.optimizer.cuboid.search import exhaustive, optimize
+from benchmarks.brute_cuboids import exhaustive
+from spartan_ng.optimizer.cuboid.search import optimize
 from spartan_ng.optimizer.cuboid.space import Cluster, Cut, Matrix, Operator, Space
 
 PAPER = Cluster(

@@ -96,27 +96,11 @@ class Methods(Arithmetic):
             return manipulation.transpose(self, axes[0])
         return manipulation.transpose(self, axes or None)
 
-    def swapaxes(self, axis1: int, axis2: int) -> ndarray:
-        """Two axes exchanged."""
-        return manipulation.swapaxes(self, axis1, axis2)
-
-    def squeeze(self, axis: Any = None) -> ndarray:
-        """Axes of length 1 removed."""
-        return manipulation.squeeze(self, axis)
-
-    def repeat(self, repeats: Any, axis: Any = None) -> ndarray:
-        """Each element several times."""
-        return rearranging.repeat(self, repeats, axis)
-
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
-        """The diagonal."""
-        return manipulation.diagonal(self, offset, axis1, axis2)
-
-    def trace(
-        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
-    ) -> ndarray:
-        """The diagonal's sum."""
-        return products.trace(self, offset, axis1, axis2, dtype, out)
+    swapaxes = manipulation.swapaxes
+    squeeze = manipulation.squeeze
+    repeat = rearranging.repeat
+    diagonal = manipulation.diagonal
+    trace = products.trace
 
     def dot(self, b: Any, out: Any = None) -> ndarray:
         """The dot product."""
@@ -309,9 +293,7 @@ class Methods(Arithmetic):
         """Slices along an axis where a condition holds."""
         return taking.compress(condition, self, axis, out)
 
-    def nonzero(self) -> tuple[ndarray, ...]:
-        """Indices of the elements that are not zero."""
-        return sorting.nonzero(self)
+    nonzero = sorting.nonzero
 
     # --- the rest ----------------------------------------------------------------------------------
 
@@ -345,9 +327,7 @@ class Methods(Arithmetic):
         """The indices that partition."""
         return sorting.argpartition(self, kth, axis, kind, order)
 
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
-        """Where values belong in this sorted array."""
-        return sorting.searchsorted(self, v, side, sorter)
+    searchsorted = sorting.searchsorted
 
     # --- files and pickles ---------------------------------------------------------------------------
 

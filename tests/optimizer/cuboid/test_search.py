@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.brute_cuboids import exhaustive
 from benchmarks.cuboids import CUTS, PAPER, paper_space
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.cuboid import search
-from spartan_ng.optimizer.cuboid.search import exhaustive, optimize, pruned
+from spartan_ng.optimizer.cuboid.search import optimize, pruned
 from spartan_ng.optimizer.cuboid.space import Cluster, Matrix, Operator, Space
 from tests.sampling import examples
 
