@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Key, Store
 from spartan_ng.worker.network.protocol import NoPeers
-from spartan_ng.worker.scheduling.program import Program
 
 LONG_S = 0.1
 """Plans that are predicted to take longer run on a thread that Ctrl-C can give up; it costs some 0.1 ms."""
@@ -58,7 +56,6 @@ class EmbeddedBackend:
         )
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
-        self._long: WeakKeyDictionary[Program, bool] = WeakKeyDictionary()
         self._begin()
 
     def _begin(self) -> None:
@@ -99,7 +96,7 @@ class EmbeddedBackend:
         self, job: str, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
     ) -> tuple[list[ArrayRef], RunStats]:
         cancelled = threading.Event()
-        if not is_interruptible() or not self._takes_long(plan):
+        if not self._takes_long(plan) or not is_interruptible():
             try:
                 return self._run(job, plan, inputs, cancelled, progress)
             except KeyboardInterrupt:
@@ -117,12 +114,11 @@ class EmbeddedBackend:
         """Whether the main thread should wait for a plan rather than work on it, for Ctrl-C's sake: nobody
         knows how long users' functions take, nor those of matrices, which are one call each."""
         program = self._executor.program(plan)
-        found = self._long.get(program)
-        if found is None:
+        if program.is_long is None:
             found = program.calls_users or program.calls_matrices
             found = found or sum(stage.seconds(plan.slots, 0, self.profile) for stage in plan.stages) > LONG_S
-            self._long[program] = found
-        return found
+            program.is_long = found
+        return program.is_long
 
     def _run(
         self,
@@ -134,13 +130,14 @@ class EmbeddedBackend:
     ) -> tuple[list[ArrayRef], RunStats]:
         start = time.perf_counter()
         store, executor = self._store, self._executor
-        bound: list[Key] = [(job, -1 - i) for i in range(len(inputs))]
+        bound: list[Key] = []
         outputs = [(job, s) for s in plan.outputs]
         executor.errstate = error_state().kinds
         report = None if progress is None else self._by_seconds(plan, progress)
         try:
-            for key, ref in zip(bound, inputs, strict=True):
-                store.put(key, SourceTile(ref.source) if ref.value is None else ref.value)
+            for i, ref in enumerate(inputs):
+                bound.append((job, -1 - i))
+                store.put(bound[i], SourceTile(ref.source) if ref.value is None else ref.value)
             every = executor.run(job, plan, bound, outputs, cancelled, report)
             values = [store.get(k) for k in outputs]
         finally:

@@ -50,6 +50,8 @@ class Program:
             row.kind == "matrices" for stage in plan.stages if isinstance(stage, Fused) for row in stage.rows
         )
         """Whether it has NumPy decompose matrices and the like, each in one call."""
+        self.is_long: bool | None = None
+        """Whether who runs it should rather wait for it; None until that is asked."""
         self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
         """Stages whose tasks other workers may take over."""
         self.remote_reads = self._count_remote_reads()
