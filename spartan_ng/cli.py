@@ -22,6 +22,7 @@ from spartan_ng.config import (
     LOG_LEVEL_VARIABLE,
     MASTER_VARIABLE,
     TRACE_VARIABLE,
+    config,
 )
 from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.launchers.asking import ASKING
@@ -62,6 +63,15 @@ _log_level = click.option(
 )
 _log_json = click.option(
     "--log-json", is_flag=True, envvar=LOG_JSON_VARIABLE, help="Log one JSON object a line."
+)
+_heartbeat = click.option(
+    "--heartbeat",
+    type=click.FloatRange(0.1),
+    default=config.heartbeat_s,
+    show_default=True,
+    callback=lambda _, __, seconds: setattr(config, "heartbeat_s", seconds),
+    expose_value=False,
+    help="Who says nothing for so many seconds is taken to be lost.",
 )
 _lifeline = click.option("--lifeline", type=int, hidden=True, help="Stop when this pipe closes.")
 _nannied = click.option(
@@ -119,6 +129,7 @@ def main() -> None:
 @click.option("--standby", is_flag=True, help="Wait until no master serves there any more, and follow it.")
 @_log_level
 @_log_json
+@_heartbeat
 @_lifeline
 @_nannied
 @click.option("--announce", type=int, hidden=True, help="Write the address to this descriptor.")
@@ -192,6 +203,7 @@ def _when_free(start: Callable[[], MasterServer]) -> MasterServer:
 @insecurely
 @_log_level
 @_log_json
+@_heartbeat
 @_lifeline
 @_nannied
 def worker(

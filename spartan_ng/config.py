@@ -70,6 +70,8 @@ class Config:
         None keeps nothing twice
     timeout_s : how long to wait for an answer from a cluster
     job_timeout_s : how long a job may run on a cluster, None for ever
+    heartbeat_s : a process of a cluster that says nothing for so long is taken to be lost, by connections and
+        clusters made from then on; that of a process that has ended is known at once
     progress : show a progress bar; None shows it on a terminal only
     reproducible : keep the last bits: on any number of workers, however arrays are cut and whatever runs a
         pass; NumPy then works on nothing at once (`small_bytes` is 0 until this is switched off again)
@@ -97,6 +99,7 @@ class Config:
     keep_uploads: int = 1 << 32
     recover_s: float | None = 10.0
     job_timeout_s: float | None = None
+    heartbeat_s: float = 6.0
     progress: bool | None = None
     kernels: str = "auto"
     products: str = "cuboid"
@@ -174,6 +177,7 @@ _LEAST = {
     "keep_uploads": 0,
     "recover_s": 0.0,
     "job_timeout_s": 1e-3,
+    "heartbeat_s": 0.1,
 }
 """The least values of options that are numbers."""
 _NONE_CHOOSES = frozenset(

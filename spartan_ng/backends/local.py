@@ -20,6 +20,7 @@ from typing import Self
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.nanny import Nanny, Process
+from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.system.zygote import Argument, fork
 from spartan_ng.wire.access import private_folder
@@ -64,6 +65,7 @@ class LocalCluster:
         self._threads = threads
         self._memory = memory
         self.timeout_s = timeout_s
+        self._heartbeat_s = config.heartbeat_s
         self._restart = restart
         self._nannies: list[Nanny] = []
         self._masters_nanny: Nanny | None = None
@@ -217,7 +219,8 @@ class LocalCluster:
         return f"ipc://{self._folder}/master", None
 
     def _spawn(self, role: str, options: Sequence[Argument]) -> Process:
-        return fork([role, "--lifeline", self._reading, *options])
+        heartbeat = ["--heartbeat", str(self._heartbeat_s)]
+        return fork([role, "--lifeline", self._reading, *heartbeat, *options])
 
     @property
     def _reading(self) -> int:
@@ -239,6 +242,7 @@ def start_master(
     begin to serve in time.
     """
     options = ["--address", address, *(() if keys is None else ("--keys", os.fspath(keys)))]
+    options += ["--heartbeat", str(config.heartbeat_s)]
     reading, writing = os.pipe()
     news = iter([writing])
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import zmq
 
+from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.system.bell import Bell
 from spartan_ng.wire.access import Access, Door, is_local, is_taken
@@ -37,8 +38,9 @@ Frames = Sequence[Buffer]
 Socket = zmq.Socket[bytes]
 
 HEARTBEAT_S = 1.0
-HEARTBEAT_TIMEOUT_S = 6.0
-"""A peer whose host is silent for this long is disconnected; a dead process on a live host at once."""
+"""How often a connection is asked for a sign of life, or more often: """
+_BEATS = 5
+"""so many times in `config.heartbeat_s`."""
 
 HANDSHAKE_S = 15.0
 """Who has not proved who they are after this long is disconnected."""
@@ -56,6 +58,8 @@ class Loop:
     def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:
         """`failed` hears of errors in calls and timers, and the loop goes on; without it, they end it."""
         self._failed = failed
+        self._silence_s = config.heartbeat_s
+        """A peer whose host is silent for so long is disconnected; a dead process on a live host at once."""
         self.context: zmq.Context[Socket] = zmq.Context()
         self.context.set(zmq.MAX_SOCKETS, 65536)
         self._poller = zmq.Poller()
@@ -247,8 +251,8 @@ class Loop:
         socket.sndhwm = 0  # readers ask for what they get, so queues are bounded by requests
         socket.rcvhwm = 0
         socket.sndtimeo = 0  # nothing waits: where nobody can be sent to, nobody may ever come
-        socket.heartbeat_ivl = int(HEARTBEAT_S * 1000)
-        socket.heartbeat_timeout = int(HEARTBEAT_TIMEOUT_S * 1000)
+        socket.heartbeat_ivl = int(min(HEARTBEAT_S, self._silence_s / _BEATS) * 1000)
+        socket.heartbeat_timeout = int(self._silence_s * 1000)
         socket.connect_timeout = int(CONNECT_TIMEOUT_S * 1000)
         socket.ipv6 = "[" in address
         self._sockets.append(socket)

@@ -268,7 +268,15 @@ def test_starting_again_after_everything_was_killed():
     assert litter() <= before
 
 
-def test_a_worker_that_falls_silent_is_given_up_and_may_come_back(cluster):
+@pytest.fixture
+def impatient():
+    """Three workers and a master that gives them up after a third of the usual time."""
+    with config.override(heartbeat_s=2.0):
+        yield from start(3)
+
+
+def test_a_worker_that_falls_silent_is_given_up_and_may_come_back(impatient):
+    cluster = impatient
     client = cluster.connect()
     session = Session(client)
     node = build.constant(rng.random((60, 4)))

@@ -108,11 +108,9 @@ def test_a_worker_that_dies_with_its_master_is_lost_alone(cluster):
     client.close()
 
 
-def test_a_client_that_its_master_has_given_up_comes_back(cluster, monkeypatch):
+def test_a_client_that_its_master_has_given_up_comes_back(cluster):
     """What it had is computed again, or is still on the driver."""
-    with monkeypatch.context() as patch:
-        patch.setattr("spartan_ng.wire.loop.HEARTBEAT_S", 0.1)
-        patch.setattr("spartan_ng.wire.loop.HEARTBEAT_TIMEOUT_S", 0.5)
+    with config.override(heartbeat_s=0.5):
         client = cluster.connect()
     session = Session(client)
     x = rng.random((20000, 8))
