@@ -65,7 +65,8 @@ class Config:
         files; workers of clusters have their own (`TMPDIR`)
     duplicate_bytes : memory of each worker that second copies of arrays may take, None for a quarter of it
     retries : how many losses of workers a computation survives; what they held is computed again
-    keep_uploads : bytes of arrays that came from the driver to keep there, so that they can be sent again
+    keep_uploads : bytes of arrays that came from the driver to keep in its memory, so that they can be sent
+        again; what is more is kept in files
     recover_s : arrays on a cluster that would take longer to compute again are kept by a second worker, too;
         None keeps nothing twice
     timeout_s : how long to wait for an answer from a cluster

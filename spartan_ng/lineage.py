@@ -2,8 +2,8 @@
 
 An array remembers the program that made it, without its data, and where the program's leaves came from. The
 programs of a loop are one object, so that a step costs a few hundred bytes. What came from the driver is
-kept, within `config.keep_uploads`. Arrays that nobody needs are not kept for the sake of others: what
-they were made of makes them again. What that takes is in `recovery`.
+kept, within `config.keep_uploads` in memory, and beyond that on disk. Arrays that nobody needs are not kept
+for the sake of others: what they were made of makes them again. What that takes is in `recovery`.
 
 Resilient Distributed Datasets (NSDI '12), section 2.1, has the idea for partitions.
 """
@@ -15,12 +15,20 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_shape
 from spartan_ng.config import config
+from spartan_ng.errors import OutOfResources
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
+from spartan_ng.memory import free_disk_bytes
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 from spartan_ng.optimizer.rewrite.regions import restricted
+from spartan_ng.worker.memory.scratch import on_disk
+
+_DISK_SHARE = 4
+"""An upload that is kept on disk takes at most one part in so many of what that has room for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +108,8 @@ class Uploads:
         return len(self._kept)
 
     def add(self, origin: Origin, ref: ArrayRef) -> None:
-        """Keep one more; the oldest beyond `config.keep_uploads` are kept no longer."""
+        """Keep one more; the oldest beyond `config.keep_uploads` go to disk, or where that has no room for
+        them, are kept no longer."""
         serial, nbytes = ref.serial, ref.nbytes if ref.value is not None else 0
         self._kept[serial] = weakref.ref(origin, lambda _: self._forget(serial)), nbytes
         self._total += nbytes
@@ -108,12 +117,32 @@ class Uploads:
             oldest, (watch, _) = next(iter(self._kept.items()))
             old = watch()
             if old is not None:
-                old.source = None
+                assert isinstance(old.source, ArrayRef), "what is kept has come from the driver"
+                old.source = _written(old.source)
             self._forget(oldest)
 
     def _forget(self, serial: int) -> None:
         _, nbytes = self._kept.pop(serial, (None, 0))
         self._total -= nbytes
+
+
+def _written(ref: ArrayRef) -> ArrayRef | None:
+    """An array of the driver's in a file; None where it should not, or cannot, be in one."""
+    value = ref.value
+    if value is None:  # it lies outside, and is read again
+        return ref
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+        return None
+    if value.nbytes * _DISK_SHARE > free_disk_bytes():
+        return None
+    try:
+        kept = on_disk(value.shape, value.dtype)
+    except OutOfResources:
+        return None
+    np.copyto(kept, value)
+    found = ArrayRef(ref.shape, ref.dtype, value=kept)
+    found.on_disk = True
+    return found
 
 
 _uploads = Uploads()

@@ -270,9 +270,31 @@ def test_a_hundred_thousand_steps_take_less_than_20_mb():
 def test_uploads_are_kept_within_their_budget(monkeypatch):
     monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
     m = Machine()
+    monkeypatch.setattr(lineage, "free_disk_bytes", lambda: 0)
     with config.override(keep_uploads=2 * X.nbytes):
         results = [m.step(plus(1.0), driver(X + k))[0] for k in range(4)]
     assert [m.again(r) is not None for r in results] == [False, False, True, True]
+
+
+def test_uploads_beyond_their_budget_are_kept_on_disk(monkeypatch):
+    monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
+    m = Machine()
+    with config.override(keep_uploads=2 * X.nbytes):
+        results = [m.step(plus(1.0), driver(X + k))[0] for k in range(4)]
+    kept = [r.origin.parents[0].source.on_disk for r in results]
+    assert kept == [True, True, False, False]
+    for k, (again,) in enumerate(map(m.again, results)):
+        np.testing.assert_array_equal(again.value, X + k + 1)
+
+
+def test_uploads_that_no_file_can_hold_are_not_kept_beyond_their_budget(monkeypatch):
+    monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
+    m = Machine()
+    with config.override(keep_uploads=0):
+        (found,) = m.step(lambda a: [a], driver(np.array([None, 1])))
+        (disk,) = m.step(plus(1.0), driver(X))
+    assert found.origin.parents[0].source is None
+    assert m.again(disk) is not None
 
 
 def test_an_upload_that_nobody_needs_is_not_kept(monkeypatch):
