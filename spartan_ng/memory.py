@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 
 from spartan_ng.config import config
-from spartan_ng.system.machine import group_limits, machine_bytes
+from spartan_ng.system.machine import group_limits, machine_bytes, process_limits
 
 SHARES = (2, 3)
 """Arrays may take two thirds of it; the rest is for the program, its libraries and the pages of files."""
@@ -34,5 +34,5 @@ def free_disk_bytes() -> int:
 
 @cache
 def available_bytes() -> int:
-    """Memory of the machine, or of the control group if that is less."""
-    return min([machine_bytes(), *group_limits()])
+    """Memory of the machine, or what control groups or the process's own limits leave of it."""
+    return min([machine_bytes(), *group_limits(), *process_limits()])

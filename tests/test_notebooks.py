@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import types
 
 import numpy
@@ -56,6 +57,16 @@ def test_an_error_shows_the_users_lines_and_few_others(fails):
     assert type(caught.value).__name__ in text
     package = str(numpy.__file__).replace("numpy", "spartan_ng").removesuffix("__init__.py")
     assert f'File "{package}' not in text.split("Error: ", 1)[0]
+
+
+@pytest.mark.parametrize("debug", [0, 1])
+def test_a_script_shows_few_lines_of_a_functions_error_too(debug):
+    with config.override(small_bytes=0, debug=debug), pytest.raises(SpartanError) as caught:
+        np.map(lambda tile: {}[tile.ndim], np.ones((300, 4)), dtype=float).compute()
+    shown = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert (len(shown) <= 40) == (not debug)
+    assert sum("test_notebooks.py" in line for line in shown) >= 3  # the call, the function, where it came in
+    assert isinstance(caught.value.__context__, KeyError)
 
 
 class Notebook:

@@ -40,6 +40,10 @@ UNDER_WAY = "the master was lost while the job ran"
 
 _log = logging.getLogger(__name__)
 
+CLOSED = (
+    "the connection to the cluster is closed; after np.disconnect(), programs run in their own process again"
+)
+
 
 class Reconnecting(ABC):
     """Who is connected to the master at `address`, under one name for good.
@@ -117,7 +121,7 @@ class Reconnecting(ABC):
 
         def leave() -> None:
             self._send(Bye())
-            self._fail(ConnectionFailed("the connection to the cluster is closed"))
+            self._fail(ConnectionFailed(CLOSED))
             self._loop.stop()
 
         self._loop.call(leave)
@@ -147,7 +151,7 @@ class Reconnecting(ABC):
             )
             self._fail(error if isinstance(error, ConnectionFailed) else ConnectionFailed(why))
         finally:
-            self._fail(ConnectionFailed("the connection to the cluster is closed"))
+            self._fail(ConnectionFailed(CLOSED))
             self._loop.close(linger_s=0.5)
             give_back()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError
 from spartan_ng.graph.node import Node
 
 
@@ -76,5 +77,14 @@ def writes_in_place() -> bool:
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
     """The values of `nodes`, computed together: shared steps run once. `order` is as from `topological`,
-    where the caller has it."""
-    return _door.evaluate(nodes, order)
+    where the caller has it.
+
+    What a user's function raises says where, and the frames between it and here are nobody's: they are shown
+    with `config.debug` alone. The function's own error is the `__context__`.
+    """
+    try:
+        return _door.evaluate(nodes, order)
+    except UserFunctionError as error:
+        if config.debug:
+            raise
+        raise error.with_traceback(None) from None

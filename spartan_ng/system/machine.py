@@ -14,6 +14,7 @@ UNKNOWN_BYTES = 4 * 2**30
 
 _GROUPS = Path("/sys/fs/cgroup")
 
+_resource = library.module("resource")
 _processor = library.function("sched_getcpu", [], is_short=True)
 
 
@@ -68,6 +69,16 @@ def group_limits() -> Iterator[int]:
     except OSError:
         return iter(())
     return limits(_GROUPS, groups)
+
+
+def process_limits() -> Iterator[int]:
+    """The limits that this process was started with (`ulimit`): on its data, and on its addresses."""
+    if _resource is None:
+        return
+    for kind in (_resource.RLIMIT_DATA, _resource.RLIMIT_AS):
+        soft = _resource.getrlimit(kind)[0]
+        if soft != _resource.RLIM_INFINITY:
+            yield soft
 
 
 def limits(root: Path, groups: str) -> Iterator[int]:

@@ -69,7 +69,8 @@ class Keys:
                 server, _ = zmq.auth.load_certificate(at / "server.key")
         except (OSError, ValueError) as error:
             raise AuthenticationFailed(
-                f"no usable {role} keys in {at}: {error}; make them with `spartan-ng keygen {at}`"
+                f"no usable {role} keys in {at}: {error}; `spartan-ng keygen` makes them for the master: "
+                f"its server.key and {role}.key_secret belong here"
             ) from error
         if problem is not None:
             raise AuthenticationFailed(

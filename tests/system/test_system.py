@@ -191,6 +191,16 @@ def test_limits_on_descriptors_are_known_or_guessed(elsewhere):
     assert processes.most_descriptors() > 0
 
 
+def test_limits_of_the_process_are_heeded():
+    text = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, resource.RLIM_INFINITY))\n"
+        "from spartan_ng.memory import available_bytes, machine_bytes\n"
+        "assert available_bytes() == min(3 << 30, machine_bytes())"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)
+
+
 def test_strangers_have_no_user():
     assert sockets.user_of("name:7:8:9") == 7
     assert sockets.process_of("name:7:8:9") == 9
