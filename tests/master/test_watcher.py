@@ -1,10 +1,12 @@
 """What the master hears and says is what the board shows."""
 
 import json
+import sys
 
 from spartan_ng.events import Event
 from spartan_ng.master.watcher import Watcher
 from spartan_ng.web.board import Board
+from spartan_ng.wire.codec import encode
 from spartan_ng.wire.messages import (
     Discard,
     Doing,
@@ -122,3 +124,44 @@ def test_a_plan_that_nobody_has_described_is_a_job_all_the_same():
     submit(watcher, described=b"")
     assert [job["line"] for job in board.section("jobs")] == ["a.py:3"]
     assert board.keys("arrays") == []
+
+
+def calls_of(work):
+    """How many functions are called, Python's and C's: the same on every machine."""
+    found = []
+    sys.setprofile(lambda frame, event, argument: found.append(event))
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return sum(event in ("call", "c_call") for event in found)
+
+
+def stage_of(number):
+    kinds = {"number": number, "kind": "fused", "operators": ["add"], "domain": [3], "grid": "3"}
+    return kinds | {"reads": [0], "writes": [1], "predicted_bytes": 0, "predicted_seconds": 1e-3}
+
+
+def test_what_a_page_costs_grows_with_a_jobs_tasks_alone():
+    """Of a job of 50 ms, 1 % is 500 µs, and a call takes about 0.1 µs. Jobs that have been, and workers that
+    have no part in it, add nothing; nor is there more to hear of a task than a line."""
+    stages, workers = 5, 3
+    unmeasured = {"measured_bytes": None, "measured_seconds": None}
+    plan = {**json.loads(PLAN), "stages": [stage_of(n) | unmeasured for n in range(stages)]}
+    _, watcher = watching(1000)
+
+    def tell(job, each):
+        submit(watcher, job, json.dumps(plan).encode() if job == "c/0" else b"")
+        for n in range(workers):
+            tasks = (
+                Event("stage", "add", i, i + 9, 1, job, i, 5) for i in range(stages) for _ in range(each)
+            )
+            watcher.heard(f"w{n}", f"label {n}", Happened("", tuple(tasks)))
+        watcher.said(JobDone(job, (), ()))
+
+    tell("c/0", 1)
+    for number in range(1, 300):
+        assert calls_of(lambda n=number: tell(f"c/{n}", 1)) <= 28 * stages * workers + 150
+    assert calls_of(lambda: tell("c/300", 10)) <= 28 * stages * workers * 10 + 150
+    event = Event("stage", "add", 10**18, 10**18 + 9, 1 << 48, "c/300", 4, 10**9)
+    assert sum(map(len, encode(Happened("", (event,) * 100)))) <= 100 * 100
