@@ -204,6 +204,12 @@ class _Search:
             if there is not None and not self._losses.is_lost(there):
                 array.there[box_of(there.shape)] = build.data(there)
                 return []
+        if ref is not None and ref.format == "csr":
+            replica = self._replicas.get(array.origin)
+            found = self._losses.sparse_left([ref] if replica is None else [ref, replica])
+            if found is not None:
+                array.there[box_of(ref.shape)] = build.data(found)
+                return []
         if isinstance(source, ArrayRef):
             array.there.update(_sent(source, box) for box in array.needed)
             return []

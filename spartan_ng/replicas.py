@@ -98,7 +98,7 @@ class Replicas:
         """Whether each of an array's elements is on one worker, and nowhere else."""
         if ref.backend is not self._losing or ref.value is not None or ref.origin is None:
             return False
-        if ref.tiling is None or ref.tiling.duplicate or ref.format != "dense":
+        if ref.tiling is None or ref.tiling.duplicate or ref.format == "compressed":
             return False
         copy = self.copies.get(origin_of(ref))
         return not self._losing.is_lost(ref) and (copy is None or self._losing.is_lost(copy))

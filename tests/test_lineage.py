@@ -41,6 +41,9 @@ class Machine:
     def is_lost(self, ref):
         return ref.serial in self.lost
 
+    def sparse_left(self, refs):
+        return None
+
     def tiles_of(self, ref):
         return self.tiles.get(ref.serial, {})
 

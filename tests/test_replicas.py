@@ -124,7 +124,7 @@ def test_what_nobody_has_any_more_is_kept_until_there_is_something_later(workers
 def test_only_what_lies_on_one_worker_alone_is_copied(workers):
     replicas = Replicas(workers)
     workers.array(tiling=Tiling.copies(2))
-    workers.array(format="csr", nnz=3)
+    workers.array(format="compressed")
     workers.array(value=np.zeros((100, 3)))
     workers.lost.add(workers.array())
     assert after(replicas, workers, 10.0) == 0

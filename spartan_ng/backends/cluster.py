@@ -275,6 +275,10 @@ class ClusterBackend:
         """See `Losing`."""
         return self._held.is_moved(ref)
 
+    def sparse_left(self, refs: Sequence[ArrayRef]) -> ArrayRef | None:
+        """See `Losses`."""
+        return self._held.sparse_left(refs)
+
     def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
         """The tiles of an array that is lost: see `Losing`."""
         return self._held.tiles_of(ref)

@@ -15,11 +15,22 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, box_slices, intersect, is_empty
+from spartan_ng.arrays import (
+    ArrayRef,
+    Box,
+    Tiling,
+    box_of,
+    box_shape,
+    box_size,
+    box_slices,
+    intersect,
+    is_empty,
+)
 from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
@@ -139,6 +150,28 @@ class Holdings:
                     is_there = is_made and member in self.settled.members
                     found[box] = self._tile(ref, held, rank, box) if is_there else None
             return found
+
+    def sparse_left(self, refs: Sequence[ArrayRef]) -> ArrayRef | None:
+        """A CSR array of the tiles that are left of equal ones, on the driver; None where some are gone.
+
+        WorkerLost where one goes meanwhile.
+        """
+        first = refs[0]
+        parts: dict[Box, Future[Any]] = {}
+        for ref in refs:
+            held, cut = self._arrays.get(ref.serial), ref.tiling
+            if held is None or cut is None or cut.duplicate or held.lost == _LOST_WITH:
+                continue
+            for rank, member in enumerate(held.members):
+                box = cut.box_on(ref.shape, rank)
+                if box is None or box in parts or is_empty(box) or member not in self.settled.members:
+                    continue
+                region = tuple((0, hi - lo, 1) for lo, hi in box)
+                parts[box] = self._link.peers.fetch(member.name, held.key, region, member.since)
+        if sum(map(box_size, parts)) < prod(first.shape):
+            return None
+        value = _stack([(b, self._wait(f)) for b, f in parts.items()], box_of(first.shape), first.dtype)
+        return ArrayRef(first.shape, first.dtype, value=value, format="csr", nnz=int(value.nnz))
 
     def _tile(self, ref: ArrayRef, held: Held, rank: int, box: Box) -> ArrayRef:
         """One tile of an array as an array."""

@@ -94,6 +94,10 @@ class Losses(Protocol):
         """Whether a worker that is gone took tiles of the array with it, or they are on other ranks."""
         ...
 
+    def sparse_left(self, refs: Sequence[ArrayRef]) -> ArrayRef | None:
+        """A CSR array on the driver, of the tiles that are left of equal ones; None where some are gone."""
+        ...
+
     def tiles_of(self, ref: ArrayRef) -> Mapping[Box, ArrayRef | None]:
         """The tiles of an array that is lost, each as an array of its own, None for one that is gone; none at
         all where that is not known."""

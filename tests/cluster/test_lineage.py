@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy
 import pytest
+from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import session
@@ -136,6 +137,18 @@ def test_of_what_two_workers_have_nothing_is_computed_again(cluster):
     np.checkpoint(y)
     kill(cluster, 1)
     numpy.testing.assert_array_equal(y + 1, ((X * 2) * 2 - 1) * 2 - 2 + 1)
+    assert session.current().recovered.computed == 0
+
+
+def test_of_a_sparse_array_that_two_workers_have_nothing_is_computed_again(cluster):
+    matrix = sparse.random_array((3000, 70), density=0.05, rng=numpy.random.default_rng(0), format="csr")
+    y = (np.array(matrix) * 2).persist()
+    ref = y._leaf()
+    assert ref is not None
+    assert (ref.format, ref.value) == ("csr", None)
+    np.checkpoint(y)
+    kill(cluster, of_rank(cluster, 1))
+    numpy.testing.assert_allclose(y.sum(axis=0), 2 * matrix.sum(axis=0), rtol=1e-12)
     assert session.current().recovered.computed == 0
 
 
