@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy
 
 import spartan_ng
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.protocol import RunStats
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.plan.plan import Plan
 from tests.fusion_programs import ours, program

@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import checkpoints
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import OptionError
 from tests.test_programs import running_on

@@ -15,9 +15,9 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
 from spartan_ng.kernels import blocks
 from tests.fusion_programs import Program, numpys, ours, program

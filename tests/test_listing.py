@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import select
 from spartan_ng.kernels.compiled.cache import kernel_name

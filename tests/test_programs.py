@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import FUSIONS, TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.fusion import policies, select

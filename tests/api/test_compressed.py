@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.compressed import CompressedMatrix, compress, compress_columns
 from spartan_ng.config import TILINGS, config
 from spartan_ng.errors import ShapeError

@@ -6,8 +6,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.algebra import factorizations
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.test_programs import running_on
 

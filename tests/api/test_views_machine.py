@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.graph.evaluation import open_door
 from tests import reference, views

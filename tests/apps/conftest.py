@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 
 

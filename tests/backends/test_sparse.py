@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 
 RNG = numpy.random.default_rng(0)

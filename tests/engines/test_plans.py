@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.engines.backend import EngineBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
 from tests.engines.inline import InlineEngine

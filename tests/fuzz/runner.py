@@ -12,10 +12,10 @@ import numpy
 from scipy import sparse
 
 import spartan_ng
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import select
 from spartan_ng.kernels.compiled.compile import Kernel, compiler

@@ -79,8 +79,11 @@ def script(program: Program, finding: Finding, mode: Mode) -> str:
     ]
     if mode.workers:
         setup += [
+            "import sys",
+            "",
+            'sys.path.insert(0, ".")  # a checkout, from whose root this runs',
             "from spartan_ng import session",
-            "from spartan_ng.backends.simulated import SimulatedBackend",
+            "from benchmarks.simulated import SimulatedBackend",
             f"session.use(SimulatedBackend({mode.workers}))",
         ]
     return _SCRIPT.format(

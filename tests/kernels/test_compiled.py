@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import spartan_ng as snp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled.compile import compiler

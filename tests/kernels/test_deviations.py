@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.ops.folds import FOLDS, DeviationFold

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.compiled import bound

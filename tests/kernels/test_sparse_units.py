@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.plan.rows import Folded, Row

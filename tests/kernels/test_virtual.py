@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier

@@ -13,13 +13,12 @@ import scipy.sparse.linalg
 import scipy.special
 from tqdm import tqdm
 
-import spartan_ng
-import spartan_ng.backends.simulated
+import benchmarks.simulated
 from tests.mutants import switch
 from tests.mutants.run import judge, record
 from tests.mutants.tree import connected, sites_of, taken
 
-IMPORTED = hypothesis.strategies, pytest, scipy.sparse.linalg, scipy.special, spartan_ng.backends.simulated
+IMPORTED = hypothesis.strategies, pytest, scipy.sparse.linalg, scipy.special, benchmarks.simulated
 """What children need not import again."""
 
 

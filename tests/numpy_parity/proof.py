@@ -15,9 +15,9 @@ from typing import Any
 import numpy
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.numpy_parity import calls
 from tests.numpy_parity.calls import Call

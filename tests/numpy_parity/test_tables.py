@@ -15,10 +15,10 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold, Fold

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.ops.random import draw
 from spartan_ng.plan.stages import Fused

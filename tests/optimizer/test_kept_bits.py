@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.backends.simulated import SimulatedBackend
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.optimizer.pipeline import NAMES
 from tests.test_programs import running_on

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
-from spartan_ng.backends.simulated import SimulatedBackend
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
-from spartan_ng.backends.simulated import SimulatedBackend
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.test_programs import running_on
 

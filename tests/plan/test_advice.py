@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session as sessions
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.costs import Profile
 from spartan_ng.plan.advice import MOST_HINTS, hints
 from spartan_ng.plan.fusion import ExplainedFusion

@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological

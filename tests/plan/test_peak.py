@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import memory, planner, session
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from tests.moved_bytes import NEAR
 from tests.moved_bytes import moved as moved_by_programs

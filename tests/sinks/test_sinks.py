@@ -20,12 +20,12 @@ import pytest
 import zarr
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.core import forcing
 from spartan_ng.api.files import saving
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.plan import bands
 from spartan_ng.sinks import zarr_store

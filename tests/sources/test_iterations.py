@@ -10,12 +10,12 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.files.sources import over
 from spartan_ng.apps.kmeans import new_centers
 from spartan_ng.apps.pca import pca
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.plan import bands

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.files.sources import over
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import SourceError, UserFunctionError

@@ -11,10 +11,10 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import KernelWarning

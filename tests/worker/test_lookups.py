@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.plan.rows import Axis, Read, Slot
 from spartan_ng.worker.memory.regions import gathered, lookup

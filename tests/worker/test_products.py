@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import PRODUCTS, TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError

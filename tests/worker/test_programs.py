@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build

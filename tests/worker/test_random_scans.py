@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks import cascades
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build

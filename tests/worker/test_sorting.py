@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import simulated
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.backends import simulated
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.ops import line_sorts

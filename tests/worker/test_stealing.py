@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.worker.scheduling import lending, stealing
 from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
-from spartan_ng.backends.simulated import SimulatedBackend
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.rewrite.algebra.table import RULES

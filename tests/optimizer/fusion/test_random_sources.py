@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node

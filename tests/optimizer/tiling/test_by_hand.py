@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as sp
-from spartan_ng.backends.simulated import SimulatedBackend
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OptionError, ShapeError
 from spartan_ng.optimizer.tiling.forced import BY_HAND, exactly

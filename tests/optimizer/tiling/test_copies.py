@@ -9,8 +9,8 @@ import pytest
 
 import spartan_ng as sp
 from benchmarks.brute import BRUTE
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
-from spartan_ng.backends.simulated import SimulatedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
