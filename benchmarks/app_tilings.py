@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.app_workloads import WORKLOADS, Workload
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.apps.workloads import WORKLOADS, Workload
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 

@@ -16,9 +16,9 @@ from scipy import sparse
 from sklearn import datasets
 
 import spartan_ng as np
+from benchmarks.app_workloads import WORKLOADS
 from spartan_ng.apps.page import page
 from spartan_ng.apps.table import APPS
-from spartan_ng.apps.workloads import WORKLOADS
 from spartan_ng.cli import main
 from spartan_ng.config import ENGINES
 

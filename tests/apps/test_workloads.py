@@ -8,8 +8,8 @@ from functools import cache
 import numpy
 import pytest
 
+from benchmarks.app_workloads import WORKLOADS
 from spartan_ng import session
-from spartan_ng.apps.workloads import WORKLOADS
 from spartan_ng.config import config
 from spartan_ng.planner import Planner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.app_tilings import BYTES, TILINGS, moved
-from spartan_ng.apps.workloads import WORKLOADS
+from benchmarks.app_workloads import WORKLOADS
 
 
 def test_smart_tiling_moves_less_than_columns_and_as_predicted():
