@@ -158,6 +158,22 @@ class Planner:
             Recipe.of(roots, leaves) if self._recipes else None,
         )
 
+    def named(self, roots: Sequence[Node], plan: Plan, variables: Mapping[str, Node]) -> dict[int, str]:
+        """What the user calls arrays that a plan made of `roots` stores on its way, by their slots."""
+        there = set(topological(roots))
+        names = [name for name, node in variables.items() if node in there and node.op is not Op.DATA]
+        if not names:
+            return {}
+        settings, _ = self._settle(plan.workers)
+        # Rewritten together, so that steps that stay the same are the same nodes.
+        every = run_passes(PASSES, [*roots, *(variables[name] for name in names)], _left_out())
+        rewritten = every[: len(roots)]
+        distinct = list(dict.fromkeys(rewritten))
+        nodes = stored_nodes(plan, topological(rewritten), distinct, settings, self._measured)
+        slots = {node: slot for slot, node in enumerate(nodes)}
+        found = reversed(list(zip(every[len(roots) :], names, strict=True)))  # the first name is the best
+        return {slots[node]: name for node, name in found if node in slots and node.op is not Op.DATA}
+
     def what_is_left(self, roots: Sequence[Node], plan: Plan, left: Mapping[int, ArrayRef]) -> list[Node]:
         """`roots` over the arrays that are `left` of a run of their `plan`, by their slots."""
         settings, _ = self._settle(plan.workers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base.creation import asarray
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
@@ -210,7 +210,10 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     def name_of(ref: ArrayRef) -> str:
         return next((name for name, v in ours if _is_leaf(v, ref)), "")
 
-    return session.current().explain([asarray(a)._node() for a in arrays], run, names, name_of)
+    nodes = [asarray(a)._node() for a in arrays]
+    lazy = ((name, v) for name, v in ours if isinstance(v, Handle) and v._peek() is None)
+    steps = {name: v._node() for name, v in lazy if v._masked() is None}
+    return session.current().explain(nodes, run, names, name_of, steps)
 
 
 def _is_leaf(array: Any, ref: ArrayRef) -> bool:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from spartan_ng import telemetry
@@ -278,10 +279,12 @@ class Session:
         run: bool = False,
         names: Sequence[str] = (),
         name_of: Callable[[ArrayRef], str] = lambda ref: "",
+        variables: Mapping[str, Node] = MappingProxyType({}),
     ) -> Explanation:
         """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too.
 
-        `names` is what the user calls the nodes, and `name_of` says it of arrays that are there.
+        `names` is what the user calls the nodes, and `name_of` says it of arrays that are there; `variables`
+        are others of the user's, some of which may be steps on the way.
         """
         roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
@@ -293,6 +296,7 @@ class Session:
                 there.append(name)
             elif name:
                 called[plan.outputs[planned.outputs[wanted.index(root)]]] = name
+        called = self.planner.named(wanted, plan, variables) | called
         bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs
         called |= {slot: name for slot, ref in bound if (name := name_of(ref))}
         sent = [slot for slot, ref in bound if plan.workers > 1 and self._is_sent(ref)]
