@@ -3,12 +3,14 @@
 import ast
 import os
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from spartan_ng import memory
 from spartan_ng.system import files, machine, mapping, processes, sockets
 from spartan_ng.system.bell import Bell
 from spartan_ng.system.ownership import why_not_own
@@ -191,14 +193,13 @@ def test_limits_on_descriptors_are_known_or_guessed(elsewhere):
     assert processes.most_descriptors() > 0
 
 
-def test_limits_of_the_process_are_heeded():
-    text = (
-        "import resource\n"
-        "resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, resource.RLIM_INFINITY))\n"
-        "from spartan_ng.memory import available_bytes, machine_bytes\n"
-        "assert available_bytes() == min(3 << 30, machine_bytes())"
-    )
-    subprocess.run([sys.executable, "-c", text], check=True)
+def test_limits_of_the_process_are_heeded(monkeypatch):
+    limits = {resource.RLIMIT_DATA: 3 << 20, resource.RLIMIT_AS: resource.RLIM_INFINITY}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], resource.RLIM_INFINITY))
+    assert list(machine.process_limits()) == [3 << 20]
+    assert memory.available_bytes.__wrapped__() == 3 << 20
+    monkeypatch.setattr(machine, "_resource", None)
+    assert list(machine.process_limits()) == []
 
 
 def test_strangers_have_no_user():
