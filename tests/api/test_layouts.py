@@ -109,3 +109,49 @@ def test_what_is_turned_lies_as_numpys(mode, order, turn):
         return shown.flags.c_contiguous, shown.flags.f_contiguous, shown.tolist()
 
     assert lying(np) == lying(numpy)
+
+
+PRODUCTS = {
+    "matmul": lambda np, a, b: a @ b.T,
+    "dot": lambda np, a, b: np.dot(a, b.T),
+    "multi_dot": lambda np, a, b: np.linalg.multi_dot([a, b.T, a]),
+    "multi_dot of four": lambda np, a, b: np.linalg.multi_dot([a, b.T, a, b.T]),
+    "chain": lambda np, a, b: a @ b.T @ a,
+    "power": lambda np, a, b: np.linalg.matrix_power(a @ b.T, 3),
+    "inner": lambda np, a, b: np.inner(a, b),
+    "outer": lambda np, a, b: np.outer(a, b),
+    "tensordot": lambda np, a, b: np.tensordot(a, b, ((1,), (1,))),
+    "einsum": lambda np, a, b: np.einsum("ij,kj->ik", a, b),
+    "turned einsum": lambda np, a, b: np.einsum("ij,kj->ki", a, b),
+    "einsum of three": lambda np, a, b: np.einsum("ij,kj,kl->il", a, b, a),
+    "kron": lambda np, a, b: np.kron(a, b),
+    "cov": lambda np, a, b: np.cov(a, b),
+    "gram": lambda np, a, b: a.T @ a,
+    "turned product": lambda np, a, b: (a @ b.T).T,
+    "vecdot": lambda np, a, b: np.vecdot(a, b),
+    "solve": lambda np, a, b: np.linalg.solve(a @ a.T + numpy.eye(len(a)) * 9, b),
+    "inv": lambda np, a, b: np.linalg.inv(a @ a.T + numpy.eye(len(a)) * 9),
+    "qr": lambda np, a, b: np.linalg.qr(a)[0],
+}
+LYING = {
+    "C": lambda np, x: x,
+    "F": lambda np, x: np.asarray(x.T.copy()).T,
+    "found": lambda np, x: np.argwhere(x[None] * x[:, None])[:, :2].astype(x.dtype)[: len(x)],
+    "backwards": lambda np, x: x[::-1, ::-1],
+    "part": lambda np, x: np.repeat(x, 2, axis=1)[:, ::2],
+}
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize("dtype", ["f8", "i8", "c8"])
+@pytest.mark.parametrize(("product", "one", "other"), list(itertools.product(PRODUCTS, LYING, LYING)))
+def test_products_lie_as_numpys(mode, product, one, other, dtype):
+    found = []
+    for xp in (numpy, np):
+        a, b = (LYING[way](xp, xp.array((X[0] + 1).astype(dtype))) for way in (one, other))
+        if a.shape != b.shape:
+            a, b = (x[:3, :2] for x in (a, b))
+        made = PRODUCTS[product](xp, a, b)
+        again = xp.round(made, 1)
+        found.append([(x.flags.c_contiguous, x.flags.f_contiguous) for x in (made, again)])
+    assert found[1] == found[0]

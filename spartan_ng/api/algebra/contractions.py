@@ -63,6 +63,7 @@ def einsum(
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
+    dtype = None if dtype is None else np.dtype(dtype)
     arrays, terms, result = _einsum_terms(operands)
     _check_sizes(arrays, terms)
     if not isinstance(optimize, bool):  # a path, or the name of a way to find one
@@ -79,11 +80,11 @@ def einsum(
     if dtype is not None and optimize is False:
         for i, a in enumerate(arrays):
             if not np.can_cast(a.dtype, dtype, casting):  # type: ignore[arg-type]
-                rule = f"cannot be cast to {np.dtype(dtype)} by the rule {casting!r}"
+                rule = f"cannot be cast to {dtype} by the rule {casting!r}"
                 raise TypeError(f"einsum: operand {i} of {a.dtype} {rule}")
     text = _spelled(terms, result)
     lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(a.dtype for a in arrays))
+    kind = dtype if dtype is not None else np.result_type(*(a.dtype for a in arrays))
     nodes = [build.cast(a._node(), kind) for a in arrays]
     for i in range(len(nodes)):
         nodes[i], terms[i] = _alone(nodes[i], terms[i], _needed(terms, i, result))
@@ -275,7 +276,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
     if len(shapes[-1]) == 1:
         terms[-1] = terms[-1][0]
     free = (terms[0][0] if len(terms[0]) == 2 else "") + (terms[-1][1] if len(terms[-1]) == 2 else "")
-    return einsum(",".join(terms) + "->" + free, *found, out=out)
+    return einsum(",".join(terms) + "->" + free, *found, out=out, order="C")
 
 
 __all__ = [

@@ -28,7 +28,7 @@ from spartan_ng.api.core.handle import (
     wrap_masked,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose
 from spartan_ng.arrays.sparse import is_sparse
@@ -62,7 +62,8 @@ def getitem(a: Handle, key: Any) -> ndarray:
     if value is not None:
         plain = _small_key(key, value)
         if plain is not None:
-            return fresh(value[plain])  # type: ignore[no-any-return]
+            found = value[plain]
+            return found if type(found) in NUMERIC else fresh(found)  # type: ignore[no-any-return]
     if keys.is_mask(key):
         return _filter(a, key)
     found = _fancy(a, keys.parse(key, a.shape))
@@ -73,6 +74,8 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     """A view; a scalar where nothing is left of the axes, which is Python's for strings and objects."""
     if value is not None:
         shown = value[key]
+        if type(shown) in NUMERIC:
+            return shown  # type: ignore[no-any-return]
         if isinstance(shown, np.void):
             return _record(a, key, shown)
         if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class

@@ -101,9 +101,10 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             if any(map(_is_foreign, keywords.values())):
                 return _by_others(numpys, call, args, keywords)
         try:
-            return ours(*args, **keywords)
+            found = ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
+        return scalar(found) if type(found) in NUMERIC else found  # an element of an array, say
 
     return call  # type: ignore[return-value]
 

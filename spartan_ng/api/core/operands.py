@@ -209,9 +209,10 @@ def stored(
     ShapeError : `out` has not the shape of the result, or, with `broadcast`, one that it is broadcast to
     """
     mask = mask_of(where)
+    if out is None and mask is True:
+        return result
+    result = as_handle(result)  # an element is NumPy's number
     if out is None:
-        if mask is True:
-            return result
         without_output(name, result)
         shape = build.broadcast_shapes(name, result.shape, mask.shape)
         out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))

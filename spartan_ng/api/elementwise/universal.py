@@ -27,7 +27,7 @@ from spartan_ng.api.core.conversion import (
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
 from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.handle import Handle, Late, copied, scalar, wrap, wrap_masked, wrap_node
-from spartan_ng.api.core.kinds import SubclassError
+from spartan_ng.api.core.kinds import NUMBERS, SubclassError
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import (
     WEAK,
@@ -145,12 +145,14 @@ class ufunc(Folding):
     # --- calls -------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Apply to operands, with NumPy's keywords."""
+        """Apply to operands, with NumPy's keywords; of numbers alone, to what NumPy gives."""
         if self.simple and not keywords and len(args) == 1 and type(a := args[0]) is Late.ndarray:
             x = a._peek() if a._views else a._cell.value
             if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
                 return wrap(self.np(x))
         elif len(args) == self.nin:
+            if type(args[0]) in NUMBERS and type(args[-1]) in NUMBERS and len(args) < 3 and not keywords:
+                return self.np(*args)
             known: Any = few_pair(*args) if len(args) == 2 else few_values(args)
             if known is not None:
                 try:

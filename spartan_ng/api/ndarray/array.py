@@ -26,17 +26,18 @@ from spartan_ng.api.core.handle import (
     settle,
     wrap,
 )
-from spartan_ng.api.core.kinds import NUMERIC, PYTHONS
+from spartan_ng.api.core.kinds import NUMBERS, NUMERIC, PYTHONS
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
 
-_QUICK = frozenset({int, tuple, slice})
+_NUMPYS_INTEGERS = frozenset(t for t in NUMERIC if issubclass(t, np.integer))
+_QUICK = frozenset({int, tuple, slice}) | _NUMPYS_INTEGERS
 """Classes of keys that NumPy takes as they are."""
 _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
-_INTEGERS = frozenset({int})
+_INTEGERS = _NUMPYS_INTEGERS | {int}
 _OBJECTS = np.dtype(object).num
 _array = np.ndarray
 _new = object.__new__
@@ -71,8 +72,9 @@ def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _integer(part: Any) -> Any:
-    """An integer of ours in a key as Python's; any other part as it is."""
-    return int(part._number) if type(part) is Late.scalar and part._number.dtype.kind in "iu" else part
+    """An integer of NumPy's or ours in a key as Python's; any other part as it is."""
+    number = part._number if type(part) is Late.scalar else part
+    return int(number) if type(number) in _NUMPYS_INTEGERS else part
 
 
 _SHORT = 64
@@ -82,15 +84,6 @@ _SHORT = 64
 def _is_short(key: Any) -> bool:
     """Whether a part of a key is a list of a few integers, of which NumPy makes a copy."""
     return key.__class__ is list and 0 < len(key) <= _SHORT and _INTEGERS.issuperset(map(type, key))
-
-
-def _numbers(value: Any) -> Iterator[Any]:
-    """The elements of a vector of numbers, each as `scalar` would make it."""
-    cls = Late.scalar
-    for element in value:
-        number = _new(cls)
-        number._number = element
-        yield number
 
 
 class ndarray(Copies, metaclass=Deriving, own=True):
@@ -163,7 +156,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1 and self.dtype.kind != "V":
             value = self._force()
-            return _numbers(value) if value.dtype.type in NUMERIC else map(scalar, value)
+            return iter(value) if value.dtype.type in NUMERIC else map(scalar, value)
         return self._parts(shape[0])
 
     def _parts(self, n: int) -> Iterator[Any]:
@@ -222,10 +215,12 @@ class ndarray(Copies, metaclass=Deriving, own=True):
                 plain = _SIMPLE.issuperset(map(type, key))
             if not plain and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
                 return self._by_other_keys(key, kind, shown)
-        elif kind is Late.scalar and type(key := _integer(key)) is int:
-            kind = int
         elif kind is not int and kind is not slice:
-            return self._by_other_keys(key, kind, shown)
+            if kind in _NUMPYS_INTEGERS or kind is Late.scalar:
+                key = _integer(key)
+            if type(key) is not int:
+                return self._by_other_keys(key, kind, shown)
+            kind = int
         try:
             element = shown[key]
         except (IndexError, TypeError, ValueError):  # there is none, or no value
@@ -234,9 +229,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         if found is not _array:
             if found not in NUMERIC:
                 return indexing.getitem(self, key)
-            number = _new(Late.scalar)
-            number._number = element
-            return number
+            return element
         if not plain:  # it may hold arrays
             return self._by_mixed_keys(key, element)
         if shown.dtype.num == _OBJECTS:  # an element may be an array
@@ -260,8 +253,9 @@ class ndarray(Copies, metaclass=Deriving, own=True):
 
     def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
         """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
-        if Late.scalar in map(type, key):
-            key = tuple(map(_integer, key))
+        numbers = tuple(map(_integer, key))
+        if any(map(operator.is_not, numbers, key)):
+            key = numbers
             if _SIMPLE.issuperset(map(type, key)):
                 return self[key]
         short = element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key)
@@ -300,7 +294,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
             target = self._shown if self._state is cell.value else None
         if target is not None:
             kind, of = type(key), type(value)
-            if of in PYTHONS:
+            if of in NUMBERS:
                 known = value
             elif of is Late.scalar:
                 known = value._number

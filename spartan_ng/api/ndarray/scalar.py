@@ -1,7 +1,9 @@
-"""Numbers on the driver: what an array's element is, with NumPy's scalar for all arithmetic.
+"""Numbers on the driver that functions of arrays give, with NumPy's scalar for all arithmetic.
 
-A loop over elements makes millions of them, so one costs an object and a reference: its cell is made when
-somebody asks for it, and an operator with another number never leaves NumPy's scalars.
+They can be asked what a number that has yet to be computed can be asked. An element that is picked from an
+array is NumPy's number itself: loops pick millions. Loops over small arrays make many of these, too, so one
+costs an object and a reference: its cell is made when somebody asks for it, and an operator with another
+number never leaves NumPy's scalars.
 """
 
 from __future__ import annotations

@@ -267,7 +267,7 @@ class vectorize:
 def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
     first = [a[(0,) * a.ndim] for a in arrays]
-    kind = np.asarray(function(*(f._force()[()] for f in first))).dtype
+    kind = np.asarray(function(*map(forced, first))).dtype
     return array_of(operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind))
 
 
