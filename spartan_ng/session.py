@@ -53,8 +53,9 @@ from spartan_ng.replicas import Replicas
 _log = logging.getLogger(__name__)
 _PLANNED = 8
 """Plans made for one evaluation, while workers come and go faster than it begins."""
-SAVED_S = 0.2
-"""A run that a worker's death ends earlier is begun again: to look for what is left of it takes as long."""
+SAVED_S = 1.0
+"""A run that a worker's death ends earlier is begun again: to plan anew around what is left of it, and to put
+that together, takes about as long."""
 
 
 class Session:
