@@ -8,7 +8,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.apps.kmeans import kmeans
-from tests.waiting import until
+from tests.waiting import Gate, until
 from tests.web.browser import CHROMIUM, browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
@@ -20,8 +20,15 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
     def slowly(block):
         return block + sum(range(200_000)) * 0
 
+    gate = Gate(tmp_path / "gate")
+
+    def held(block):
+        gate.enter()
+        return block
+
     def work():
         points = np.random.default_rng(0).random((40_000, 8)).persist()
+        np.map(held, points, dtype=float).sum().item()
         while not over.is_set():
             kmeans(points, 5, tol=10.0)
             np.sort(points[:, 0] * 2)[5].item()
@@ -37,6 +44,16 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
                 tab.go(url)
                 until(lambda: tab.run("document.querySelectorAll('#workers tbody tr').length") == 4)
                 assert tab.run("location.search") == ""
+                until(lambda: len(gate.arrived) >= 4)
+                until(lambda: tab.run("document.querySelectorAll('#jobs .stage.running').length") == 1)
+                tab.run("document.querySelector('.job button').click()")
+                until(lambda: tab.run("document.querySelectorAll('#plan g.running').length") == 1)
+                lit = "getComputedStyle(document.querySelector('#plan g[data-stage] rect')).strokeWidth"
+                before = tab.run(lit)
+                tab.picture(tmp_path / "running.png")
+                gate.open()
+                until(lambda: tab.run("document.querySelectorAll('#plan g.running').length") == 0)
+                assert tab.run(lit) != before
                 until(lambda: "done" in tab.text("#jobs"))
                 until(lambda: "test_looks.py" in tab.text("#jobs"))
                 until(lambda: "fold" in tab.text("#jobs") or "sort" in tab.text("#jobs"))
@@ -62,5 +79,6 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
                 tab.theme("light")
                 until(lambda: tab.run(colour) != dark)
         finally:
+            gate.open()
             over.set()
             program.join()
