@@ -43,7 +43,8 @@ def main(names: tuple[str, ...], no_memory: bool, record: bool) -> None:
         click.echo(sections[-1])
     for name in STUDIES:
         if name in names or not names:
-            import_module(f"benchmarks.{name.replace('-', '_')}").main()
+            told = import_module(f"benchmarks.{name.replace('-', '_')}").main()
+            sections += [] if told is None else [told]
     if record or not names:
         report.record(heading, sections)
         click.echo(f"written to {report.RESULTS.name}")

@@ -319,17 +319,20 @@ def rows(names: Sequence[str] = tuple(QUALITIES), run: Run = in_a_process) -> It
             yield compare(name, Path(folder), files, run)
 
 
-def main(names: Sequence[str] = tuple(QUALITIES)) -> None:
-    """Print the table; an error names those that are worse."""
-    click.echo(f"{'app':<21}{'measure':<18}{'beside':<19}{'ours':>12}{'theirs':>12}{'worse by':>10}")
+def main(names: Sequence[str] = tuple(QUALITIES)) -> str:
+    """Print the table, and give it as a section of the results; an error names those that are worse."""
+    table = [f"{'app':<21}{'measure':<18}{'beside':<19}{'ours':>12}{'theirs':>12}{'worse by':>10}"]
+    click.echo(table[0])
     bad = []
     for row in rows(names):
         quality = QUALITIES[row.name]
         sides = f"{row.ours:>12.5g}{row.theirs:>12.5g}{row.worse:>10.2%}"
-        click.echo(f"{row.name:<21}{quality.measure:<18}{quality.reference:<19}{sides}")
+        table.append(f"{row.name:<21}{quality.measure:<18}{quality.reference:<19}{sides}")
+        click.echo(table[-1])
         bad += [row.name] if row.worse > WORSE else []
     if bad:
         raise click.ClickException(f"worse by more than {WORSE:.0%}: {', '.join(bad)}")
+    return "\n".join(["### quality", "", "The apps' commands beside others.", "", "```", *table, "```", ""])
 
 
 if __name__ == "__main__":
