@@ -13,7 +13,8 @@ import numpy as np
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, Late, array_of, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.handle import Handle, array_of, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized

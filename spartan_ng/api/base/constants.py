@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.conversion import as_handle, forced, in_order, numbers_here, shape_tuple
 from spartan_ng.api.core.dispatch import numpy_function, stays
-from spartan_ng.api.core.handle import Handle, assigned, converted_node, make, order_letter, wrap
+from spartan_ng.api.core.handle import Handle, assigned, converted_node, make, wrap
 from spartan_ng.api.core.kinds import NUMBERS, as_dtype
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.config import config

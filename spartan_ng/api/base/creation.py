@@ -13,7 +13,6 @@ from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_ar
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
     Handle,
-    Late,
     converted_node,
     copied,
     make,
@@ -23,6 +22,7 @@ from spartan_ng.api.core.handle import (
     wrap_node,
 )
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import indexing
-from spartan_ng.api.core.cell import Cell, order_of
+from spartan_ng.api.core.cell import Cell, order_letter, order_of
 from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, copied, make, order_letter, wrap
+from spartan_ng.api.core.handle import Handle, copied, make, wrap
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Windows
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError

@@ -290,6 +290,20 @@ def _on_its_own(value: Any) -> Any:
     return np.ndarray(value.shape, value.dtype, memory.data, offset, value.strides)
 
 
+_ORDERS = frozenset({"C", "F", "A", "K", None})
+
+
+def order_letter(order: Any) -> Any:
+    """An order of elements in memory as its capital letter, or None."""
+    if order in _ORDERS:
+        return order
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    if order.upper() not in _ORDERS:
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return order.upper()
+
+
 def order_of(value: Any) -> tuple[int, ...] | None:
     """The axes from the largest stride to the least, or None for C order."""
     if value.ndim < 2 or value.flags.c_contiguous:

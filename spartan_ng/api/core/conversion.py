@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.handle import Handle, Late, make, order_letter, over_buffer, scalar, settle
+from spartan_ng.api.core.cell import Cell, order_letter
+from spartan_ng.api.core.handle import Handle, make, over_buffer, scalar, settle
 from spartan_ng.api.core.kinds import (
     NUMERIC,
     PLAIN,
@@ -19,6 +19,7 @@ from spartan_ng.api.core.kinds import (
     is_subclass,
     same_bytes,
 )
+from spartan_ng.api.core.late import Late
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.config import config

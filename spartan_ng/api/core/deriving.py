@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Late
+from spartan_ng.api.core.late import Late
 
 
 class Derived(np.ndarray[Any, Any]):

@@ -18,8 +18,9 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import Handle, Late, scalar, wrap
+from spartan_ng.api.core.handle import Handle, scalar, wrap
 from spartan_ng.api.core.kinds import NUMERIC, PLAIN, SubclassError, is_subclass
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse

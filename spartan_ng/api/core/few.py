@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Late
 from spartan_ng.api.core.kinds import NUMBERS
+from spartan_ng.api.core.late import Late
 from spartan_ng.config import config
 
 _array = np.ndarray

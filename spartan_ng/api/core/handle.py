@@ -7,11 +7,11 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell, Masked, changes, order_of
+from spartan_ng.api.core.cell import Cell, Masked, changes, order_letter, order_of
 from spartan_ng.api.core.chains import (
     Key,
     Views,
@@ -26,6 +26,7 @@ from spartan_ng.api.core.chains import (
 from spartan_ng.api.core.errstate import note, quieten
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.views import Reshape, Transpose, View
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
@@ -40,8 +41,6 @@ from spartan_ng.graph.node import Node
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-Shape: TypeAlias = tuple[int, ...]
-_ORDERS = frozenset({"C", "F", "A", "K", None})
 CHAIN = 16
 """Views of views are joined where so many follow each other: loops cut an array shorter by the thousand."""
 _new = object.__new__
@@ -141,7 +140,7 @@ class Handle:
         return self._node() if shown is None else shown
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> tuple[int, ...]:
         """Lengths of the axes; a filtered array counts its elements now."""
         return self._known().shape  # type: ignore[no-any-return]
 
@@ -320,34 +319,6 @@ class Handle:
         return layout_of(cell.shape, cell.dtype, self._views, cell.order)
 
 
-class _Late:
-    """What is defined after this module, because it is made of it."""
-
-    __slots__ = ("ndarray", "number", "record", "scalar", "stack")
-
-    def __init__(self) -> None:
-        self.ndarray: Any = Handle
-        self.scalar: Any = Handle
-        self.record: Any = Handle
-        self.number: Any = Handle
-        self.stack: Any = None
-
-
-Late = _Late()
-"""An object, because every array that is made asks it: Python finds a slot faster than what a class has."""
-
-
-def register(cls: type[Handle], stack: Any) -> None:
-    """Say which class arrays have, and how a list of arrays becomes one."""
-    Late.ndarray = cls
-    Late.stack = stack
-
-
-def register_scalar(cls: type[Handle], record: type[Handle], number: type[Handle]) -> None:
-    """Say which classes numbers on the driver, records, and numbers that have yet to be computed have."""
-    Late.scalar, Late.record, Late.number = cls, record, number
-
-
 def over_buffer(value: Any, lender: Any = None) -> ndarray:
     """An array that reads and writes another's buffer, which a NumPy array shows, where it is."""
     cell = Cell(value)
@@ -433,17 +404,6 @@ def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
     if loses or (node.dtype.hasobject and not dtype.hasobject):
         return make(Cell(wrap_node(node)._force().astype(dtype)))._node()
     return build.cast(node, dtype)
-
-
-def order_letter(order: Any) -> Any:
-    """An order of elements in memory as its capital letter, or None."""
-    if order in _ORDERS:
-        return order
-    if not isinstance(order, str):
-        raise TypeError(f"order must be str, not {type(order).__name__}")
-    if order.upper() not in _ORDERS:
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    return order.upper()
 
 
 def copied(a: Handle, order: Any = "C") -> ndarray:

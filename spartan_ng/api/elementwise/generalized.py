@@ -10,7 +10,8 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import is_override
 from spartan_ng.api.core.dispatch import by_numpy
-from spartan_ng.api.core.handle import Handle, Late
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise.universal import ufunc
 

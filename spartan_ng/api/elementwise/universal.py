@@ -26,8 +26,9 @@ from spartan_ng.api.core.conversion import (
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
 from spartan_ng.api.core.few import few_pair, few_values
-from spartan_ng.api.core.handle import Handle, Late, copied, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, scalar, wrap, wrap_masked, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, SubclassError
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import (
     WEAK,

@@ -17,8 +17,9 @@ from spartan_ng.api.core import temporaries
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import Handle, Late, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs

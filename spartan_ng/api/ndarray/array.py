@@ -16,17 +16,9 @@ from spartan_ng.api.core.conversion import as_handle, forced, numpys
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import (
-    CHAIN,
-    Handle,
-    Late,
-    over_buffer,
-    register,
-    scalar,
-    settle,
-    wrap,
-)
+from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, scalar, settle, wrap
 from spartan_ng.api.core.kinds import NUMBERS, NUMERIC, PYTHONS
+from spartan_ng.api.core.late import Late, register
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.copies import Copies

@@ -12,12 +12,8 @@ from spartan_ng.api.base import creation
 from spartan_ng.api.core.chains import is_read_only
 from spartan_ng.api.core.conversion import in_order
 from spartan_ng.api.core.dispatch import check_device, fresh
-from spartan_ng.api.core.handle import (
-    Late,
-    copied,
-    make,
-    wrap,
-)
+from spartan_ng.api.core.handle import copied, make, wrap
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import Broadcast

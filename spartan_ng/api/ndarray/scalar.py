@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.chains import Views
-from spartan_ng.api.core.handle import order_letter, register_scalar, scalar, wrap
+from spartan_ng.api.core.handle import scalar, wrap
 from spartan_ng.api.core.kinds import NUMBERS, NUMERIC
+from spartan_ng.api.core.late import register_scalar
 from spartan_ng.api.ndarray.array import compute, ndarray
 
 _new = object.__new__

@@ -14,8 +14,9 @@ from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import Handle, Late, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, converted, mask_of, stored
 from spartan_ng.api.elementwise import ufuncs

@@ -1,0 +1,33 @@
+"""The classes of arrays and numbers, for those who make them and stand below where they are defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class _Late:
+    """What is defined after the modules that make it."""
+
+    __slots__ = ("ndarray", "number", "record", "scalar", "stack")
+
+    def __init__(self) -> None:
+        self.ndarray: Any = object
+        self.scalar: Any = object
+        self.record: Any = object
+        self.number: Any = object
+        self.stack: Any = None
+
+
+Late = _Late()
+"""An object, because every array that is made asks it: Python finds a slot faster than what a class has."""
+
+
+def register(cls: type, stack: Any) -> None:
+    """Say which class arrays have, and how a list of arrays becomes one."""
+    Late.ndarray = cls
+    Late.stack = stack
+
+
+def register_scalar(cls: type, record: type, number: type) -> None:
+    """Say which classes numbers on the driver, records, and numbers that have yet to be computed have."""
+    Late.scalar, Late.record, Late.number = cls, record, number
