@@ -183,7 +183,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             fits = whole and small and nbytes < _fitting_bytes() and in_process()
             if nbytes > small and not (fits or any_stays(known)):
                 return checked(*args, **keywords)
-        if whole and any(getattr(a, "nbytes", 0) >= _LONG_BYTES for a in known):
+        if whole and any(type(a) is np.ndarray and a.nbytes >= _LONG_BYTES for a in known):
             from spartan_ng.interrupts import is_interruptible, run_interruptibly
 
             if is_interruptible():
