@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy
 import pytest
 
@@ -9,7 +12,7 @@ import spartan_ng as np
 
 SPELLINGS = [numpy.float32, numpy.dtype("f4"), "f4", "float32", numpy.float64, float, "d"]
 X = numpy.arange(1.0, 13).reshape(3, 4)
-CALLS = {
+CALLS: dict[str, Callable[..., Any]] = {
     "array": lambda xp, x, d: xp.array(x, dtype=d),
     "asarray": lambda xp, x, d: xp.asarray(x, dtype=d),
     "astype": lambda xp, x, d: x.astype(dtype=d),
