@@ -58,6 +58,9 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
         summed = prod(n for x, n in zip(la, left.shape, strict=True) if x not in lo)
         whole = 2 * cells * summed
         return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
+    if node.fn == "along_axis":  # what a line costs depends on how long it is
+        whole = flops(node.op.value, node.fn, node.params, node.shape, node.size, node.dtype)
+        return whole * cells // max(node.size, 1)
     taken = nonzeros[node.inputs[0]] if node.op is Op.FOLD else cells
     return flops(node.op.value, node.fn, node.params, (cells,), taken, node.dtype)
 
