@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
 from spartan_ng.api.core.dispatch import FUNCTIONS, by_others_ufunc, gathered
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle, wrap
 from spartan_ng.api.elementwise import ufuncs
@@ -100,11 +99,13 @@ class Protocols(Methods):
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's ufuncs of our arrays are ours (NEP 13)."""
         if not keywords and method == "__call__" and type(function) is np.ufunc and function in ufuncs.OURS:
-            few = few_values(inputs)  # a number of NumPy's, and a small array
+            few = few_pair(*inputs) if len(inputs) == 2 else few_values(inputs)  # a number, and a small array
             if few is not None:
-                with suppress(ValueError):  # ours name the shapes
+                try:
                     found = function(*few)
                     return tuple(map(wrap, found)) if type(found) is tuple else wrap(found)
+                except ValueError:  # ours name the shapes
+                    pass
         function = getattr(function, "np", function)
         if not (isinstance(function, np.ufunc) or (callable(function) and hasattr(function, "nout"))):
             raise TypeError(
