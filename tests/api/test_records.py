@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy
 import pytest
 
@@ -65,3 +67,53 @@ def test_a_record_shows_what_is_written_afterwards(write, array, small):
             first["a"] += 10
             seen.append([str(x) for x in (first, last, d, d["a"].sum())])
     assert seen[1] == seen[0]
+
+
+NESTED = [("k", "i4"), ("p", [("x", "f4"), ("y", "f4", (2,))])]
+
+
+def _swapped(d):
+    kept = d[0].copy()
+    d[0] = d[1]
+    d[1] = kept
+
+
+def _by_copy(d):
+    kept = [copy.deepcopy(d[0]), copy.copy(d[1])]
+    d["k"] = 9
+    d[2:4] = numpy.array(kept, d.dtype)
+
+
+def _of_loops(d):
+    for r in d:
+        r["k"] += 1
+        r["p"]["x"] = r["k"] * 2
+        r["p"]["y"][1] = 5
+
+
+def _of_parts(d):
+    r = d[1]
+    r[()]["k"] = 4
+    p = r["p"]
+    p["x"] = 6
+    d[0][1][0] = 7
+    r[["k"]]["k"] = 3
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+@pytest.mark.parametrize("program", [_swapped, _by_copy, _of_loops, _of_parts])
+def test_records_and_their_copies_are_numpys(program, small):
+    seen = []
+    for xp in (numpy, np):
+        with np.config.override(small_bytes=small):
+            d = xp.zeros(4, NESTED)
+            d["k"] = xp.arange(4)
+            program(d)
+            seen.append(str(d))
+    assert seen[1] == seen[0]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f8", "?", "c8", "U2", NESTED])
+def test_the_bytes_of_an_array_are_its_memory(dtype):
+    for value in (numpy.ones(3, dtype), numpy.ones((2, 3), dtype)[:, ::2], numpy.ones((), dtype)):
+        assert bytes(np.array(value)) == bytes(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ def array(
     """
     if copy is not True:
         copy = _copy_asked(copy)
+    ndmin = operator.index(ndmin)
     if ndmin > MOST_AXES:
         raise ValueError(f"ndmin bigger than allowable number of dimensions ({MOST_AXES})")
     if copy is False:
@@ -304,7 +306,7 @@ def arange(
     if stop is None:
         raise TypeError("arange() requires stop to be specified.")
     kind = None if dtype is None else np.dtype(dtype).kind
-    if kind in ("m", "M") or any(isinstance(n, _WHOLE) for n in (start, stop, step)):
+    if kind in ("m", "M") or any(isinstance(n, (*_WHOLE, complex)) for n in (start, stop, step)):
         return wrap(np.arange(start, stop, step, dtype=dtype))
     few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
     if not step:

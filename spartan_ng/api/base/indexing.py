@@ -77,7 +77,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         if type(shown) in NUMERIC:
             return shown  # type: ignore[no-any-return]
         if isinstance(shown, np.void):
-            return _record(a, key, shown)
+            return _record(a, key, shown)  # type: ignore[no-any-return]
         if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class
             return wrap(shown)
         if value.dtype.kind == "O" and keys.is_element(key, value.ndim):
@@ -102,29 +102,22 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     return a if steps else a._whole()  # type: ignore[attr-defined, return-value]
 
 
-def _record(a: Handle, key: Any, record: np.void) -> ndarray:
-    """An element of a structured array. It shows the memory, which is written in place from now on; its
-    fields may be set, which sets them in the array."""
+def _record(a: Handle, key: Any, record: np.void) -> Any:
+    """An element of a structured array, NumPy's own: it shows the array's memory, which is written in place
+    from now on, and setting its fields sets them in the array."""
     cell = a._cell
-    if cell.frozen:
-        return wrap(record)
-    if not cell.shared:
+    if not cell.frozen and not cell.shared:
         if a._open() is None:
             cell.writable()
             record = a._peek()[key]
         cell.shared = True
-    found = wrap(record)
-    found._cell.origin = (a, key)
-    return found
+    return record
 
 
 def _field(a: Handle, key: Any, value: Any) -> ndarray:
     """A view of fields of a structured array; NumPy's error where there are none of that name."""
     of_one = value if isinstance(value, np.void) else np.zeros((), a.dtype)
     field = of_one[key]
-    if np.shape(field) and a._cell.origin is not None:  # a view of the array that has the record
-        array, place = a._cell.origin
-        return array[key][place]  # type: ignore[no-any-return]
     if isinstance(value, np.void):
         return wrap(field)
     if np.shape(field) or not field.itemsize:  # elements with axes of their own are NumPy's to lay out
@@ -206,13 +199,6 @@ def _joined(key: keys.Key, arrays: list[int], lengths: tuple[int, ...]) -> ndarr
 
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
-    if a._cell.origin is not None:
-        array, place = a._cell.origin
-        names = a.dtype.names or ()
-        field = names[key] if isinstance(key, int) else key
-        array[field][place] = value
-        a._cell = array[place]._cell
-        return
     a._check_writable()
     if keys.names_fields(key):
         setitem(_field(a, key, a._peek()), ..., value)

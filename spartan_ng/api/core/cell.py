@@ -76,9 +76,8 @@ class Cell:
     `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as
     there is no node, it may be written to.
     `picks` counts the elements that were read one by one since the last evaluation.
-    `origin` is the structured array that a record is an element of, and its key there; `owner` the array
-    without views that the first view was made of. `source` is where a value that has not been written to is
-    mapped from.
+    `owner` is the array without views that the first view was made of. `source` is where a value that has
+    not been written to is mapped from.
 
     `order` lists the axes from the largest stride to the least where a value was not in C order: views were
     made for that layout, so the next value gets it, too.
@@ -95,7 +94,6 @@ class Cell:
     shared: bool = False
     lender: Any = None
     source: Any = None
-    origin: tuple[Any, Any] | None = None
     owner: weakref.ref[Any] | None = None
     settled: bool = False
     _node: Node | None = None

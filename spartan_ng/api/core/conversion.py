@@ -77,7 +77,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             a = a.astype(dtype)
         if a.__class__ in NUMERIC or isinstance(a, np.void):
             return scalar(a)
-        return make(Cell(a, frozen=True))
+        text = isinstance(a, str | bytes)  # whose `[()]` is Python's
+        return make(Cell(np.asarray(a) if text else a, frozen=True))
     if isinstance(a, list | tuple):
         if dtype is not None and Late.number in map(type, a):
             a = _held(a, np.dtype(dtype))

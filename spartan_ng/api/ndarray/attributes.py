@@ -153,7 +153,7 @@ class Attributes(Protocols):
     def base(self) -> ndarray | None:
         """The array this is a view of, or another's object whose memory it shows, or None."""
         if not self._views:
-            return self._cell.origin[0] if self._cell.origin is not None else self._cell.lender  # type: ignore[no-any-return]
+            return self._cell.lender  # type: ignore[no-any-return]
         owner = self._cell.owner
         found = owner() if owner is not None else None
         if found is None or found._views:

@@ -66,6 +66,11 @@ class Protocols(Methods):
             )
         return bool(self._force())
 
+    def __bytes__(self) -> bytes:
+        """The elements' memory in C order, as of a buffer; of an integer without axes, so many zeros."""
+        value = self._force()
+        return bytes(int(value)) if not value.ndim and value.dtype.kind in "iu" else value.tobytes()
+
     def __repr__(self) -> str:
         return printing.array_repr(self)
 
