@@ -55,7 +55,6 @@ np.array(5.).view({to!r})
 """
 CALLS = """
 x=np.ones(2,'i8,i8'); w=x.view({'names':['f1'],'formats':['i8'],'offsets':[8]}); w[:]=4; r=[x['f0'],x['f1']]
-x=np.zeros(2,'i4,f4'); r=x[0].base is x
 x=np.zeros(2,'i4,f4'); del x[0]['f0']; r=1
 x=np.ndarray(()); x[()]=5; y=np.ndarray((),buffer=x); y[()]=6; r=x
 x=np.zeros(4); y=np.frombuffer(x); y[1]=6; r=x

@@ -221,7 +221,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         if found is not _array:
             if found not in NUMERIC:
                 return indexing.getitem(self, key)
-            return element
+            return element if key != () else scalar(element)  # as the array, a result of a function
         if not plain:  # it may hold arrays
             return self._by_mixed_keys(key, element)
         if shown.dtype.num == _OBJECTS:  # an element may be an array
