@@ -135,7 +135,6 @@ def test_elements_are_numpys_numbers(mode, dtype):
         lambda a: a[-1][2],
         lambda a: a.T[1, 0],
         lambda a: a[numpy.int32(1), numpy.int64(0)],
-        lambda a: a[1, ..., 2][()],
         lambda a: a[0, 1:][0],
         lambda a: next(iter(a[1])),
         lambda a: list(a.ravel())[3],

@@ -71,3 +71,29 @@ def test_pandas_takes_arrays_from_the_left_and_the_right(name, small):
                         found = way(np, *(np.asarray(v) if v is value else v for v in (a, b)))
                         assert type(found) in (type(wanted), np.ndarray)
                         assert str(found) == str(wanted)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+@pytest.mark.parametrize("copied", ["copy", "times one", "view"])
+def test_what_pandas_brings_is_written_into_one_array(small, copied):
+    """And not into the one that it is a copy of."""
+    pandas = pytest.importorskip("pandas")
+    makes = {"copy": lambda a: a.copy(), "times one": lambda a: a * 1, "view": lambda a: a[:]}
+    writes = [
+        lambda xp, b: xp.add.at(b, [0, 0], pandas.Series([1.0, 2.0])),
+        lambda xp, b: xp.multiply.at(b, pandas.Series([1, 2]), 3.0),
+        lambda xp, b: xp.add(b, pandas.Series([1.0, 2.0, 3.0]), out=b),
+        lambda xp, b: xp.put(b, pandas.Series([1]), pandas.Series([9.0])),
+        lambda xp, b: xp.copyto(b, pandas.Series([1.0, 2.0, 3.0])),
+        lambda xp, b: xp.putmask(b, pandas.Series([True, False, True]), pandas.Series([4.0])),
+        lambda xp, b: b.__setitem__(pandas.Series([0]), pandas.Series([5.0])),
+    ]
+    for write in writes:
+        seen = []
+        for xp in (numpy, np):
+            with np.config.override(small_bytes=small):
+                a = xp.array([3.0, 1.0, 2.0])
+                b = makes[copied](a)
+                write(xp, b)
+                seen.append((str(a), str(b)))
+        assert seen[1] == seen[0]

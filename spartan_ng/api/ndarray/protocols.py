@@ -117,10 +117,12 @@ class Protocols(Methods):
                 f"__array_ufunc__ takes a ufunc, the name of its method and operands: {function!r}"
             )
         others = [*filter(is_override, (*inputs, *keywords.get("out", ())))]
-        if others and all(map(knows_numpys_alone, others)):
-            return getattr(function, method)(*values(*inputs), **keywords)
-        if others:
+        if others and not all(map(knows_numpys_alone, others)):
             return NotImplemented
+        if others and method != "at":
+            return getattr(function, method)(*values(*inputs), **keywords)
+        if others:  # it writes, so the first operand has to be asked where
+            inputs = (inputs[0], *map(np.asarray, inputs[1:]))
         ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
         if ours is None or ours.np is not function:
             return by_others_ufunc(function, method, inputs, keywords)
